@@ -1,9 +1,9 @@
-"""Python that TensorFlow calls for a stack of elements instead of for each.
+"""Functions that are written into the user's file as they are, so that each stands alone.
 
-These functions are tried in the running training and written into the user's file as they are, so
-they stand alone. TensorFlow calls Python for each element of `from_generator`, which took 250 µs
-an element whatever it held; in stacks of 64 that `unbatch` takes apart again it took 15 µs, 32 of
-nested structures with strings, and 130 where lengths vary (TensorFlow 2.21, two cores).
+Those that TensorFlow calls for a stack of elements are tried in the running training. It calls
+Python for each element of `from_generator`, which took 250 µs an element whatever it held; in
+stacks of 64 that `unbatch` takes apart again it took 15 µs, 32 of nested structures with strings,
+and 130 where lengths vary (TensorFlow 2.21, two cores).
 """
 
 import itertools
@@ -88,3 +88,25 @@ def for_each_row(function):
         return stacked(returned)
 
     return rows
+
+
+def weighted_choice(rng, values, size, weights):
+    """Draw like `rng.choice(values, size, p=weights)`; sums of the last weights are kept."""
+    kept, sums = getattr(weighted_choice, "last", (None, None))
+    count = values if np.ndim(values) == 0 else len(values)
+    if kept is None or len(kept) != count or not np.array_equal(kept, weights):
+        first = rng.choice(values, size, p=weights)  # which checks the weights
+        if weights is not None:
+            kept = np.array(weights, dtype=float)
+            sums = np.cumsum(kept)
+            weighted_choice.last = kept, sums / sums[-1]
+        return first
+    drawn = sums.searchsorted(rng.random(size), side="right")
+    return drawn if np.ndim(values) == 0 else np.asarray(values)[drawn]
+
+
+def rows_of(frame):
+    """Yield the rows of a DataFrame as dictionaries, without a Series for each."""
+    columns = list(frame.columns)
+    for values in frame.itertuples(index=False, name=None):
+        yield dict(zip(columns, values, strict=True))

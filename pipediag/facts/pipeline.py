@@ -331,76 +331,33 @@ def condition_of_cache(ops: Sequence[Operation], op: Operation, pass_: str) -> s
     return f"if the Python in {call_name(python[0])} returns the same in every {pass_}"
 
 
-FROM_FILES_OR_ARRAYS = frozenset(
-    {
-        "audio_dataset_from_directory",
-        "image_dataset_from_directory",
-        "text_dataset_from_directory",
-        "timeseries_dataset_from_array",
-    }
+_SINGLE_EXAMPLES = (
+    "with `batch_size=None, shuffle=False` it gives single examples, and what stands behind them "
+    "is yours to write: `.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`"
 )
-"""Helpers of Keras that give single examples where they are given no batch size."""
-
-TENSORFLOW_DATASETS = frozenset({"tfds.load", "as_dataset"})
-"""Calls that give single examples where they are given no batch size."""
-READ_CONFIG = "read_config."
-"""Prefix of arguments of the `tfds.ReadConfig` that they are given."""
-
-_ARGUMENTS: Mapping[str, Mapping[tuple[str, str], str]] = {
-    "make_csv_dataset": {
-        ("interleave", "num_parallel_calls"): "num_parallel_reads",
-        ("shuffle", "buffer_size"): "shuffle_buffer_size",
-        ("batch", "batch_size"): "batch_size",
-        ("prefetch", "buffer_size"): "prefetch_buffer_size",
-    },
-    "make_batched_features_dataset": {
-        ("interleave", "num_parallel_calls"): "reader_num_threads",
-        ("parse_example_dataset", "num_parallel_calls"): "parser_num_threads",
-        ("shuffle", "buffer_size"): "shuffle_buffer_size",
-        ("batch", "batch_size"): "batch_size",
-        ("prefetch", "buffer_size"): "prefetch_buffer_size",
-    },
-    **{name: {("batch", "batch_size"): "batch_size"} for name in FROM_FILES_OR_ARRAYS},
-    **{
-        name: {
-            ("interleave", "cycle_length"): f"{READ_CONFIG}interleave_cycle_length",
-            ("interleave", "num_parallel_calls"): (
-                f"{READ_CONFIG}num_parallel_calls_for_interleave_files"
-            ),
-            ("map", "num_parallel_calls"): f"{READ_CONFIG}num_parallel_calls_for_decode",
-            ("padded_batch", "batch_size"): "batch_size",
-        }
-        for name in TENSORFLOW_DATASETS
-    },
+_READ_CONFIG = (
+    "`read_config=tfds.ReadConfig(interleave_cycle_length=..., "
+    "num_parallel_calls_for_interleave_files=..., num_parallel_calls_for_decode=...)` takes how "
+    "much is done at once, and `.cache()` stands behind its call"
+)
+_BY_HAND: Mapping[str, str] = {
+    "make_csv_dataset": "it takes `batch_size`, `num_parallel_reads`, `prefetch_buffer_size`, "
+    "`shuffle_buffer_size`; for the rest write `tf.data.experimental.CsvDataset` yourself",
+    "make_batched_features_dataset": "it takes `batch_size`, `parser_num_threads`, "
+    "`prefetch_buffer_size`, `reader_num_threads`, `shuffle_buffer_size`; for the rest write the "
+    "calls that it stands for yourself",
+    "audio_dataset_from_directory": _SINGLE_EXAMPLES,
+    "image_dataset_from_directory": _SINGLE_EXAMPLES,
+    "text_dataset_from_directory": _SINGLE_EXAMPLES,
+    "timeseries_dataset_from_array": _SINGLE_EXAMPLES,
+    "tfds.load": _READ_CONFIG,
+    "as_dataset": _READ_CONFIG,
 }
-_CALLS = {"make_csv_dataset": "`tf.data.experimental.CsvDataset`"}
-"""The call to begin with where the helper has no such argument."""
-
-
-def argument_of(op: Operation, parameter: str) -> str | None:
-    """Return the helper's argument that becomes this parameter of the operation."""
-    return _ARGUMENTS.get(op.helper or "", {}).get((op.kind, parameter))
 
 
 def by_hand(op: Operation) -> str | None:
     """Return how to change an operation that a helper makes; None where the user made it."""
     if op.helper is None:
         return None
-    if op.helper in FROM_FILES_OR_ARRAYS:
-        return (
-            f"`{op.helper}` makes it: with `batch_size=None, shuffle=False` it gives single "
-            "examples, and what stands behind them is yours to write: "
-            "`.shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`."
-        )
-    if op.helper in TENSORFLOW_DATASETS:
-        return (
-            f"`{op.helper}` makes it: its `read_config=tfds.ReadConfig(...)` takes how many files "
-            "are read and examples decoded at once, and what stands behind it is yours to write "
-            "on the dataset that it returns, such as `.cache()`."
-        )
-    given = sorted(set(_ARGUMENTS.get(op.helper, {}).values()))
-    begin = _CALLS.get(op.helper, "the calls that it stands for")
-    if not given:
-        return f"`{op.helper}` makes it: to change it, write {begin} yourself."
-    listed = ", ".join(f"`{name}`" for name in given)
-    return f"`{op.helper}` makes it and takes {listed}; for the rest write {begin} yourself."
+    how = _BY_HAND.get(op.helper, "to change it, write the calls that it stands for yourself")
+    return f"`{op.helper}` makes it: {how}."

@@ -38,11 +38,7 @@ def measured_files(patch: Patch) -> dict[str, bytes]:
 
 
 def current_file(path: str) -> bytes:
-    """The bytes of a source file that a patch depends on and does not change.
-
-    Raises:
-        NotPatchableError: it can't be read.
-    """
+    """The bytes of a source file that a patch depends on and does not change."""
     try:
         return Path(path).read_bytes()
     except OSError as error:

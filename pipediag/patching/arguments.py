@@ -41,11 +41,7 @@ _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?\r?\n")
 
 
 def argument(call: cst.Call, name: str) -> cst.Arg | None:
-    """The argument that is given for a parameter, or None.
-
-    Raises:
-        NotPatchableError: some are given by `*` or `**`, so that it can't be known.
-    """
+    """The argument that is given for a parameter, or None."""
     if any(arg.star for arg in call.args):
         raise NotPatchableError("Its arguments are given by `*` or `**`.")
     order = POSITIONS.get(called(call) or "", ())
@@ -57,11 +53,7 @@ def argument(call: cst.Call, name: str) -> cst.Arg | None:
 
 
 def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
-    """Set parameters of a call to what these texts say.
-
-    Raises:
-        NotPatchableError: what is given already can't be known.
-    """
+    """Set parameters of a call to what these texts say."""
     changes = []
     added = []
     for name, text in values.items():
@@ -86,7 +78,6 @@ def _added(source: Source, call: cst.Call, texts: Sequence[str]) -> list[Change]
 
 
 def _on_own_lines(source: Source, last: cst.Arg, span: Span, texts: Sequence[str]) -> Change:
-    """Write the arguments on lines of their own, as the last one is."""
     indent, newline = source.indent(span.start), source.newline
     comma = source.data.find(b",", span.end) + 1
     if isinstance(last.comma, cst.Comma) and _REST_OF_LINE.match(source.data, comma):

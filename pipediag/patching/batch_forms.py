@@ -36,15 +36,6 @@ def for_batches(
     """Rewrite the calls in a map's function that take a single row.
 
     Other maps of the same function move behind their batches, too.
-
-    Args:
-        source: file of the map.
-        call: the map.
-        function: what was recorded of the function.
-        other_files: of the program, which may call the function.
-
-    Raises:
-        NotPatchableError: such a call isn't found, or other code needs it too.
     """
     ops = function.graph_ops if function is not None else {}
     changes = _parsed_at_once(source, call) if "ParseExampleV2" in ops else []
@@ -56,11 +47,7 @@ def for_batches(
 
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
-    """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch.
-
-    Raises:
-        NotPatchableError: TensorFlow isn't imported in the file.
-    """
+    """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch."""
     tf = tensorflow(source)
     if tf is None:
         raise NotPatchableError("TensorFlow is not imported under a name in this file.")
@@ -78,7 +65,6 @@ def vectorized(source: Source, call: cst.Call) -> list[Change]:
 
 
 def _takes_one(parameters: cst.Parameters) -> bool:
-    """Return True if a function takes one argument and no other, but for `self`."""
     names = [each.name.value for each in parameters.params if each.default is None]
     others = (parameters.star_arg, parameters.star_kwarg, *parameters.kwonly_params)
     starred = any(isinstance(each, cst.Param) for each in others)
@@ -102,7 +88,6 @@ _AXES = {"Pack": "stack", "ConcatV2": "concat"}
 
 
 def _next_axes(source: Source, call: cst.Call) -> list[Change]:
-    """Let what a function puts together leave the batch's dimension first."""
     changes = []
     for each in _calls_of(source, call, frozenset(_AXES.values())):
         above = each.func.value if isinstance(each.func, cst.Attribute) else None
@@ -128,8 +113,8 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     if not python:
         raise NotPatchableError("The call of Python in its function was not found in this file.")
     at = min(source.span(each).start for each in (call, *python))
-    needed = {"np": "numpy", "tf": "tensorflow"}
-    name, definition = defined(source, lines_of(ROWS, ROWS), ROWS, at, needed)
+    needed = ("numpy as np", "tensorflow as tf")
+    name, definition = defined(source, lines_of(ROWS), ROWS, at, *needed)
     changes = [definition]
     for each in python:
         span = source.span(_given(each, "func", 0))
@@ -150,7 +135,6 @@ def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
 
 
 def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
-    """Put a first dimension of any size before a shape."""
     code = source.module.code_for_node
     if isinstance(shape, cst.Call) and called(shape) == "TensorShape":
         return _of_batch(source, _given(shape, "dims", 0))
@@ -166,7 +150,6 @@ def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
 
 
 def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:
-    """Return calls of these names in a map's function, and in those that it calls."""
     return list(dict.fromkeys(_found(source, _given(call, "map_func", 0), call, names, _DEPTH)))
 
 
@@ -191,11 +174,6 @@ def _found(
 
 
 def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source]) -> list[Change]:
-    """Move the other maps of a map's function behind their batches.
-
-    Raises:
-        NotPatchableError: other code calls the function, or a map of it has no batch behind it.
-    """
     function = _definition(source, _given(call, "map_func", 0), call)
     if function is None:
         return []

@@ -66,11 +66,7 @@ def _blanks(source: Source, call: cst.Call) -> str:
 
 
 def removed(source: Source, call: cst.Call) -> list[Change]:
-    """An operation taken out of its chain.
-
-    Raises:
-        NotPatchableError: a comment stands before it.
-    """
+    """An operation taken out of its chain."""
     found = rebinds(source, call)
     if found:
         return [deleted(source, found[0])]
@@ -79,12 +75,7 @@ def removed(source: Source, call: cst.Call) -> list[Change]:
 
 
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
-    """An operation with its arguments put behind another call of its chain.
-
-    Raises:
-        NotPatchableError: they are not on one chain, or what its arguments name is something else
-            in the other place.
-    """
+    """An operation with its arguments put behind another call of its chain."""
     down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)))
     there = statement_of(source, after)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import libcst as cst
@@ -15,63 +16,46 @@ from pipediag.patching.source import Change, Source, insertion, replaced
 from pipediag.patching.statements import behind
 from pipediag.vocabulary import Scalar
 
-_TRIED = Path(pipediag.__file__).with_name("in_chunks.py")
+_WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
+_NEXT = "\n\n\ndef "
 _NAME = "in_chunks"
-_RAGGED = "in_ragged_chunks"
 
 
 def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
-    """Return the lines of the function, called `in_chunks` whichever of the two it is.
-
-    Args:
-        parameters: `ragged` if lengths vary.
-    """
-    return lines_of(_RAGGED if parameters.get("ragged") else _NAME, _NAME)
+    """Return the lines of the function, called `in_chunks` whichever of the two it is."""
+    return lines_of("in_ragged_chunks" if parameters.get("ragged") else _NAME, _NAME)
 
 
-def lines_of(function: str, name: str) -> list[str]:
-    """Return the lines of a function that was tried, under a name."""
-    _, _, rest = _TRIED.read_text(encoding="utf-8").partition(f"def {function}(")
-    lines = rest.partition("\n\n\ndef ")[0].splitlines()
-    return [f"def {name}({lines[0]}", *lines[1:]]
+def lines_of(function: str, name: str | None = None) -> list[str]:
+    """Return the lines of a function that is written into files, under a name."""
+    _, _, rest = _WRITTEN.read_text(encoding="utf-8").partition(f"def {function}(")
+    lines = f"def {function}({rest.partition(_NEXT)[0]}".rstrip().splitlines()
+    return [re.sub(rf"\b{function}\b", name or function, line) for line in lines]
 
 
 def defined(
-    source: Source, lines: list[str], wanted: str, at: int, needed: Mapping[str, str]
+    source: Source, lines: list[str], wanted: str, at: int, *modules: str
 ) -> tuple[str, Change]:
     """Define a function behind the imports before an offset, and return its name in the file.
 
-    Args:
-        source: the file.
-        lines: of the function.
-        wanted: name that it has there.
-        at: offset that it must stand before.
-        needed: modules that it uses, by their names in it.
-
-    Raises:
-        NotPatchableError: there is no import, or a name that is needed means something else.
+    The modules are those that it uses: `numpy as np`.
     """
     after = last_import(source, at)
     if after is None:
         raise NotPatchableError("No import stands before it in the file.")
     name = free_name(source, wanted)
-    named = [line.replace(f"def {wanted}(", f"def {name}(") for line in lines]
-    return name, behind(source, after, [*_imports(source, needed), "", "", *named])
+    named = [re.sub(rf"\b{wanted}\b", name, line) for line in lines]
+    return name, behind(source, after, [*_imports(source, modules), "", "", *named])
 
 
 def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) -> list[Change]:
-    """Call the function in place of `from_generator`, and define it behind the file's imports.
-
-    Raises:
-        NotPatchableError: the generator takes arguments, or a name that is needed means something
-            else in the file.
-    """
+    """Call the function in place of `from_generator`, and define it behind the file's imports."""
     generator = argument(call, "generator")
     if generator is None or argument(call, "args") is not None:
         raise NotPatchableError("The generator is called with arguments.")
-    needed = {"itertools": "itertools", "np": "numpy", "tf": "tensorflow"}
+    needed = ("itertools", "numpy as np", "tensorflow as tf")
     start = source.span(call).start
-    name, definition = defined(source, source_of(parameters), _NAME, start, needed)
+    name, definition = defined(source, source_of(parameters), _NAME, start, *needed)
     if _takes_the_same(call):
         return [definition, replaced(source.span(call.func), name)]
     if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
@@ -95,21 +79,21 @@ def is_of_its_caller(source: Source, call: cst.Call) -> bool:
 
 
 def _takes_the_same(call: cst.Call) -> bool:
-    """Return True if the function can be called with the call's own arguments."""
     first, *others = call.args
     return all(arg.keyword is not None for arg in others) and {
         arg.keyword.value for arg in call.args if arg.keyword is not None
     } <= {"generator", "output_signature"} - ({"generator"} if first.keyword is None else set())
 
 
-def _imports(source: Source, needed: Mapping[str, str]) -> list[str]:
-    """Return the imports of these modules that the file has not."""
+def _imports(source: Source, needed: Iterable[str]) -> list[str]:
     there = modules(source)
-    missing = {name: module for name, module in needed.items() if there.get(name) != module}
-    for name in missing:
+    missing = []
+    for each in needed:
+        module, _, alias = each.partition(" as ")
+        name = alias or module
+        if there.get(name) == module:
+            continue
         if any(name in bound(source, statement) for statement in source.module.body):
             raise NotPatchableError(f"The name `{name}` is used for something else in the file.")
-    return [
-        f"import {module}" if module == name else f"import {module} as {name}"
-        for name, module in missing.items()
-    ]
+        missing.append(f"import {each}")
+    return missing

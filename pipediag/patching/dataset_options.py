@@ -71,7 +71,6 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
 
 
 def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
-    """The call that gives the pipeline its options: its end, or made of what its end is called."""
     if called(last) == "with_options":
         return last
     above = source.parent(source.parent(last) or last)

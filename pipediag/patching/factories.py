@@ -142,7 +142,6 @@ class _Factory:
         )
 
     def _takes_a_dataset(self, call: cst.Call) -> bool:
-        """Return whether a dataset is an argument: `augment(ds)`; its operations are unknown."""
         values = (arg.value for arg in call.args)
         return any(isinstance(one, cst.Name) and one.value in self._datasets for one in values)
 
@@ -163,7 +162,6 @@ class _Factory:
         )
 
     def _rebinds(self, node: cst.Assign) -> bool:
-        """Return whether it has the form `name = name.operation(...)`."""
         root = _root(node.value)
         targets = _targets(self._source, node)
         return root is not None and targets == {root.value} and root.value in self._datasets
@@ -223,7 +221,6 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
 
 
 def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
-    """Return what a call of a function, or of a method, gives for a parameter; None for nothing."""
     names = [each.name.value for each in function.params.params]
     names = [each for each in names if each not in ("self", "cls")]
     unnamed = [arg.value for arg in call.args if arg.keyword is None]
@@ -243,13 +240,11 @@ def _targets(source: Source, node: cst.Assign) -> set[str]:
 
 
 def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
-    """Return what a chain of dataset operations begins with."""
     while _is_operation(value) and isinstance(value.func, cst.Attribute):
         value = value.func.value
     return value
 
 
 def _root(value: cst.BaseExpression) -> cst.Name | None:
-    """Return the variable that a chain of dataset operations begins with."""
     found = _innermost(value) if called(value) in _OPERATIONS else None
     return found if isinstance(found, cst.Name) else None

@@ -35,16 +35,7 @@ COMPILE = "compile"
 
 
 def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Source:
-    """Return the file as it was measured, with the call found that compiles the loop's model.
-
-    Args:
-        source: file that compiles the model.
-        keras: what was recorded of the model.
-        others: other files of the program, which may call the function that compiles it.
-
-    Raises:
-        NotPatchableError: the call is not known.
-    """
+    """Return the file as it was measured, with the call found that compiles the loop's model."""
     line = keras.compile_line
     calls = [one for one in source.calls_of("compile") if source.line(one) == line]
     call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
@@ -59,11 +50,7 @@ def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Sourc
 def compiled(
     source: Source, call: cst.Call, keras: KerasUse, settings: dict[str, Scalar]
 ) -> list[Change]:
-    """The model compiled with other settings.
-
-    Raises:
-        NotPatchableError: a setting is no argument of `compile`.
-    """
+    """The model compiled with other settings."""
     for name, reason in _BY_HAND.items():
         if name in (*settings, settings.get("optimizer")):
             raise NotPatchableError(reason)
@@ -95,7 +82,6 @@ def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) 
 
 
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
-    """The optimizer's row-wise form with the same arguments, where the value is made."""
     if isinstance(value, cst.Name):
         if is_parameter(source, value):
             raise NotPatchableError(f"`{value.value}` is what the callers of a function give it.")
@@ -128,11 +114,7 @@ def _imported(source: Source, lazy: str, use: int) -> Change:
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
-    """Set the workers of a PyDataset where its class calls Keras, or else where it is made.
-
-    Raises:
-        NotPatchableError: neither is written in this file.
-    """
+    """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
     named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
     found = only(named, f"The file does not define `{name}` once.")
     made = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]

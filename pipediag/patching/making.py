@@ -23,14 +23,7 @@ _NO_END = "\\ No newline at end of file\n"
 
 
 def unified(path: str, before: bytes, after: bytes, directory: str | None = None) -> str:
-    """The change of one file; its name is relative to a directory where it is below.
-
-    Args:
-        path: of the file.
-        before: its bytes.
-        after: its bytes.
-        directory: None is the working directory.
-    """
+    """The change of one file; its name is relative to a directory where it is below."""
     name = _name(path, directory)
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)

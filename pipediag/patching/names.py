@@ -15,12 +15,8 @@ _TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_leng
 
 def tensorflow(source: Source) -> str | None:
     """Return TensorFlow's name at the file's outermost level, or None."""
-    return module_name(source, "tensorflow")
-
-
-def module_name(source: Source, module: str) -> str | None:
-    """Return what a module is called at the file's outermost level, or None."""
-    return next((name for name, one in modules(source).items() if one == module), None)
+    named = (name for name, module in modules(source).items() if module == "tensorflow")
+    return next(named, None)
 
 
 def modules(source: Source) -> dict[str, str]:
@@ -81,14 +77,11 @@ def written(source: Source, name: str, value: Scalar) -> str:
     return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
 
 
-def free_name(source: Source, wanted: str, other: str | None = None) -> str:
-    """The wanted name, or another one, numbered if need be, that does not occur in the file.
-
-    The other one is `dataset_<wanted>` where none is given.
-    """
-    taken, other = names_in(source, source.module), other or f"dataset_{wanted}"
-    numbered = (f"{other}_{number}" for number in count(2))
-    return next(name for name in chain((wanted, other), numbered) if name not in taken)
+def free_name(source: Source, wanted: str) -> str:
+    """Return the wanted name, numbered if need be, so that it does not occur in the file."""
+    taken = names_in(source, source.module)
+    numbered = (f"{wanted}_{number}" for number in count(2))
+    return next(name for name in chain((wanted,), numbered) if name not in taken)
 
 
 def references(source: Source, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:

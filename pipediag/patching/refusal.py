@@ -1,4 +1,7 @@
-"""Why a change can't be written into the source."""
+"""Why a change can't be written into the source.
+
+Whatever in this package looks for a form of code raises NotPatchableError where it finds another.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,7 @@ class MadeInALoopError(NotPatchableError):
 
 
 def only(found: Iterable[_One], otherwise: str) -> _One:
-    """Return the one that was found.
-
-    Raises:
-        NotPatchableError: with that sentence, where it is not one.
-    """
+    """Return the one that was found."""
     several = list(found)
     if len(several) != 1:
         raise NotPatchableError(otherwise)

@@ -66,7 +66,6 @@ def _statement_line(source: Source, call: cst.Call) -> int | None:
 
 
 def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
-    """Return True if each is called on the result of the one before it in the text."""
     calls = [source.calls[offset] for offset in offsets]
     return all(
         isinstance(below.func, cst.Attribute)
@@ -188,7 +187,6 @@ def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[c
 
 
 def _end(source: Source, name: cst.CSTNode) -> int:
-    """The end of the call of a name, or of the name where it is not called."""
     parent = source.parent(name)
     called = parent is not None and _is_called(source, name)
     return source.span(parent if called and parent is not None else name).end

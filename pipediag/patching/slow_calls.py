@@ -4,93 +4,45 @@ from __future__ import annotations
 
 import libcst as cst
 
-from pipediag.patching.names import free_name, last_import, module_name, names_in, references
+from pipediag.patching.chunked_generators import defined, lines_of
+from pipediag.patching.names import names_in, references
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.source import Change, Source, insertion, replaced
-from pipediag.patching.statements import behind
 
 _PARAMETERS = ("a", "size", "replace", "p")
 """Of `choice`, in their order."""
-_NAME = "weighted_choice"
-_FUNCTION = """\
-def NAME(rng, values, size, weights):
-    \"\"\"Draw like `rng.choice(values, size, p=weights)`; sums of the last weights are kept.\"\"\"
-    kept, sums = getattr(NAME, "last", (None, None))
-    count = values if NUMPY.ndim(values) == 0 else len(values)
-    if kept is None or len(kept) != count or not NUMPY.array_equal(kept, weights):
-        first = rng.choice(values, size, p=weights)  # which checks the weights
-        if weights is not None:
-            kept = NUMPY.array(weights, dtype=float)
-            sums = NUMPY.cumsum(kept)
-            NAME.last = kept, sums / sums[-1]
-        return first
-    drawn = sums.searchsorted(rng.random(size), side="right")
-    return drawn if NUMPY.ndim(values) == 0 else NUMPY.asarray(values)[drawn]
-"""
-
-
-def weighted_choice(name: str = _NAME, numpy: str = "np") -> list[str]:
-    """Return the lines of the function, for a file in which it and NumPy have these names."""
-    return _FUNCTION.replace("NAME", name).replace("NUMPY", numpy).splitlines()
-
-
-_ROWS = "rows_of"
-_ROWS_FUNCTION = """\
-def NAME(frame):
-    \"\"\"Yield the rows of a DataFrame as dictionaries, without a Series for each.\"\"\"
-    columns = list(frame.columns)
-    for values in frame.itertuples(index=False, name=None):
-        yield dict(zip(columns, values))
-"""
+WEIGHTED, ROWS_OF = "weighted_choice", "rows_of"
 _OF_A_SERIES = frozenset(
     "array at attrs dtype empty flags hasnans iat iloc index is_unique loc name nbytes ndim shape "
     "size str T values".split()
 )
 """Attributes of a row that may be no column."""
-
-
-_CALL_MODEL = """\
-@TENSORFLOW.function(reduce_retracing=True)
-def NAME(model, *args, **kwargs):
-    return model(*args, **kwargs)
-"""
-
-
-def call_model(name: str = "call_model", tensorflow: str = "tf") -> list[str]:
-    """Return the lines of a function that calls a model, for a file with these names."""
-    return _CALL_MODEL.replace("NAME", name).replace("TENSORFLOW", tensorflow).splitlines()
+CALL_MODEL = [
+    "@tf.function(reduce_retracing=True)",
+    "def call_model(model, *args, **kwargs):",
+    "    return model(*args, **kwargs)",
+]
 
 
 def through_a_function(source: Source, line: int, model: str) -> list[Change]:
-    """Call the model of a line through a `tf.function`, which the file defines behind its imports.
-
-    Raises:
-        NotPatchableError: there is no such call, or the file does not import TensorFlow.
-    """
+    """Call the model of a line through a `tf.function` that is defined behind the imports."""
     calls = [
         call
         for call in source.calls.values()
         if call.args and source.line(call) == line and source.code(call.func) == model
     ]
     call = only(calls, f"Line {line} calls `{model}` {len(calls)} times.")
-    after = last_import(source, source.span(call).start)
-    tensorflow = module_name(source, "tensorflow")
-    if after is None or tensorflow is None:
-        raise NotPatchableError("The file does not import TensorFlow.")
-    name = free_name(source, "call_model", "call_compiled_model")
+    start = source.span(call).start
+    name, definition = defined(source, CALL_MODEL, "call_model", start, "tensorflow as tf")
     return [
-        behind(source, after, ["", "", *call_model(name, tensorflow)]),
+        definition,
         replaced(source.span(call.func), name),
         insertion(source.span(call.args[0]).start, f"{model}, "),
     ]
 
 
 def rewritten_call(source: Source, line: int) -> list[Change]:
-    """Write the slow call of a line another way.
-
-    Raises:
-        NotPatchableError: there is none, or it is used in a way that the other one is not.
-    """
+    """Write the slow call of a line another way."""
     for frame in source.calls_of("iterrows", line=line):
         loop = source.parent(frame)
         if isinstance(loop, cst.For | cst.CompFor) and loop.iter is frame:
@@ -105,9 +57,6 @@ def rows_as_dictionaries(
 
     A row of six columns took 25 to 36 us as a Series, and 2 to 4 as a dictionary (pandas 3.0, two
     cores). Numbers keep the type of their column, where a Series gives all the widest.
-
-    Raises:
-        NotPatchableError: the loop does more with a row than to read columns by name.
     """
     target = loop.target
     names = [each.value for each in target.elements] if isinstance(target, cst.Tuple) else []
@@ -115,10 +64,10 @@ def rows_as_dictionaries(
         raise NotPatchableError("The loop does not name the index and the row.")
     index, row = (each.value for each in names if isinstance(each, cst.Name))
     changes = [change for each in _reads(source, loop, row) for change in _column(source, each)]
-    after = last_import(source, source.span(loop).start)
-    if frame.args or not isinstance(frame.func, cst.Attribute) or after is None:
+    if frame.args or not isinstance(frame.func, cst.Attribute):
         raise NotPatchableError("How the rows are made is not known.")
-    name, code = free_name(source, _ROWS), source.module.code_for_node
+    name, definition = defined(source, lines_of(ROWS_OF), ROWS_OF, source.span(loop).start)
+    code = source.module.code_for_node
     text = f"{name}({code(frame.func.value)})"
     if not _reads(source, loop, index):
         changes.append(replaced(source.span(target), row))
@@ -126,16 +75,10 @@ def rows_as_dictionaries(
         text = f"zip({code(frame.func.value)}.index, {text})"
     else:
         raise NotPatchableError("The index of the rows is read, too.")
-    defined = behind(source, after, ["", "", *rows_of(name)])
-    return [defined, *changes, replaced(source.span(frame), text)]
+    return [definition, *changes, replaced(source.span(frame), text)]
 
 
 def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.Name]:
-    """Return where a loop reads a variable that it sets.
-
-    Raises:
-        NotPatchableError: it is read outside of loops that set it.
-    """
     found = []
     for each in references(source, name, within=source.around(loop, cst.FunctionDef)):
         above = list(source.ancestors(each))
@@ -149,11 +92,6 @@ def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.N
         elif not setting:
             raise NotPatchableError(f"`{name}` is read outside of the loop.")
     return found
-
-
-def rows_of(name: str = _ROWS) -> list[str]:
-    """Return the lines of the function that makes dictionaries."""
-    return _ROWS_FUNCTION.replace("NAME", name).splitlines()
 
 
 def _column(source: Source, row: cst.Name) -> list[Change]:
@@ -180,34 +118,20 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     (numpy/random/_generator.pyx, `Generator.choice`). The same search in sums that are kept gives
     the same numbers from the same state of the generator. To see whether the weights are still the
     same takes a pass over them, which is far cheaper.
-
-    Args:
-        source: file of the call.
-        line: of the call.
-
-    Raises:
-        NotPatchableError: there is no such call, or it draws in another way.
     """
     calls = source.calls_of("choice", line=line)
     call = only(calls, f"Line {line} calls `choice` {len(calls)} times.")
     given = _arguments(call)
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a generator.")
-    after = last_import(source, source.span(call).start)
-    if after is None:
-        raise NotPatchableError("No import stands before it in the file.")
-    numpy = module_name(source, "numpy")
-    if numpy is None:
-        raise NotPatchableError("The file does not import NumPy.")
-    name, code = free_name(source, _NAME, _NAME), source.module.code_for_node
+    start, code = source.span(call).start, source.module.code_for_node
+    name, definition = defined(source, lines_of(WEIGHTED), WEIGHTED, start, "numpy as np")
     size = code(given["size"]) if "size" in given else "None"
     text = f"{name}({code(call.func.value)}, {code(given['a'])}, {size}, {code(given['p'])})"
-    defined = behind(source, after, ["", "", *weighted_choice(name, numpy)])
-    return [defined, replaced(source.span(call), text)]
+    return [definition, replaced(source.span(call), text)]
 
 
 def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:
-    """Return the arguments by name: a count, a size and weights, and nothing else."""
     given: dict[str, cst.BaseExpression] = {}
     for place, arg in enumerate(call.args):
         by_place = _PARAMETERS[place] if place < len(_PARAMETERS) else "axis"

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipediag.facts.pipeline import (
-    FROM_FILES_OR_ARRAYS,
-    READ_CONFIG,
-    TENSORFLOW_DATASETS,
-    argument_of,
-    calls_python,
-)
+from pipediag.facts.pipeline import calls_python
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.chunked_generators import lines_of, source_of
 from pipediag.patching.dataset_options import attribute
 from pipediag.patching.names import is_tuned
-from pipediag.patching.slow_calls import call_model, rows_of, weighted_choice
+from pipediag.patching.slow_calls import CALL_MODEL, ROWS_OF, WEIGHTED
 from pipediag.session.edits import (
-    AUTOTUNE,
     Change,
     CompileCall,
     CompileFunction,
@@ -71,29 +64,20 @@ model = SampledSoftmax(vectors, {classes}, {drawn})
 model.compile(optimizer=...)  # without a loss"""
 
 _SGD_FOR_TABLES = """\
-class SgdForTables({optimizer}):{scaled}
+class SgdForTables({optimizer}):  # or the class of your own optimizer
     def update_step(self, gradient, variable, learning_rate):
         if "embeddings" not in variable.name:
             return super().update_step(gradient, variable, learning_rate)
         rate = keras.ops.cast(0.1, variable.dtype)  # to be found anew
         self.assign_sub(variable, keras.ops.multiply(gradient, rate))
 
-optimizer = SgdForTables(...)  # with its arguments{but_for}
-{decay}model.compile(optimizer, ...{unscaled})  # slots of the tables stay allocated"""
+optimizer = SgdForTables(...)  # with its arguments, but for {left_out}
+{decay}model.compile(optimizer, ...)  # slots of the tables stay allocated"""
 _NO_DECAY = 'optimizer.exclude_from_weight_decay(var_names=["embeddings"])\n'
+_OVER_TABLES = "`use_ema`, `global_clipnorm`, and what adds up gradients or scales the loss"
 _WITHOUT_TERMS = (
     "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
 )
-_OVER_TABLES = ("use_ema", "global_clipnorm", "gradient_accumulation_steps")
-"""Arguments that let any optimizer pass over whole tables, however it updates them."""
-_DECAYS = "AdamW"
-"""Without being told to."""
-_SCALED = "LossScaleOptimizer"
-_OF_KERAS = frozenset(
-    "Adadelta Adafactor Adagrad Adam AdamW Adamax Ftrl Lamb Lion Muon Nadam RMSprop SGD "
-    "ScheduleFreeAdamW".split()
-)
-"""The classes in `keras.optimizers` of Keras 3.15."""
 
 
 def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
@@ -111,142 +95,61 @@ def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
 def sgd_for_tables(keras: KerasUse | None) -> list[str]:
     """An optimizer in the place of that with which a model of Keras is compiled."""
     own = keras.optimizer if keras else None
-    settings = keras.optimizer_settings if keras else {}
-    left_out = ", ".join(f"`{name}`" for name in _OVER_TABLES if name in settings)
-    scaled = own == _SCALED
+    decays = own == "AdamW" or (keras is not None and "weight_decay" in keras.optimizer_settings)
+    scaled, lazy = own in (None, "LossScaleOptimizer"), own in ROW_WISE_OPTIMIZERS.values()
     code = _SGD_FOR_TABLES.format(
-        # What scales the loss is around another one, whose name is not known.
-        optimizer=_class("Adam" if own is None or scaled else own),
-        scaled="  # or the one whose loss was scaled" if scaled else "",
-        but_for=f", but for {left_out}, which the trial kept for all but the tables"
-        if left_out
-        else "",
-        decay=_NO_DECAY if own == _DECAYS or "weight_decay" in settings else "",
-        unscaled=", auto_scale_loss=False" if scaled else "",
+        optimizer=f"{'pipediag' if lazy else 'keras'}.optimizers.{'Adam' if scaled else own}",
+        left_out=_OVER_TABLES,
+        decay=_NO_DECAY if decays else "",
     )
     return code.splitlines()
 
 
-def _class(name: str) -> str:
-    """Return an optimizer's class as an expression: of Keras, of pipediag, or of the script."""
-    if name in _OF_KERAS:
-        return f"keras.optimizers.{name}"
-    return f"pipediag.optimizers.{name}" if name in ROW_WISE_OPTIMIZERS.values() else name
-
-
-def called_otherwise(ops: Sequence[Operation], changes: Sequence[Change]) -> list[str] | None:
-    """The lines that do it; None where the helper's call can't be all that changes."""
-    by_id = {op.id: op for op in ops}
-    for change in changes:
-        op = by_id.get(change.after) if isinstance(change, Insert) else None
-        if isinstance(change, Insert) and op is not None and change.kind == "cache":
-            if op.helper in TENSORFLOW_DATASETS and len(changes) == 1:
-                return [f"{op.helper}(...).cache()"]
-            return _cached(ops, op) if op.helper in FROM_FILES_OR_ARRAYS else None
-    lines = [_with_arguments(by_id, change) for change in changes]
-    return None if None in lines else [line for line in lines if line is not None]
-
-
-def _cached(ops: Sequence[Operation], op: Operation) -> list[str]:
-    """The elements are kept as single examples, and mixed and batched behind that."""
-    made = [one for one in ops if (one.helper, one.line) == (op.helper, op.line)]
-    shuffled = any(one.kind == "shuffle" for one in made)
-    sizes = (one.parameters.get("batch_size") for one in made)
-    size = next((size for size in sizes if isinstance(size, int)), None)
-    calls = [".cache()"]
-    calls += [".shuffle(dataset.cardinality())"] if shuffled else []
-    calls += [f".batch({size})"] if size is not None else []
-    return [
-        f"dataset = keras.utils.{op.helper}(..., batch_size=None, shuffle=False)",
-        f"dataset = dataset{''.join(calls)}.prefetch(tf.data.AUTOTUNE)",
-    ]
-
-
-def _with_arguments(by_id: dict[str, Operation], change: Change) -> str | None:
-    op = by_id.get(change.op_id) if isinstance(change, SetParameters) else None
-    if not isinstance(change, SetParameters) or op is None or op.helper is None:
-        return None
-    given = [
-        f"{name}={'tf.data.AUTOTUNE' if value == AUTOTUNE else repr(value)}"
-        for parameter, value in change.parameters.items()
-        if (name := argument_of(op, parameter)) is not None
-    ]
-    configured = [one.removeprefix(READ_CONFIG) for one in given if one.startswith(READ_CONFIG)]
-    given = [one for one in given if not one.startswith(READ_CONFIG)]
-    if configured:
-        given.append(f"read_config=tfds.ReadConfig({', '.join(configured)})")
-    return f"{op.helper}(..., {', '.join(given)})" if given else None
-
-
 def snippet(session: Session, changes: Sequence[Change]) -> str | None:
-    """Code that does what the changes do; None where no code says it."""
-    written = [as_written(change) for change in changes]
-    of_helpers = called_otherwise(every(session), written)
-    if of_helpers is not None:
-        return "\n".join(of_helpers) or None
-    lines: list[str] = []
-    above: dict[str, str] = {}
-    for change in _as_they_follow(session, written):
-        last = above.get(change.after) if isinstance(change, Insert | Move) else None
-        lines += _lines(session, change)
-        if last is not None:
-            lines[-1] = f"{lines[-1].partition('  # ')[0]}  # behind that {last}"
-        if isinstance(change, Insert | Move):
-            above[change.after] = (
-                change.kind if isinstance(change, Insert) else _kind(session, change.op_id)
-            )
-    lines += _by_row(session, written)
-    return "\n".join(lines) or None
+    """Code that does what the changes do; None where no code says it.
 
-
-def _by_row(session: Session, changes: Sequence[Change]) -> list[str]:
-    """Return how Python is called for the rows of a batch, where a map of it moves behind one."""
-    moved = [find(session, each.op_id) for each in changes if isinstance(each, Move)]
-    if not any(op is not None and op.kind == "map" and calls_python(op) for op in moved):
-        return []
-    return ["", *lines_of(ROWS, ROWS), "", f"tf.py_function({ROWS}(f), ...)  # in the map"]
-
-
-def _as_they_follow(session: Session, changes: Sequence[Change]) -> list[Change]:
-    """The changes, those that place an operation as they follow one another in what was measured.
-
-    Behind the same operation stands first what is added, then what is moved there, then a
-    prefetch: the passes of capture/replay/changes.py. Other changes stay where they are.
+    Behind one operation stands first what is added, then what is moved there, then a prefetch, as
+    in capture/replay/changes.py.
     """
-    order = {op.id: n for n, op in enumerate(every(session))}
-    moves = {change.op_id: change.after for change in changes if isinstance(change, Move)}
 
-    def at(op_id: str, moved: int = 0) -> tuple[int, ...]:
-        here = order.get(op_id, -1)
-        # Two that move behind each other are no trial's; they only must not go round for ever.
-        if op_id not in moves or moved > len(moves):
-            return (here,)
-        return *at(moves[op_id], moved + 1), 1, here
+    def place(change: Change) -> int:
+        if isinstance(change, Insert):
+            return 2 if change.kind.startswith("prefetch") else 0
+        return 1
 
-    def place(change: Insert | Move) -> tuple[int, ...]:
-        if isinstance(change, Move):
-            return at(change.op_id)
-        return *at(change.after), 2 if change.kind.startswith("prefetch") else 0
-
-    placed = iter(sorted((one for one in changes if isinstance(one, Insert | Move)), key=place))
-    return [next(placed) if isinstance(one, Insert | Move) else one for one in changes]
+    written = sorted(map(as_written, changes), key=place)
+    moved = [find(session, each.op_id) for each in written if isinstance(each, Move)]
+    lines: list[str] = []
+    last: dict[str, str] = {}
+    for change in written:
+        lines += _lines(session, change)
+        if isinstance(change, Insert | Move):
+            if change.after in last:
+                call = lines[-1].partition("  # ")[0]
+                lines[-1] = f"{call}  # behind that {last[change.after]}"
+            last[change.after] = lines[-1].partition("(")[0].removeprefix(".")
+    if any(op is not None and op.kind == "map" and calls_python(op) for op in moved):
+        lines += ["", *lines_of(ROWS), "", f"tf.py_function({ROWS}(f), ...)  # in the map"]
+    return "\n".join(lines) or None
 
 
 def _lines(session: Session, change: Change) -> list[str]:
     match change:
-        case SetOptions():
-            lines = _options(change)
+        case SetOptions(options=options):
+            given = [f"options.{attribute(name)} = {value!r}" for name, value in options.items()]
+            lines = ["options = tf.data.Options()", *given]
+            lines.append("dataset = dataset.with_options(options)")
         case SetModel():
             lines = _model(session, change)
         case RewriteCall():
             lines = _rewritten(session, change)
         case CompileFunction(function=function):
-            given = "(reduce_retracing=True)" if change.reduce_retracing else ""
-            lines = [f"@tf.function{given}", f"def {function.rpartition('.')[2]}(...):"]
+            relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
+            lines = [f"@tf.function{relaxed}", f"def {function.rpartition('.')[2]}(...):"]
         case PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
         case CompileCall(model=model):
-            lines = [*call_model(), "", f"call_model({model}, ...)  # in place of {model}(...)"]
+            lines = [*CALL_MODEL, "", f"call_model({model}, ...)  # in place of {model}(...)"]
         case SkipCallback():
             lines = ["if batch % 100:", "    return"]
         case _:
@@ -260,6 +163,10 @@ def _of_pipeline(
     match change:
         case SetParameters():
             return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
+        case Remove():
+            return [f"# without {_place(session, change.op_id)}"]
+        case Replace():
+            return _replaced(session, change)
         case Insert(kind="prefetch_to_device"):
             device = repr(change.parameters.get("device"))
             call = f".apply(tf.data.experimental.prefetch_to_device({device}))"
@@ -268,14 +175,9 @@ def _of_pipeline(
         case Move():
             given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
             call = f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
-        case Remove():
-            return [f"# without {_place(session, change.op_id)}"]
-        case Replace():
-            return _replaced(session, change)
         case MoveLayers():
-            place = _place(session, change.after)
-            kept = "" if change.kept is None else ", with a cache behind it"
-            return [f"# layers {', '.join(change.layers)} in a map behind {place}{kept}"]
+            kept = "" if change.kept is None else ".cache()"
+            call = f".map(prepare){kept}  # prepare: layers {', '.join(change.layers)}"
     return [f"{call}  # behind {_place(session, change.after)}"]
 
 
@@ -283,8 +185,8 @@ def _rewritten(session: Session, change: RewriteCall) -> list[str]:
     lines = session.host.hot_python if session.host is not None else []
     code = [one.code or "" for one in lines if (one.file, one.line) == (change.file, change.line)]
     if any("iterrows(" in one for one in code):
-        return [*rows_of(), "", "for row in rows_of(frame):"]
-    return [*weighted_choice(), "", "weighted_choice(rng, values, size, weights)"]
+        return [*lines_of(ROWS_OF), "", "for row in rows_of(frame):"]
+    return [*lines_of(WEIGHTED), "", "weighted_choice(rng, values, size, weights)"]
 
 
 def _replaced(session: Session, change: Replace) -> list[str]:
@@ -300,11 +202,6 @@ def _replaced(session: Session, change: Replace) -> list[str]:
         case "interleave", "flat_map":
             return [f".interleave(..., {given})"]
     return []
-
-
-def _options(change: SetOptions) -> list[str]:
-    lines = [f"options.{attribute(name)} = {value!r}" for name, value in change.options.items()]
-    return ["options = tf.data.Options()", *lines, "dataset = dataset.with_options(options)"]
 
 
 def _model(session: Session, change: SetModel) -> list[str]:

@@ -72,11 +72,7 @@ class Source:
 
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:
-        """The file of that content.
-
-        Raises:
-            NotPatchableError: it is no Python that could be taken apart and put together again.
-        """
+        """The file of that content."""
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
             bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
@@ -124,12 +120,7 @@ class Source:
         return list(walk(self.module))
 
     def all(self, kind: type[_Node], within: cst.CSTNode | None = None) -> list[_Node]:
-        """Return the nodes of a kind, in the order of the text.
-
-        Args:
-            kind: of the nodes.
-            within: a node; only itself and what is in it counts.
-        """
+        """Return the nodes of a kind, in the order of the text."""
         nodes = self.nodes if within is None else walk(within)
         return [node for node in nodes if isinstance(node, kind)]
 
@@ -180,11 +171,7 @@ class Source:
         return self.data[span.start : span.end].decode()
 
     def call(self, op_id: str) -> cst.Call:
-        """The call that makes an operation.
-
-        Raises:
-            NotPatchableError: an earlier change has taken it away.
-        """
+        """The call that makes an operation."""
         call = self.calls.get(self.anchors.get(op_id, -1))
         if call is None:
             raise NotPatchableError("Two of the changes are about the same call.")
@@ -211,11 +198,7 @@ class Source:
         return line[: len(line) - len(line.lstrip(b" \t"))].decode()
 
     def changed(self, changes: Sequence[Change]) -> Source:
-        """The source after changes of stretches that do not overlap.
-
-        Raises:
-            NotPatchableError: they overlap, or what comes out is no Python.
-        """
+        """The source after changes of stretches that do not overlap."""
         pieces = _pieces(changes, len(self.data))
         parts: list[bytes] = []
         anchors: dict[str, int] = {}
@@ -279,11 +262,7 @@ def called(node: cst.CSTNode | None) -> str | None:
 
 
 def link(source: Source, call: cst.Call) -> Span:
-    """A method's call without what it is called on: `.map(f)`, with the blanks before the dot.
-
-    Raises:
-        NotPatchableError: it is no call of a method.
-    """
+    """A method's call without what it is called on: `.map(f)`, with the blanks before the dot."""
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a dataset.")
     dot = source.module.code_for_node(call.func.dot).encode()

@@ -12,11 +12,7 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
 def statement_of(source: Source, node: cst.CSTNode) -> Statement:
-    """The statement that the node is a part of; with a colon, where it stands in its head.
-
-    Raises:
-        NotPatchableError: it shares its line with others.
-    """
+    """The statement that the node is a part of; with a colon, where it stands in its head."""
     for above in source.ancestors(node):
         if isinstance(above, cst.SimpleStatementSuite):
             break
@@ -85,11 +81,7 @@ def whole_lines(source: Source, statement: Statement) -> Span:
 
 
 def deleted(source: Source, statement: Statement) -> Change:
-    """The statement taken out.
-
-    Raises:
-        NotPatchableError: nothing would be left of its block.
-    """
+    """The statement taken out."""
     if len(block_of(source, statement)) == 1:
         raise NotPatchableError("Nothing would be left of its block.")
     return Change(whole_lines(source, statement))
@@ -120,9 +112,6 @@ def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]
 
     Variables between them must be read once: what else reads one would get other elements.
     A condition that only adds an operation does not break a chain: `if c: ds = ds.shuffle(n)`.
-
-    Raises:
-        NotPatchableError: they are not written as one chain in one block.
     """
     value: cst.BaseExpression | None = below
     chain: list[cst.Call] = []
@@ -187,7 +176,6 @@ def condition_around(source: Source, call: cst.Call) -> cst.If | None:
 
 
 def _adds(source: Source, statement: cst.CSTNode, name: str) -> cst.Call | None:
-    """Return the operation that an `if` adds to a variable, where that is all it does."""
     if not isinstance(statement, cst.If) or statement.orelse is not None:
         return None
     body = statement.body.body
@@ -215,7 +203,6 @@ def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) ->
 
 
 def _is_local(source: Source, name: cst.Name, outside: cst.FunctionDef | None) -> bool:
-    """Return True if a function in between has a variable of its own of that name."""
     function = source.around(name, cst.FunctionDef)
     if function is None or function is outside:
         return False

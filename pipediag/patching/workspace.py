@@ -9,6 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
+from pipediag.facts.pipeline import by_hand
 from pipediag.patching import keras_settings
 from pipediag.patching.applying import current_file
 from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
@@ -40,11 +41,7 @@ class Workspace:
         self.has_changed = False
 
     def source(self, path: str | None) -> Source:
-        """The file as it is by now.
-
-        Raises:
-            NotPatchableError: it can't be read, or is none of the user's.
-        """
+        """The file as it is by now."""
         if path is None:
             raise NotPatchableError("Which line it is made in was not recorded.")
         if not path.endswith((".py", ".pyw")):
@@ -65,26 +62,18 @@ class Workspace:
         return self._sources[path]
 
     def operation(self, op_id: str) -> Operation:
-        """The operation as it was recorded.
-
-        Raises:
-            NotPatchableError: there is none, or the framework made it.
-        """
+        """The operation as it was recorded."""
         op = find(self.session, op_id)
         if op is None:
             raise NotPatchableError("The operation is none that was recorded.")
-        if op.helper is not None:
-            raise NotPatchableError(f"`{op.helper}` makes the `{op.kind}`, not your code.")
+        if (how := by_hand(op)) is not None:
+            raise NotPatchableError(how)
         if op.made_by_framework or op.inserted_by_tensorflow:
             raise NotPatchableError(f"The framework makes the `{op.kind}`, not your code.")
         return op
 
     def call(self, op_id: str) -> tuple[Source, cst.Call]:
-        """The file and the call that makes an operation.
-
-        Raises:
-            NotPatchableError: it can't be found there.
-        """
+        """The file and the call that makes an operation."""
         op = self.operation(op_id)
         source = self.source(op.file)
         if op_id in self._reasons:
@@ -100,9 +89,6 @@ class Workspace:
             op_id: of the operation.
             suits: other pipelines of the call for which the change is right as well.
             until: operation of the same file that is the last one to be changed.
-
-        Raises:
-            NotPatchableError: it may have made others, or it can't be found.
         """
         source, call = self.call(op_id)
         end = source.span(call).end
@@ -152,22 +138,14 @@ class Workspace:
             self._reasons[keras_settings.COMPILE] = str(error)
 
     def keras(self) -> KerasUse:
-        """Return what was recorded of the model that the loop trains.
-
-        Raises:
-            NotPatchableError: the loop is none of Keras'.
-        """
+        """Return what was recorded of the model that the loop trains."""
         loop = self.session.diagnosed_loop()
         if loop is None or loop.keras is None:
             raise NotPatchableError("The loop is none of Keras'.")
         return loop.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
-        """Return the file and the call that compile the model of the loop.
-
-        Raises:
-            NotPatchableError: the call can't be found there, or was not recorded.
-        """
+        """Return the file and the call that compile the model of the loop."""
         source = self.source(self.keras().compile_file)
         if keras_settings.COMPILE in self._reasons:
             raise NotPatchableError(self._reasons[keras_settings.COMPILE])

@@ -56,11 +56,7 @@ than the one that was measured."""
 
 
 def write(workspace: Workspace, changes: Sequence[Change]) -> None:
-    """Write all of the changes into the files.
-
-    Raises:
-        NotPatchableError: one of them can't be written; the workspace is of no use any more.
-    """
+    """Write all of the changes into the files."""
     workers = [each for each in changes if isinstance(each, Replace) and each.kind == "PyDataset"]
     if workers:
         # What else there is imitates what Keras does by itself when it has workers.
@@ -123,7 +119,6 @@ def _set(workspace: Workspace, change: SetParameters) -> None:
 
 
 def _fits(workspace: Workspace) -> list[cst.Call]:
-    """Calls of `fit` in the file of the loop, of which one is the loop."""
     loop = workspace.session.diagnosed_loop()
     if loop is None or loop.keras is None or loop.file is None:
         return []
@@ -136,7 +131,6 @@ def _counts_steps(call: cst.Call, *names: str) -> bool:
 
 
 def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
-    """Raises NotPatchableError where what follows, or `fit`, counts batches."""
     fits = _fits(workspace)
     if any(_counts_steps(call) or any(arg.star == "**" for arg in call.args) for call in fits):
         raise NotPatchableError(_COUNTED)
@@ -150,7 +144,6 @@ def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
 
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
-    """Raises NotPatchableError where something else counts batches of the size that it is."""
     given = argument(call, "batch_size")
     if given is None or not isinstance(given.value, cst.Integer | cst.Name):
         raise NotPatchableError("How the batch size is made up is not known.")
@@ -190,7 +183,6 @@ def _insert(workspace: Workspace, change: Insert) -> None:
 
 
 def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
-    """Raises NotPatchableError where something would never come to the end of it."""
     fits = _fits(workspace)
     if not fits or not all(_counts_steps(call) for call in fits):
         raise NotPatchableError("An epoch would never end: `fit` needs its `steps_per_epoch`, too.")
@@ -287,7 +279,6 @@ def _options(workspace: Workspace, change: SetOptions) -> None:
 
 
 def _last(workspace: Workspace) -> Operation:
-    """Return the last operation of the user's own pipeline."""
     pipeline = workspace.session.pipeline
     own = [
         op
@@ -307,7 +298,6 @@ _LEFT_OUT = frozenset({"batch_size", "verbose"})
 
 
 def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
-    """Call `predict_on_batch` with the data alone."""
     source = workspace.source(change.file)
     calls = source.calls_of("predict", line=change.line)
     call = only(calls, f"Line {change.line} calls `predict` {len(calls)} times.")
@@ -346,7 +336,6 @@ def _compile_call(workspace: Workspace, change: CompileCall) -> None:
 
 
 def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
-    """Write `@tf.function` above the definition, below the decorators that it has."""
     source = workspace.source(change.file)
     name, tf = change.function.rpartition(".")[2], tensorflow(source)
     found = [
@@ -370,7 +359,6 @@ def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
 
 
 def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[SourceChange]:
-    """Give the decorator `tf.function` the argument `reduce_retracing=True`."""
     for each in definition.decorators:
         made = each.decorator
         if isinstance(made, cst.Call) and source.code(made.func) == f"{tf}.function":

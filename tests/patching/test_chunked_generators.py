@@ -73,7 +73,7 @@ def test_a_cache_behind_the_same_call_is_written_too() -> None:
 def test_names_that_the_file_uses_are_left_alone() -> None:
     call = "DATA.from_generator(rows, output_signature=in_chunks)"
 
-    assert "ds = dataset_in_chunks(rows, output_signature=in_chunks)\n" in after(script(call))
+    assert "ds = in_chunks_2(rows, output_signature=in_chunks)\n" in after(script(call))
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
 
 
 HAND_OVER = "lambda rows: tf.vectorized_map({}, rows)"
-EACH = "lambda *rows: tf.vectorized_map(lambda dataset_row: {}(*dataset_row), rows)"
+EACH = "lambda *rows: tf.vectorized_map(lambda row_2: {}(*row_2), rows)"
 
 
 @pytest.mark.parametrize(

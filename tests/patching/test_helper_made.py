@@ -1,4 +1,4 @@
-"""Edits on what a library's helper makes: the reason, and code that calls the helper otherwise."""
+"""Edits on what a library's helper makes: how the helper is called otherwise."""
 
 from __future__ import annotations
 
@@ -33,38 +33,20 @@ def left_out(ops: list[Operation], *changes: Change) -> LeftOut:
     return left
 
 
-def test_a_cache_within_a_helper_is_code_that_takes_single_examples() -> None:
+def test_a_cache_within_a_helper_takes_single_examples() -> None:
     left = left_out(images(), Move("shuffle", "map"), Insert("map", "cache", {"elements": 10}))
-    assert left.reason == "`image_dataset_from_directory` makes the `shuffle`, not your code."
-    assert left.snippet == (
-        "dataset = keras.utils.image_dataset_from_directory(..., batch_size=None, shuffle=False)\n"
-        "dataset = dataset.cache().shuffle(dataset.cardinality()).batch(8)"
-        ".prefetch(tf.data.AUTOTUNE)"
-    )
+    assert left.reason.startswith("`image_dataset_from_directory` makes it: with `batch_size=None")
+    assert "`.cache().shuffle(...).batch(...)" in left.reason
 
 
-def test_what_a_helper_takes_as_an_argument_is_given_to_it() -> None:
+def test_what_a_helper_takes_as_an_argument_is_said() -> None:
     opened = made_by("make_csv_dataset", "interleave", cycle_length=1)
-    change = SetParameters("interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE})
-    left = left_out([opened], change)
-    assert left.reason == "`make_csv_dataset` makes the `interleave`, not your code."
-    assert left.snippet == "make_csv_dataset(..., num_parallel_reads=tf.data.AUTOTUNE)"
-
-
-def test_what_it_does_not_take_is_the_plain_call() -> None:
-    left = left_out(images(), SetParameters("map", {"deterministic": False}))
-    assert left.snippet == ".map(..., deterministic=False)"
-
-
-def test_a_cache_of_what_tensorflow_datasets_gives_stands_behind_its_call() -> None:
-    left = left_out([made_by("tfds.load", "map")], Insert("map", "cache", {"elements": 10}))
-    assert left.snippet == "tfds.load(...).cache()"
+    left = left_out([opened], SetParameters("interleave", {"num_parallel_calls": AUTOTUNE}))
+    assert "`num_parallel_reads`" in left.reason
 
 
 def test_how_much_tensorflow_datasets_does_at_once_is_in_its_configuration() -> None:
     decoded = made_by("tfds.load", "map", num_parallel_calls=1)
     left = left_out([decoded], SetParameters("map", {"num_parallel_calls": AUTOTUNE}))
-    assert left.snippet == (
-        "tfds.load(..., read_config=tfds.ReadConfig("
-        "num_parallel_calls_for_decode=tf.data.AUTOTUNE))"
-    )
+    assert "num_parallel_calls_for_decode" in left.reason
+    assert "`.cache()` stands behind its call" in left.reason

@@ -163,7 +163,7 @@ def test_two_models_are_told_apart_by_the_line_that_was_recorded() -> None:
 def test_options_do_not_take_a_name_that_is_used() -> None:
     text = HEAD + "options = parse()\nds = ds.batch(3)\n"
     after = patched(text, [op(text, "batch")], SetOptions({"deterministic": False}))
-    assert "dataset_options.deterministic = False\nds = ds.with_options(dataset_options)" in after
+    assert "options_2.deterministic = False\nds = ds.with_options(options_2)" in after
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
