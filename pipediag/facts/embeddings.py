@@ -18,10 +18,7 @@ from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import StepPart, TablePart
 
 LARGE = Threshold(
-    "size of the table",
-    10.0,
-    "MB",
-    "measured: at 26 MB Adam took 31 ms a step and SGD 7 ms",
+    "size of the table", 10.0, "MB", "measured: at 26 MB Adam took 31 ms a step and SGD 7 ms"
 )
 
 
@@ -87,10 +84,7 @@ def percent_of_step(session: Session, ms: float | None) -> float | None:
 
 
 WITHIN = Threshold(
-    "zeros between other ids",
-    0.1,
-    "% of the lookups",
-    "own choice: one in a thousand may be meant",
+    "zeros between other ids", 0.1, "% of the lookups", "own choice: one in a thousand may be meant"
 )
 
 
@@ -140,11 +134,7 @@ BUCKETS = 10
 class TableMemory:
     """Bytes of one embedding table while it is trained."""
 
-    layer: str
-    rows: int
-    dim: int
-    dtype: str
-    table_bytes: int
+    table: Embedding
     slot_bytes: int
     temporary_bytes: int
     """Temporaries of the table's size that the update keeps at one time."""
@@ -152,9 +142,13 @@ class TableMemory:
     """A copy of the table that its lookup makes; it is gone when the update begins."""
 
     @property
+    def kept_bytes(self) -> int:
+        return self.table.table_bytes + self.slot_bytes
+
+    @property
     def peak_bytes(self) -> int:
         """Table, slots, and the larger of temporaries and copy."""
-        return self.table_bytes + self.slot_bytes + max(self.temporary_bytes, self.copy_bytes)
+        return self.kept_bytes + max(self.temporary_bytes, self.copy_bytes)
 
 
 @dataclass(frozen=True)
@@ -164,7 +158,6 @@ class Alternative:
     what: str
     device_bytes: int
     """Bytes left on the device at the peak."""
-    saved_bytes: int
     note: str
 
 
@@ -200,39 +193,31 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     loop = session.diagnosed_loop() or trains
     keras = loop.keras if loop else None
     compiled = keras is not None and bool(keras.jit_compile)
-    sizes = [(table, _memory_of(table, compiled=compiled)) for table in session.embeddings]
-    sizes.sort(key=lambda pair: -pair[1].peak_bytes)
-    tables = [one for _, one in sizes]
+    tables = [_memory_of(table, compiled=compiled) for table in session.embeddings]
+    tables.sort(key=lambda one: -one.peak_bytes)
     other = _other_bytes(keras, session.embeddings)
-    kept = sum(one.table_bytes + one.slot_bytes for one in tables)
     # Copies of lookups are gone when the updates make their temporaries.
     beside = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
     given = session.device_memory_bytes
     return MemoryPlan(
         tables=tables,
         other_bytes=other,
-        needed_bytes=kept + beside + (other or 0),
+        needed_bytes=sum(one.kept_bytes for one in tables) + beside + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
-        alternatives=list(_alternatives(*sizes[0])) if sizes else [],
+        alternatives=list(_alternatives(tables[0])) if tables else [],
     )
 
 
 def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
-    temporaries = table.temporary_peak_bytes
-    if temporaries is None:
-        temporaries = table.temporary_bytes or 0
+    peak = table.temporary_peak_bytes
     scattered = table.gradient == "sparse" and not table.gradient_spread
     copied = scattered and table.copied_on_lookup and not compiled
     return TableMemory(
-        layer=table.layer,
-        rows=table.rows,
-        dim=table.dim,
-        dtype=table.dtype,
-        table_bytes=table.table_bytes,
-        slot_bytes=table.slot_bytes or 0,
-        temporary_bytes=temporaries,
-        copy_bytes=table.table_bytes if copied else 0,
+        table,
+        table.slot_bytes or 0,
+        (table.temporary_bytes or 0) if peak is None else peak,
+        table.table_bytes if copied else 0,
     )
 
 
@@ -246,30 +231,23 @@ def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
     return max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
 
 
-def _alternatives(table: Embedding, now: TableMemory) -> Iterator[Alternative]:
-    def left(device_bytes: int, what: str, note: str) -> Alternative:
-        return Alternative(what, device_bytes, now.peak_bytes - device_bytes, note)
-
+def _alternatives(now: TableMemory) -> Iterator[Alternative]:
+    table, peak = now.table, now.peak_bytes
     if table.table_bytes >= 4 * table.rows * table.dim:
-        half = math.ceil(now.peak_bytes / 2)
-        yield left(half, "16-bit table", "Table and slots as bfloat16 keep 8 bits of precision.")
+        note = "Table and slots as bfloat16 keep 8 bits of precision."
+        yield Alternative("16-bit table", math.ceil(peak / 2), note)
     if table.trainable and table.gradient != "dense" and now.slot_bytes:
         if now.temporary_bytes:
-            rows = now.table_bytes + now.slot_bytes + now.copy_bytes
-            yield left(
-                rows,
-                "row-wise update",
+            note = (
                 "An optimizer of pipediag.optimizers: the update makes nothing of the table's "
-                "size. Rows that a batch lacks keep their moments.",
+                "size. Rows that a batch lacks keep their moments."
             )
-        bare = now.table_bytes + now.copy_bytes
-        yield left(bare, "SGD", "No slots. It learns otherwise.")
+            yield Alternative("row-wise update", now.kept_bytes + now.copy_bytes, note)
+        bare = table.table_bytes + now.copy_bytes
+        yield Alternative("SGD", bare, "No slots. It learns otherwise.")
     buckets = math.ceil(table.rows / BUCKETS)
     if buckets < table.rows:
-        hashed = math.ceil(now.peak_bytes * buckets / table.rows)
-        yield left(hashed, "hashing", f"{BUCKETS} ids share a row, by a hash.")
-    yield left(
-        0,
-        "host memory",
-        'Under `tf.device("CPU:0")`: the rows of a batch cross to the device in each step.',
-    )
+        note = f"{BUCKETS} ids share a row, by a hash."
+        yield Alternative("hashing", math.ceil(peak * buckets / table.rows), note)
+    note = 'Under `tf.device("CPU:0")`: the rows of a batch cross to the device in each step.'
+    yield Alternative("host memory", 0, note)

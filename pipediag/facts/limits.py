@@ -68,10 +68,7 @@ class Threshold:
 
 
 INPUT_WAIT = Threshold(
-    "input wait",
-    INPUT_FINE_PERCENT,
-    "% of the step",
-    "XProf: under 5 % the input is fine",
+    "input wait", INPUT_FINE_PERCENT, "% of the step", "XProf: under 5 % the input is fine"
 )
 INPUT_BOUND = Threshold(
     "large input wait",

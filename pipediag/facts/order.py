@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.limits import WORTH_DOING, bound
-from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.names import RUN_PART, exact_time, length, place
 from pipediag.facts.pipeline import bottleneck, delay_ms, kind_name
 from pipediag.facts.run import rows_to_have_back, whole_in_words
 from pipediag.facts.run_gain import gain_for_run
@@ -34,7 +34,7 @@ from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import GROUPS, class_ms
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding
-from pipediag.session.model import HotLine, Session, hot_line
+from pipediag.session.model import Session, hot_line
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
 LINES_AROUND = 3
@@ -163,7 +163,6 @@ def _gain_range(finding: Finding) -> tuple[float, float]:
 
 
 def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
-    """Put the advice on that part before what is confirmed, where it could gain more."""
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where]
     if not confirmed or not named or any(one.part == where for one in confirmed):
@@ -275,7 +274,6 @@ def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
 
 
 def _next_steps(ordered: Sequence[Finding]) -> list[str]:
-    """Return the advice on what is worth doing, once each; what waits for another comes later."""
     worth = [finding for finding in ordered if worth_doing(finding)]
     acting = [finding for finding in worth if not _is_settled(finding, worth)]
     leading = [finding for finding in acting if not _waits(finding, acting)] or acting
@@ -283,42 +281,23 @@ def _next_steps(ordered: Sequence[Finding]) -> list[str]:
     return list(advice)[:MOST_NEXT_STEPS]
 
 
-_PARTS: dict[RunPartName, tuple[str, str]] = {
-    "startup": ("start-up", "`python -X importtime` lists what each import takes."),
-    "before_training": (
-        "what comes before the training",
-        "What is made there from the same data each time can be kept in a file.",
-    ),
-    "compile": (
-        "tracing and compiling",
-        "See how often each function is traced: each new shape or Python value traces it again.",
-    ),
-    "epoch_start": (
-        "waiting for first batches",
-        "See which operation fills a buffer or opens files at the start of an epoch.",
-    ),
-    "evaluation": (
-        "evaluation",
-        "Evaluate larger batches, on fewer examples, or less often: see each place in the ledger.",
-    ),
-    "epoch_end": (
-        "what comes between the epochs",
-        "See its places in the ledger: what is done there can be done less often.",
-    ),
-    "between_loops": (
-        "what comes between the trainings",
-        "See its places in the ledger: what is made anew for each training can be kept.",
-    ),
-    "after_training": (
-        "what comes after the training",
-        "See its places in the ledger: what reads a saved model can run beside the next training.",
-    ),
+_HINTS: dict[RunPartName, str] = {
+    "startup": "`python -X importtime` lists what each import takes.",
+    "before_training": "What is made there from the same data each time can be kept in a file.",
+    "compile": "Each new shape or Python value traces a function again.",
+    "epoch_start": "See which operation fills a buffer or opens files at the start of an epoch.",
+    "evaluation": "Evaluate larger batches, on fewer examples, or less often.",
+    "epoch_end": "What is done there can be done less often.",
+    "between_loops": "What is made anew for each training can be kept.",
+    "after_training": "What reads a saved model can run beside the next training.",
 }
-_GROUPS: dict[Group, str] = {
-    "compute": "computing on the device",
-    "transfer": "copies",
-    "overhead": "starting operations and Python",
+_GROUPS: dict[str, tuple[Group, str]] = {
+    "compute": ("compute", "computing on the device"),
+    "transfer": ("transfer", "copies"),
+    "overhead": ("overhead", "starting operations and Python"),
+    "balanced": ("overhead", "starting operations and Python"),
 }
+"""Classes of the step that remain, by the verdict's bottleneck."""
 
 
 def what_remains(session: Session) -> list[str]:
@@ -334,78 +313,46 @@ def what_remains(session: Session) -> list[str]:
 
 def _in_the_run(session: Session) -> Iterator[str]:
     verdict, run = session.verdict, session.run
-    if run is None or verdict.where is None or verdict.where not in _PARTS:
+    if run is None or verdict.where is None or verdict.where not in _HINTS:
         return
-    name, hint = _PARTS[verdict.where]
     taken_s = sum(row.seconds for row in rows_to_have_back(run, verdict.where))
     at = place(verdict.where_file, verdict.where_line)
     yield (
-        f"What remains is {name}: {length(taken_s)} of {whole_in_words(run)} "
-        f"({length(run.whole_s)}){f', most of it{at}' if at else ''}"
-        f"{_at_most(run.whole_s, taken_s)}. {hint}"
+        f"What remains ({RUN_PART[verdict.where].lower()}): {length(taken_s)} of "
+        f"{whole_in_words(run)} ({length(run.whole_s)}){f', most of it{at}' if at else ''}"
+        f"{_at_most(run.whole_s, taken_s)}. {_HINTS[verdict.where]}"
     )
 
 
 def _in_the_step(session: Session) -> Iterator[str]:
+    bound_by, op = session.verdict.bottleneck, bottleneck(session.pipeline)
     if session.steps is None or session.breakdown is None:
         return
-    step_ms = session.steps.mean_ms
-
-    def remaining(what: str, ms: float, hint: str) -> str:
-        return (
-            f"What remains is {what}: {exact_time(ms)} of a step of {exact_time(step_ms)}"
-            f"{_at_most(step_ms, ms)}. {hint}"
-        )
-
-    bound_by = session.verdict.bottleneck
-    hints: dict[str, tuple[Group, str]] = {
-        "compute": ("compute", _of_compute(session)),
-        "transfer": ("transfer", "What is copied every step and does not change can stay there."),
-        "overhead": ("overhead", _of_overhead(session)),
-        "balanced": ("overhead", _of_overhead(session)),
-    }
-    if bound_by in hints:
-        group, hint = hints[bound_by]
-        yield remaining(_GROUPS[group], class_ms(session, GROUPS[group]), hint)
-    if bound_by != "input":
+    step_ms, ms, hot = session.steps.mean_ms, class_ms(session, ["input_wait"]), None
+    if bound_by in _GROUPS:
+        group, what = _GROUPS[bound_by]
+        ms, hint = class_ms(session, GROUPS[group]), "What does not change can stay on the device."
+        if group == "compute":
+            hint = "Make the model smaller, or look for its longest kernels in device idle time."
+        elif group == "overhead":
+            hint = "`pipediag trace REPORT/trace -o DIR` writes a timeline of what each call does."
+            hot = hot_line(session.host, "main")
+    elif bound_by != "input":
         return
-    wait_ms, op = class_ms(session, ["input_wait"]), bottleneck(session.pipeline)
-    if op is None:
-        yield remaining(
-            "waiting for input",
-            wait_ms,
-            "Take batches without training, `for batch in dataset`, and time that: what it takes "
-            "alone is what to shorten.",
-        )
-        return
-    delay = delay_ms(session, op)
-    yield remaining(
-        f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input",
-        wait_ms if delay is None else min(delay, wait_ms),
-        "Shorten what it does for each element, or do that once, before training, and read the "
-        "results.",
-    )
-    hot = hot_line(session.host, "source")
+    elif op is None:
+        what = "waiting for input"
+        hint = "Time `for batch in dataset` without training: that is what to shorten."
+    else:
+        what = f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input"
+        hint = "Do its work once, before training, and read the results."
+        ms, hot = min(delay_ms(session, op) or ms, ms), hot_line(session.host, "source")
     if hot is not None:
-        yield _begin_at(hot, "its Python")
-
-
-def _of_compute(session: Session) -> str:
-    if any(device.kind.upper() == "GPU" for device in session.environment.devices):
-        return "Device idle time names the kernels that take most of it."
-    return "It is the model itself: make it smaller, or give it a faster processor."
-
-
-def _of_overhead(session: Session) -> str:
-    hot = hot_line(session.host, "main")
-    if hot is None:
-        return "`pipediag trace REPORT/trace -o DIR` writes a timeline of what each call does."
-    return _begin_at(hot, "the training loop's Python")
-
-
-def _begin_at(hot: HotLine, python: str) -> str:
-    at = place(hot.file, hot.line).strip()
-    return f"Begin {at}, where {python} was in {hot.percent:.0f} % of the samples."
+        at = place(hot.file, hot.line).strip()
+        hint = f"Begin {at}, where its Python was in {hot.percent:.0f} % of the samples."
+    yield (
+        f"What remains is {what}: {exact_time(ms)} of a step of {exact_time(step_ms)}"
+        f"{_at_most(step_ms, ms)}. {hint}"
+    )
 
 
 def _at_most(whole: float, removable: float) -> str:

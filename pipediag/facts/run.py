@@ -194,7 +194,6 @@ def whole_in_words(run: Run) -> str:
 
 
 def _idle(session: Session) -> float:
-    """Return the part of a step in which the device does not compute; 1 where not known."""
     share = (session.breakdown or {}).get("device_compute")
     return 1.0 - share.percent / 100.0 if share is not None else 1.0
 

@@ -43,6 +43,10 @@ _ONCE: tuple[RunPartName, ...] = (
 )
 
 
+_Value = tuple[float, Interval]
+"""A measured value with its 95 % interval."""
+
+
 @dataclass(frozen=True)
 class Taken:
     """Seconds of a part of the run, with half of their 95 % interval."""
@@ -53,6 +57,10 @@ class Taken:
     def __add__(self, other: Taken) -> Taken:
         """Add parts that were measured apart, so that the halves add in squares."""
         return Taken(self.seconds + other.seconds, hypot(self.off_s, other.off_s))
+
+    @property
+    def value(self) -> _Value:
+        return self.seconds, (self.seconds - self.off_s, self.seconds + self.off_s)
 
     def share(self, part: float) -> Taken:
         return Taken(self.seconds * part, abs(self.off_s * part))
@@ -102,42 +110,28 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
     if steps.speedup is None or steps.ci95 is None:
         return None
     saved = _taken(run, [row]).share(max(0.0, 1.0 - steps.traces / row.count))
-    shortened, whole_s = _steps(session, run), run.whole_s
+    whole_s = run.whole_s
 
     def speedup(saved_s: float, steps_s: float, speedup: float) -> float:
         slower_s = steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
         return whole_s / max(whole_s - saved_s + slower_s, _SHORTEST_S)
 
-    middle = (saved.seconds, shortened.seconds, steps.speedup)
-    ends = (
-        (saved.seconds - saved.off_s, saved.seconds + saved.off_s),
-        (shortened.seconds - shortened.off_s, shortened.seconds + shortened.off_s),
-        steps.ci95,
-    )
     of_steps = (
         f"{steps.traces} traces instead of {row.count} made all steps of the trial, at "
         f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
-    return _of_the_run(steps, "traces", speedup, middle, ends, of_steps)
-
-
-def _of_the_run(
-    steps: Trial,
-    basis: Basis,
-    speedup: Callable[..., float],
-    middle: tuple[float, ...],
-    ends: tuple[Interval, ...],
-    rests_on: str,
-) -> Trial:
-    """Return the trial of steps with the speed-up of the run, as a function of those values."""
-    return steps.model_copy(
-        update={
-            "speedup": round(speedup(*middle), 4),
-            "ci95": _interval(speedup, middle, ends),
-            "basis": basis,
-            "caveats": [*steps.caveats, rests_on],
-        }
+    of_run = _combined(
+        speedup, saved.value, _steps(session, run).value, (steps.speedup, steps.ci95)
     )
+    return _of_the_run(steps, "traces", of_run, of_steps)
+
+
+def _of_the_run(steps: Trial, basis: Basis, of_run: _Value, rests_on: str) -> Trial:
+    """Return the trial of steps with the speed-up of the run."""
+    speedup, ci95 = of_run
+    caveats = [*steps.caveats, rests_on]
+    update = {"speedup": round(speedup, 4), "ci95": ci95, "basis": basis, "caveats": caveats}
+    return steps.model_copy(update=update)
 
 
 def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Trial | None:
@@ -159,15 +153,19 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
         return (pauses.rest_s + paused_s) / max(pauses.rest_s + slower_s, _SHORTEST_S)
 
     often = tried.iterators_paused / tried.iterators_freed
-    middle = (often, pauses.mean_s, steps.speedup)
-    ends = (_of_a_share(often, tried.iterators_freed), pauses.longest_s, steps.ci95)
+    of_run = _combined(
+        speedup,
+        (often, _of_a_share(often, tried.iterators_freed)),
+        (pauses.mean_s, pauses.longest_s),
+        (steps.speedup, steps.ci95),
+    )
     how_often = (
         f"TensorFlow paused as it freed {tried.iterators_paused} of {tried.iterators_freed} "
         f"iterators behind blocks of the trials, and would pause up to {pauses.longest_s[1]:.1f} s "
         f"behind an epoch of {pauses.life_s:.1f} s; the steps ran at {steps.speedup:.2f}x "
         f"[{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
-    return _of_the_run(steps, "pauses", speedup, middle, ends, how_often)
+    return _of_the_run(steps, "pauses", of_run, how_often)
 
 
 def _of_a_share(share: float, count: int) -> Interval:
@@ -240,33 +238,32 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | 
         return None
     if trial.ci95 is None:
         return gain
-    middle = (shortened.seconds, rest_s, trial.speedup, once_s)
-    ends = (
-        (shortened.seconds - shortened.off_s, shortened.seconds + shortened.off_s),
-        (rest_s - rest_off_s, rest_s + rest_off_s),
-        trial.ci95,
-        once_ci95_s,
-    )
 
     def speedup(part_s: float, rest_s: float, speedup: float, once_s: float) -> float:
         part_s, rest_s = max(0.0, part_s), max(0.0, rest_s)
         return (part_s + rest_s) / after(part_s, rest_s, speedup, once_s)
 
-    return gain.model_copy(update={"ci95": _interval(speedup, middle, ends)})
+    _, ci95 = _combined(
+        speedup,
+        shortened.value,
+        Taken(rest_s, rest_off_s).value,
+        (trial.speedup, trial.ci95),
+        (once_s, once_ci95_s),
+    )
+    return gain.model_copy(update={"ci95": ci95})
 
 
-def _interval(
-    value: Callable[..., float], middle: tuple[float, ...], ends: tuple[Interval, ...]
-) -> Interval:
-    """Return the interval of a function of independent values, given their middles and ends."""
-    whole = value(*middle)
+def _combined(function: Callable[..., float], *values: _Value) -> _Value:
+    """Return a function of independent values with its interval."""
+    middles = [middle for middle, _ in values]
+    whole = function(*middles)
     off = [
-        [whole - value(*middle[:place], end, *middle[place + 1 :]) for end in both]
-        for place, both in enumerate(ends)
+        [whole - function(*middles[:place], end, *middles[place + 1 :]) for end in ends]
+        for place, (_, ends) in enumerate(values)
     ]
     below = hypot(*(max(0.0, *one) for one in off))
     above = hypot(*(min(0.0, *one) for one in off))
-    return whole - below, whole + above
+    return whole, (whole - below, whole + above)
 
 
 def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -> RunGain:
