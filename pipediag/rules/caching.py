@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import available_bytes
@@ -36,7 +37,7 @@ from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import foretold, run_without_first_batches, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, weigh
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import Change, Edit, Insert, Move
+from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -63,13 +64,20 @@ def cache_behind(
     elements = elements_to_cache(session, op)
     if elements is None:
         return None
+    check: Check | None = None if _condition(session, op) is None else "repeats"
+    return cache_of(op, rule, elements, first=first, check=check, whole_epoch=whole_epoch)
+
+
+def cache_of(
+    op: Operation, rule: str, elements: int, *, first: Iterable[Change] = (), **given: Any
+) -> Edit:
+    """Return the edit that puts a cache of so many elements after the operation."""
     return Edit(
         id=f"{rule}:{op.id}",
         label=f"cache after the {place_name(op)}",
         changes=(*first, Insert(op.id, "cache", {"elements": elements})),
-        check=None if _condition(session, op) is None else "repeats",
         caveat="Measured once the cache is full.",
-        whole_epoch=whole_epoch,
+        **given,
     )
 
 
@@ -82,9 +90,13 @@ def elements_to_cache(session: Session, op: Operation) -> int | None:
     number = elements_of_a_pass(session, op)
     if session.steps is None or not op.elements:
         return number if fills_a_shuffle(session, op) else None
-    in_time = FILL_S * 1000.0 / session.steps.mean_ms * op.elements
-    wanted = math.ceil(max(in_time, LEAST_BATCHES * op.elements))
+    wanted = math.ceil(steps_in_time(session.steps.mean_ms) * op.elements)
     return wanted if number is None else min(wanted, number)
+
+
+def steps_in_time(step_ms: float) -> float:
+    """Return how many steps make what a trial's cache holds."""
+    return max(FILL_S * 1000.0 / step_ms, LEAST_BATCHES)
 
 
 def elements_of_a_pass(session: Session, op: Operation) -> int | None:
@@ -193,8 +205,7 @@ _ENOUGH = ("pass", "inconclusive")
 
 
 @MISSING_CACHE.found_by
-def check_missing_cache(session: Session) -> list[Finding]:
-    """Return a finding on the last costly map that could be cached, or else on a generator."""
+def _check_missing_cache(session: Session) -> list[Finding]:
     of_maps = _of_maps(session)
     if of_maps is None or of_maps.status in _ENOUGH:
         generators = operations(session, "from_generator")
@@ -207,7 +218,6 @@ def check_missing_cache(session: Session) -> list[Finding]:
 
 
 def _is_open(session: Session, op: Operation) -> bool:
-    """Return True if the operation reaches the loop with no cache after it."""
     return not op.inside_function_of and reaches_the_loop(session, op, without=CACHES)
 
 

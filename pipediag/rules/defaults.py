@@ -33,8 +33,7 @@ MISSING_PREFETCH = pipeline_rule(
 
 
 @MISSING_PREFETCH.found_by
-def check_missing_prefetch(session: Session) -> Iterator[Finding]:
-    """Yield a finding where an option keeps TensorFlow from appending a prefetch."""
+def _check_missing_prefetch(session: Session) -> Iterator[Finding]:
     path = [op for op in operations(session) if op.inside_function_of is None]
     written = [op for op in path if op.kind != "with_options"]
     switch = prefetch_switched_off(session, session.pipeline)
@@ -48,22 +47,15 @@ def check_missing_prefetch(session: Session) -> Iterator[Finding]:
     name = (session.operation(last.fused_into) or last).iterator_name or ""
     if last.kind == "prefetch" or injected or works_ahead(name):
         return
-    edit = Edit(
-        id=f"{MISSING_PREFETCH.id}:{last.id}",
-        label=f"prefetch(AUTOTUNE) after the {place_name(last)}",
-        changes=(
-            Insert((last_operation(session) or last).id, "prefetch", {"buffer_size": AUTOTUNE}),
-        ),
-    )
+    ahead = Insert((last_operation(session) or last).id, "prefetch", {"buffer_size": AUTOTUNE})
+    label = f"prefetch(AUTOTUNE) after the {place_name(last)}"
+    edit = Edit(f"{MISSING_PREFETCH.id}:{last.id}", label, (ahead,))
     can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
-    yield MISSING_PREFETCH.finding(
-        weight.status,
-        weight.before(
-            f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps "
-            "TensorFlow from appending one."
-        ),
+    yield MISSING_PREFETCH.weighed(
+        weight,
+        f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps "
+        "TensorFlow from appending one.",
         op=last,
-        weight=weight,
         evidence={"switched_off_by": switch},
         edit=edit if can_try else None,
         untried="Debug mode drops every prefetch and can't be left within the process.",
@@ -82,19 +74,17 @@ DISABLED_DEFAULTS = pipeline_rule(
 
 
 @DISABLED_DEFAULTS.found_by
-def check_disabled_defaults(session: Session) -> Iterator[Finding]:
-    """Yield a finding on all options together."""
+def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
     written, off = operations(session), _switched_off(session)
     if not written or not off:
         return
     weight, names = weigh_input(session), list(off)
     label = f"{names[0]} = True" if len(off) == 1 else "tf.data's defaults switched on again"
     edit = Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(names, True)),))
-    yield DISABLED_DEFAULTS.finding(
-        weight.status,
-        weight.before(f"Remove `{'`, `'.join(off.values())}`."),
+    yield DISABLED_DEFAULTS.weighed(
+        weight,
+        f"Remove `{'`, `'.join(off.values())}`.",
         op=next(iter(operations(session, "with_options")), written[-1]),
-        weight=weight,
         evidence={"switched_off": ", ".join(off.values())},
         edit=edit if weight.worth_trying else None,
     )
@@ -128,15 +118,14 @@ DEBUG_MODE = pipeline_rule(
 
 
 @DEBUG_MODE.found_by
-def check_debug_mode(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the script as a whole."""
+def _check_debug_mode(session: Session) -> Iterator[Finding]:
     if session.environment.tf_data_debug_mode:
         weight = weigh_input(session)
         advice = (
             "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline "
             "describe debug mode until then."
         )
-        yield DEBUG_MODE.finding(weight.status, weight.before(advice), weight=weight)
+        yield DEBUG_MODE.weighed(weight, advice)
 
 
 FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")
@@ -156,8 +145,7 @@ ITERATOR_PAUSES = pipeline_rule(
 
 
 @ITERATOR_PAUSES.found_by
-def check_iterator_pauses(session: Session) -> Iterator[Finding]:
-    """Yield a finding where each epoch has an iterator of its own."""
+def _check_iterator_pauses(session: Session) -> Iterator[Finding]:
     pauses, written = pauses_of_run(session), operations(session)
     if pauses is None or not written:
         return

@@ -110,43 +110,56 @@ def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None
 
 def _of_cause(
     rule: Rule,
-    device: DeviceActivity,
+    devices: Sequence[DeviceActivity],
     cause: GapCause,
-    limit: Threshold,
     advice: str,
-    evidence: Mapping[str, Scalar],
-    *,
     session: Session | None,
+    *,
+    limit: Threshold,
+    evidence: Mapping[str, Scalar] | None = None,
     edit: Edit | None = None,
-    shortest_us: float = 0.0,
+    shortest_us: float = SHORTEST_HOST_GAP_US,
     informs: str | None = None,
     little: str | None = None,
-) -> Finding:
-    """Return the finding on a device that is idle for one cause, as far as that matters.
+) -> Iterator[Finding]:
+    """Yield the finding on the device that is idle longest for one cause, as far as that matters.
 
     The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps:
     where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
     """
+    device = _idlest(devices, cause)
+    if device is None:
+        return
     perturbed = session.perturbation if session is not None else None
     ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
-    evidence = {**idle_evidence(device, cause), **evidence}
-    finding = partial(rule.finding, evidence=evidence, edit=edit)
-    percent = cause_percent(device, cause)
+    doing, percent = longest_doing(device, cause), cause_percent(device, cause)
+    numbers = {**idle_evidence(device, cause), **(evidence or {}), "host_in": doing and doing[0]}
+    finding = partial(rule.finding, evidence=numbers, edit=edit)
     if percent < limit.value:
         if why := _unexplained(device, shortest_us):
-            return finding("inconclusive", why)
-        return finding("informative" if little else "pass", little or "")
-    if informs := input_first_on(device) or informs:
-        return finding("informative", informs)
-    if ratio >= PERTURBED.value:
+            yield finding("inconclusive", why)
+        elif little:
+            yield finding("informative", little)
+    elif informs := input_first_on(device) or informs:
+        yield finding("informative", informs)
+    elif ratio >= PERTURBED.value:
         doubt = f"The profiler made steps {ratio:.1f}x as long: the host may be quicker without it."
-        return finding("informative" if edit else "inconclusive", doubt)
-    return finding(
-        "fail",
-        f"{advice} {full_name(device)} is idle {percent:.0f} % of the time for that.",
-        speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
-        untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
-    )
+        yield finding("informative" if edit else "inconclusive", doubt)
+    else:
+        meanwhile = f" The host is mostly in `{doing[0]}` meanwhile." if doing else ""
+        yield finding(
+            "fail",
+            f"{advice} {full_name(device)} is idle {percent:.0f} % of the time for that."
+            f"{meanwhile}",
+            speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
+            untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
+        )
+
+
+def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivity | None:
+    of_cpus_too = cause in ("input", "python")
+    able = accelerators_or_cpus(devices) if of_cpus_too else accelerators(devices)
+    return worst(able, lambda each: cause_percent(each, cause))
 
 
 # Input
@@ -185,11 +198,10 @@ _Behind = tuple[str | None, str | None, int | None, str | None]
 
 
 @INPUT_GAP.found_on_devices_by
-def check_input_gap(
+def _check_input_gap(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the device that waits longest for input."""
-    device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "input"))
+    device = _idlest(devices, "input")
     if device is None:
         return
     # The operation that worked longest in the gaps, as far as it is known.
@@ -261,7 +273,7 @@ _FEWER: Mapping[Framework, str] = {
 
 
 @LAUNCH_BOUND.found_on_devices_by
-def check_launch_bound(
+def _check_launch_bound(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
     """Yield a finding on the accelerator that waits longest for launches.
@@ -269,10 +281,8 @@ def check_launch_bound(
     Where most kernels are shorter than their launch, a little idle time counts, and a finding that
     informs where there is next to none.
     """
-    device = worst(accelerators(devices), lambda each: cause_percent(each, "launch"))
-    if device is None:
-        return
-    launches, doing = device.launches, longest_doing(device, "launch")
+    device = _idlest(devices, "launch")
+    launches = device.launches if device is not None else None
     known = launches is not None and launches.matched >= FEWEST.value
     short = launches.shorter_than_launch_percent if launches is not None and known else None
     mostly_short = short is not None and short >= SHORT.value
@@ -287,20 +297,20 @@ def check_launch_bound(
     if session is not None:
         edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
         edit = edit or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps")
-    yield _of_cause(
+    return _of_cause(
         LAUNCH_BOUND,
-        device,
+        devices,
         "launch",
-        KERNELS_IDLE if mostly_short else LAUNCH_IDLE,
         f"{_FEWER[framework]} A larger batch makes each kernel longer.{few}",
-        {
+        session,
+        limit=KERNELS_IDLE if mostly_short else LAUNCH_IDLE,
+        evidence={
             "median_delay_us": delay,
             "median_kernel_us": launches.median_kernel_us if launches else None,
             "shorter_than_launch_percent": short,
-            "launching_thread_in": doing[0] if doing else None,
         },
-        session=session,
         edit=edit,
+        shortest_us=0.0,
         informs=ahead,
         little="Most kernels are shorter than their launch." if mostly_short else None,
     )
@@ -328,28 +338,11 @@ _READ_LESS: Mapping[Framework, str] = {
 
 
 @SYNC_POINT.found_on_devices_by
-def check_sync_point(
+def _check_sync_point(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the accelerator that such waits cost most."""
-    device = worst(accelerators(devices), lambda each: cause_percent(each, "sync"))
-    if device is None:
-        return
-    doing = longest_doing(device, "sync")
-    yield _of_cause(
-        SYNC_POINT,
-        device,
-        "sync",
-        SYNC_IDLE,
-        f"Don't read the loss or metrics in every step {_READ_LESS[framework]}{_mostly_in(doing)}",
-        {"waiting_thread_in": doing[0] if doing else None},
-        session=session,
-        shortest_us=SHORTEST_HOST_GAP_US,
-    )
-
-
-def _mostly_in(doing: tuple[str, float] | None) -> str:
-    return f" The host is mostly in `{doing[0]}` meanwhile." if doing else ""
+    advice = f"Don't read the loss or metrics in every step {_READ_LESS[framework]}"
+    return _of_cause(SYNC_POINT, devices, "sync", advice, session, limit=SYNC_IDLE)
 
 
 PYTHON_GAP = _idle_rule(
@@ -371,30 +364,23 @@ _LESS_PYTHON: Mapping[Framework, str] = {
 
 
 @PYTHON_GAP.found_on_devices_by
-def check_python_gap(
+def _check_python_gap(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the device that Python holds up longest."""
-    device = worst(accelerators_or_cpus(devices), lambda each: cause_percent(each, "python"))
-    if device is None:
-        return
-    doing = longest_doing(device, "python")
-    yield _of_cause(
+    device = _idlest(devices, "python")
+    return _of_cause(
         PYTHON_GAP,
-        device,
+        devices,
         "python",
-        PYTHON_IDLE,
-        f"{_LESS_PYTHON[framework]}{_mostly_in(doing)}",
-        {"training_thread_in": doing[0] if doing else None},
-        session=session,
+        _LESS_PYTHON[framework],
+        session,
+        limit=PYTHON_IDLE,
         edit=several_steps_a_call(session, f"{PYTHON_GAP.id}:steps") if session else None,
-        shortest_us=SHORTEST_HOST_GAP_US,
-        informs=_one_pause(device),
+        informs=_one_pause(device) if device is not None else None,
     )
 
 
 def _one_pause(device: DeviceActivity) -> str | None:
-    """Return that most of it is a single gap, as a sentence, or None."""
     gap, ms = max(held_up(device, "python"), key=lambda part: part[1], default=(None, 0.0))
     if gap is None or 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
         return None

@@ -51,8 +51,7 @@ _LARGER = "Make the table larger, or correct the ids."
 
 
 @IDS_OUTSIDE_TABLE.found_by
-def check_ids_outside_table(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each table with such ids, or on the error that ended the script."""
+def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
     raised = _RAISED.search(session.script.detail or "")
     if raised is None:
         yield from _of_tables(IDS_OUTSIDE_TABLE, session.embeddings, _outside)
@@ -98,8 +97,7 @@ TensorFlow has it)."""
 
 
 @COLLIDING_IDS.found_by
-def check_colliding_ids(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each table whose ids pass a float that can't hold all of its rows."""
+def _check_colliding_ids(session: Session) -> Iterator[Finding]:
     return _of_tables(COLLIDING_IDS, session.embeddings, _colliding)
 
 
@@ -131,8 +129,7 @@ MASKED_TOKEN = _ids_rule(
 
 
 @MASKED_TOKEN.found_by
-def check_masked_token(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each table whose zeros are no padding."""
+def _check_masked_token(session: Session) -> Iterator[Finding]:
     masked = [table for table in session.embeddings if table.mask_zero]
     return _of_tables(MASKED_TOKEN, masked, _masked)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pipediag.facts.embeddings import LARGE, hidden, large, part_ms, parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
@@ -24,8 +25,7 @@ from pipediag.rules.model_edits import (
     without_table_terms,
 )
 from pipediag.rules.relevance import at_most_without, input_first
-from pipediag.rules.rule import Rule
-from pipediag.session.edits import Edit
+from pipediag.rules.rule import Place, Rule
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -41,7 +41,7 @@ _tables_rule = partial(
 )
 
 
-def judged_by_compute(
+def _judged(
     rule: Rule,
     session: Session,
     least: Threshold | None,
@@ -50,9 +50,8 @@ def judged_by_compute(
     *,
     took_ms: float | None,
     gone_ms: float | None = None,
-    edit: Edit | None = None,
-    untried: str | None = None,
-    place: tuple[str, int] | None = None,
+    place: Place | None = None,
+    **given: Any,
 ) -> Finding:
     """Return a finding that informs where the passes take little, or input comes first.
 
@@ -63,22 +62,20 @@ def judged_by_compute(
         place: what to change; the loop, where that is not known.
     """
     took, compute = percent_of_step(session, took_ms), class_percent(session, ["device_compute"])
+    little = least is not None and compute < least.value
     if took is not None:
         evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
-    little = took is not None and took < OPERATION_SHARE.value
-    little |= took is None and least is not None and compute < least.value
-    waits = input_first(session)
+        little = took < OPERATION_SHARE.value
+    waits, loop = input_first(session), session.diagnosed_loop()
     gone = took if gone_ms is None else percent_of_step(session, gone_ms)
-    loop = session.diagnosed_loop()
     failed = not little and waits is None
     return rule.finding(
         "fail" if failed else "informative",
         advice if little else waits or advice,
         evidence=evidence,
-        edit=edit,
         place=(place or ((loop.file, loop.line) if loop else None)) if failed else None,
         speedup_at_most=None if gone is None else at_most_without(session, gone),
-        untried=untried,
+        **given,
     )
 
 
@@ -96,11 +93,12 @@ def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scala
     }
 
 
-def _not_seen(
-    rule: Rule, tables: Sequence[Embedding], known: Callable[[Embedding], bool], what: str
-) -> list[Finding]:
-    """Return that a step was not read of one of the tables; nothing where it was of all."""
-    unread = [table for table in tables if not known(table)]
+def _not_updated(rule: Rule, tables: Sequence[Embedding]) -> list[Finding]:
+    return _not_seen(rule, [table for table in tables if table.update is None], "updated")
+
+
+def _not_seen(rule: Rule, unread: Sequence[Embedding], what: str) -> list[Finding]:
+    """Return that a step was not read of the first of the tables; nothing where there is none."""
     if not unread:
         return []
     reason = unread[0].missing or f"How {unread[0].layer} is {what} was not seen."
@@ -125,7 +123,7 @@ _SGD_TOO = " SGD without momentum or weight decay updates rows alone, too."
 
 
 @DENSE_EMBEDDING_UPDATE.found_by
-def check_dense_embedding_update(session: Session) -> Iterator[Finding]:
+def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     """Yield a finding on all tables whose update matters, as one optimizer updates them all.
 
     A second one where there is another edit than the row-wise one to try.
@@ -134,20 +132,31 @@ def check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     tables = [table for table in session.embeddings if table.trainable]
     whole = [table for table in tables if table.update == "dense"]
     from_rows = [table for table in whole if table.gradient == "sparse"]
-    edit = row_wise_update(session, rule.id)
+    edit, advice = row_wise_update(session, rule.id), _update_advice(session, from_rows)
+    evidence = _update_evidence(session, from_rows)
     if _matter(session, from_rows):
-        found = judged_by_compute(
+        found = _judged(
             rule,
             session,
             UPDATE_COMPUTE,
-            _update_advice(session, from_rows),
-            _update_evidence(session, from_rows),
+            advice,
+            evidence,
             took_ms=parts_ms(session, from_rows, _UPDATE),
             edit=edit,
             untried=no_optimizer_edit(session),
         )
         yield found
-        yield from _by_sgd(session, found, from_rows)
+        sgd = sgd_for_tables(session, f"{rule.id}:sgd")
+        if found.edit is not None and sgd is not None and found.edit.changes != sgd.changes:
+            yield rule.finding(
+                "informative",
+                f"Update {_names_of(from_rows)} by SGD without momentum, and other variables as "
+                "before. SGD keeps no averages, so its learning rate has to be found again.",
+                place=(found.file, found.line),
+                evidence=evidence,
+                title="Update embeddings alone by SGD",
+                edit=replace(sgd, instead_of=found.edit.id),
+            )
     elif _matter(session, whole):
         yield rule.finding(
             "informative",
@@ -156,13 +165,12 @@ def check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             evidence=_update_evidence(session, whole[:1]),
             title="Give the embedding a gradient of rows alone",
         )
-    elif unread := _not_seen(rule, large(tables), lambda one: one.update is not None, "updated"):
+    elif unread := _not_updated(rule, large(tables)):
         yield from unread
     elif from_rows and edit is not None:
         # Tried last: the tables are small, and only a trial tells what that means.
-        advice = f"{_update_advice(session, from_rows)} These tables are small."
-        evidence = _update_evidence(session, from_rows)
-        yield rule.finding("informative", advice, evidence=evidence, edit=edit)
+        small = f"{advice} These tables are small."
+        yield rule.finding("informative", small, evidence=evidence, edit=edit)
 
 
 def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
@@ -182,24 +190,7 @@ def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str,
     )
 
 
-def _by_sgd(session: Session, found: Finding, tables: Sequence[Embedding]) -> Iterator[Finding]:
-    """Yield the tables updated by SGD, where something else is tried before that."""
-    edit = sgd_for_tables(session, f"{DENSE_EMBEDDING_UPDATE.id}:sgd")
-    if found.edit is None or edit is None or found.edit.changes == edit.changes:
-        return
-    yield DENSE_EMBEDDING_UPDATE.finding(
-        "informative",
-        f"Update {_names_of(tables)} by SGD without momentum, and other variables as before. SGD "
-        "keeps no averages, so its learning rate has to be found again.",
-        place=(found.file, found.line),
-        evidence=_update_evidence(session, tables),
-        title="Update embeddings alone by SGD",
-        edit=replace(edit, instead_of=found.edit.id),
-    )
-
-
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    """Return what to write: another optimizer, or the arguments to drop that make the passes."""
     keras = keras_of(session)
     own = (keras.optimizer if keras else None) or "The optimizer"
     row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
@@ -228,20 +219,19 @@ REGULARIZED_TABLE = _tables_rule(
 
 
 @REGULARIZED_TABLE.found_by
-def check_regularized_table(session: Session) -> list[Finding]:
-    """Return a finding on all large tables that have a term, as one edit takes it from them all."""
+def _check_regularized_table(session: Session) -> list[Finding]:
     rule = REGULARIZED_TABLE
     trained = [table for table in large(session.embeddings) if table.trainable]
     asked = [table for table in trained if table.regularizer or table.constraint]
     tables = [table for table in asked if table.update == "dense"]
-    unread = _not_seen(rule, asked, lambda table: table.update is not None, "updated")
+    unread = _not_updated(rule, asked)
     if unread or not tables:
         return unread
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
     return [
-        judged_by_compute(
+        _judged(
             rule,
             session,
             UPDATE_COMPUTE,
@@ -262,14 +252,12 @@ def _terms_ms(session: Session, tables: Sequence[Embedding]) -> float | None:
 
     Without a regulariser, gradient and update may be the batch's rows'.
     """
-    found = 0.0
-    for table in tables:
-        goes: tuple[TablePart, ...] = ("regularizer", *(_UPDATE if table.regularizer else ()))
-        part = parts_ms(session, [table], goes)
-        if part is None:
-            return None
-        found += part
-    return found
+    with_gradient: tuple[TablePart, ...] = ("regularizer", *_UPDATE)
+    parts = [
+        parts_ms(session, [one], with_gradient if one.regularizer else ("regularizer",))
+        for one in tables
+    ]
+    return None if None in parts else sum(part for part in parts if part is not None)
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
@@ -284,28 +272,16 @@ TABLE_COPIED_ON_LOOKUP = _tables_rule(
 
 
 @TABLE_COPIED_ON_LOOKUP.found_by
-def check_table_copied_on_lookup(session: Session) -> list[Finding]:
+def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
     """Return a finding on all tables that are copied, as one edit is for them all."""
-    tables = large(session.embeddings)
-    if moved := [table for table in tables if _moved_bytes(table)]:
-        return [_of_copies(session, moved)]
-    return _not_seen(
-        TABLE_COPIED_ON_LOOKUP,
-        tables,
-        lambda table: table.copied_bytes_per_step is not None,
-        "looked up",
-    )
-
-
-def _moved_bytes(table: Embedding) -> int:
-    """Return the bytes that a step copies, and those that casts of the whole table read."""
-    cast = table.table_bytes * table.whole_table_operations.get("Cast", 0)
-    return (table.copied_bytes_per_step or 0) + cast
-
-
-def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
+    rule, loop = TABLE_COPIED_ON_LOOKUP, session.diagnosed_loop()
+    every = large(session.embeddings)
+    tables = [table for table in every if _moved_bytes(table)]
+    if not tables:
+        unread = [table for table in every if table.copied_bytes_per_step is None]
+        return _not_seen(rule, unread, "looked up")
     percent = percent_of_step(session, parts_ms(session, tables, ("copy",)))
-    moved, loop = sum(map(_moved_bytes, tables)), session.diagnosed_loop()
+    moved = sum(map(_moved_bytes, tables))
     advice = (
         "Look rows up in the variable itself, in a layer whose `call` is "
         "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, or compile with "
@@ -318,15 +294,23 @@ def _of_copies(session: Session, tables: Sequence[Embedding]) -> Finding:
         informs = advice
     elif all(table.update == "dense" for table in tables):
         informs = f"{advice} The update passes over the same tables more often: do that first."
-    return TABLE_COPIED_ON_LOOKUP.finding(
-        "fail" if informs is None else "informative",
-        informs or advice,
+    found = rule.finding(
+        "fail",
+        advice,
+        unless=informs,
         evidence=_evidence_of(tables, copied_bytes_per_step=moved, copy_percent_of_step=percent),
-        edit=compiled_by_xla(session, f"{TABLE_COPIED_ON_LOOKUP.id}:copy"),
+        edit=compiled_by_xla(session, f"{rule.id}:copy"),
         place=(loop.file, loop.line) if loop and informs is None else None,
         speedup_at_most=None if percent is None else at_most_without(session, percent),
         untried=NO_MODEL_EDIT,
     )
+    return [found]
+
+
+def _moved_bytes(table: Embedding) -> int:
+    """Return the bytes that a step copies, and those that casts of the whole table read."""
+    cast = table.table_bytes * table.whole_table_operations.get("Cast", 0)
+    return (table.copied_bytes_per_step or 0) + cast
 
 
 # A softmax over all classes of a large vocabulary
@@ -353,46 +337,39 @@ FULL_SOFTMAX = Rule(
 
 
 @FULL_SOFTMAX.found_by
-def check_full_softmax(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each such loss of the diagnosed loop."""
+def _check_full_softmax(session: Session) -> Iterator[Finding]:
     loop = session.diagnosed_loop()
     softmaxes = loop.softmaxes if loop is not None else []
-    for softmax in softmaxes:
-        if softmax.classes > SAMPLED:
-            yield _of_softmax(session, softmax, several=len(softmaxes) > 1)
-
-
-def _of_softmax(session: Session, softmax: Softmax, *, several: bool) -> Finding:
-    took_ms = None if several else part_ms(session, "vocabulary") or None
-    weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
-    edit = None if several else drawn_classes(session, FULL_SOFTMAX.id, SAMPLED, weight_bytes)
-    advice = (
-        f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
-        f"{softmax.classes})`, and evaluate with the full softmax. The weights are then of the "
-        f"shape ({softmax.classes}, {softmax.features}); docs/embeddings.md has the code. What is "
-        "learned differs, so validate it. Now each step multiplies by all "
-        f"{softmax.classes} classes of `{softmax.weights}`, forwards and for two gradients."
-    )
-    evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
-    if took_ms is None or softmax.classes < CLASSES.value:
-        return FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)
-    untried = (
-        "Its loss is the script's own code, or that of another Keras than 3: pipediag can't change "
-        "it for you."
-        if keras_3(session) is None
-        else NO_MEMORY
-    )
-    return judged_by_compute(
-        FULL_SOFTMAX,
-        session,
-        None,
-        advice,
-        evidence,
-        took_ms=took_ms,
-        gone_ms=_gone_ms(session, softmax, took_ms),
-        edit=edit,
-        untried=untried,
-    )
+    alone = len(softmaxes) == 1
+    for softmax in (one for one in softmaxes if one.classes > SAMPLED):
+        took_ms = (part_ms(session, "vocabulary") or None) if alone else None
+        weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
+        edit = drawn_classes(session, FULL_SOFTMAX.id, SAMPLED, weight_bytes) if alone else None
+        advice = (
+            f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
+            f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "
+            f"{softmax.features}), and evaluate with the full softmax; docs/embeddings.md has the "
+            "code. What is learned differs, so validate it. Now each step multiplies by all "
+            f"{softmax.classes} classes of `{softmax.weights}`, forwards and for two gradients."
+        )
+        evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
+        if took_ms is None or softmax.classes < CLASSES.value:
+            yield FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)
+            continue
+        yield _judged(
+            FULL_SOFTMAX,
+            session,
+            None,
+            advice,
+            evidence,
+            took_ms=took_ms,
+            gone_ms=_gone_ms(session, softmax, took_ms),
+            edit=edit,
+            untried=NO_MEMORY
+            if keras_3(session) is not None
+            else "Its loss is the script's own code, or that of another Keras than 3: pipediag "
+            "can't change it for you.",
+        )
 
 
 def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None:

@@ -92,8 +92,7 @@ SLOW_SHUFFLE_FILL = Rule(
 
 
 @SLOW_SHUFFLE_FILL.found_by
-def check_slow_shuffle_fill(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the shuffle with the longest fill."""
+def _check_slow_shuffle_fill(session: Session) -> Iterator[Finding]:
     shuffles = operations(session, "shuffle")
     if not shuffles or session.steps is None:
         return
@@ -229,7 +228,6 @@ def _judged(
 
 
 def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit | None:
-    """Return the shuffle before the costly operation, where both let the same elements through."""
     path = between(session, slowest, op)
     if path is None or len(slowest.parent_ids) != 1 or not keeps_elements([slowest, *path]):
         return None
@@ -295,8 +293,7 @@ class _Cure:
 
 
 @SLOW_EPOCH_START.found_by
-def check_slow_epoch_start(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop."""
+def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     run, loop, later_s = session.run, session.diagnosed_loop(), later_starts_s(session)
     assert run is not None
     assert loop is not None
@@ -324,11 +321,10 @@ def check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         first = "The steps wait for input as well: deal with that first, as it may shorten both."
         weight = replace(weight, status="informative", sentence=first)
     cure = cure or _Cure("")
-    yield SLOW_EPOCH_START.finding(
-        weight.status,
-        weight.before(cure.advice),
+    yield SLOW_EPOCH_START.weighed(
+        weight,
+        cure.advice,
         place=(loop.file, loop.line),
-        weight=weight,
         evidence={"times": sum(row.count or 0 for row in rows) or None},
         effect="changes a hyper-parameter" if cure.mixes_less else None,
         condition=ENOUGH_MIXED if cure.mixes_less else None,

@@ -73,8 +73,7 @@ _DRIVER_MARKS = ("cuinit", "could not find cuda drivers", "driver version is ins
 
 
 @GPU_UNUSED.found_by
-def check_gpu_unused(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the machine as a whole."""
+def _check_gpu_unused(session: Session) -> Iterator[Finding]:
     environment = session.environment
     if not environment.gpu_installed or environment.tensorflow is None:
         return
@@ -139,21 +138,19 @@ _AHEAD: Mapping[Framework, str] = {
 
 
 @EXPOSED_HOST_COPY.found_on_devices_by
-def check_exposed_host_copy(
+def _check_exposed_host_copy(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the accelerator that waits longest for copies from the host."""
     device = worst(accelerators(devices), _exposed_percent)
     copies = _from_host(device) if device is not None else None
     if device is None or copies is None or _exposed_percent(device) < EXPOSED.value:
         return
-    waits = input_first_on(device)
     hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
     yield EXPOSED_HOST_COPY.finding(
-        "informative" if waits else "fail",
-        waits
-        or f"{_AHEAD[framework]}, and copy narrower types: {full_name(device)} computes nothing "
-        f"for {exact_time(copies.exposed_ms)} while batches are copied to it.",
+        "fail",
+        f"{_AHEAD[framework]}, and copy narrower types: {full_name(device)} computes nothing for "
+        f"{exact_time(copies.exposed_ms)} while batches are copied to it.",
+        unless=input_first_on(device),
         evidence={
             "exposed_copies_percent_of_span": _exposed_percent(device),
             "exposed_copies_ms": copies.exposed_ms,
@@ -201,7 +198,7 @@ _SIXTEEN_BITS: Mapping[Framework, str] = {
 
 
 @MIXED_PRECISION.found_on_devices_by
-def check_mixed_precision(
+def _check_mixed_precision(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
     """Yield a finding on the accelerator with the most time in products without tensor cores.
@@ -280,10 +277,9 @@ DEVICE_STRAGGLER = Rule(
 
 
 @DEVICE_STRAGGLER.found_on_devices_by
-def check_device_straggler(
+def _check_device_straggler(
     devices: Sequence[DeviceActivity], _framework: Framework, _session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the accelerator that waits least for the others."""
     gpus = accelerators(devices)
     if len(gpus) < 2:
         return

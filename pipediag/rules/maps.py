@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -17,7 +18,6 @@ from pipediag.facts.pipeline import (
     following_batch,
     measured_at,
     only_looks_up,
-    operations,
     place_name,
     upstream,
     uses,
@@ -31,7 +31,7 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import AUTOTUNE, Change, Edit, Move, SetOptions, SetParameters
+from pipediag.session.edits import AUTOTUNE, Edit, Move, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -83,16 +83,11 @@ PER_ELEMENT_MAP = pipeline_rule(
 )
 
 
-@PER_ELEMENT_MAP.found_by
-def check_per_element_map(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each map of short calls before a batch that could map the batch."""
-    for op in operations(session, "map"):
-        batch = following_batch(session, op)
-        if batch is not None and _of_its_element_alone(op):
-            yield _of_single_elements(session, op, batch)
-
-
-def _of_single_elements(session: Session, op: Operation, batch: Operation) -> Finding:
+@PER_ELEMENT_MAP.found_at("map")
+def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]:
+    batch = following_batch(session, op)
+    if batch is None or not _of_its_element_alone(op):
+        return
     weight, edit = weigh(session, op), _edit(session, op, batch)
     unsure = [] if _vectorized(op) else sorted(_graph_ops(op) - BROADCASTS - BATCH_FORMS.keys())
     uncounted_ms = uncounted_wait_ms(session)
@@ -112,20 +107,16 @@ def _of_single_elements(session: Session, op: Operation, batch: Operation) -> Fi
     if not _has_short_calls(session, op):
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
-        return finding("informative" if try_it else "pass", advice, edit=edit)
-    if weight.status != "fail":
-        return finding(weight.status, weight.sentence)
-    if unsure:
+        yield finding("informative" if try_it else "pass", advice, edit=edit)
+    elif weight.status != "fail":
+        yield finding(weight.status, weight.sentence)
+    elif unsure:
         same = f"gives the same for a batch, which is not known of {', '.join(unsure)}"
-        return finding("informative", f"{advice} Only if its function {same}.", edit=edit)
-    saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
-    return finding(
-        "fail",
-        advice,
-        speedup_at_most=less_input(session, saved_ms, on_cpu=False),
-        edit=edit,
-        untried=_why_not_moved(session, op),
-    )
+        yield finding("informative", f"{advice} Only if its function {same}.", edit=edit)
+    else:
+        saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
+        at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
+        yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
 
 
 def _written(op: Operation) -> str:
@@ -206,7 +197,6 @@ def _needs_rewriting(op: Operation) -> bool:
 
 
 def _carrier(session: Session, op: Operation) -> Operation | None:
-    """Return the first map further up whose edit moves this one too."""
     carriers = [
         other
         for other in upstream(session, op)
@@ -255,18 +245,26 @@ PARALLEL_MAP = pipeline_rule(
 )
 
 
-@PARALLEL_MAP.found_by
-def check_parallel_map(session: Session) -> Iterator[Finding]:
+@PARALLEL_MAP.found_at("map")
+def _check_parallel_map(session: Session, op: Operation) -> Iterator[Finding]:
     """Yield two findings for a map whose calls can be made parallel in two ways, else one."""
-    for op in operations(session, "map"):
-        outer = session.operation(op.inside_function_of)
-        if outer is not None:
-            if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
-                yield from _tried_both_ways(session, op, outer)
-        elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
-            yield from _tried_both_ways(session, op, None)
-        elif calls_python(op) and not _is_serial(op) and _lacks_threads(session, op):
-            yield _of_pool(session, op)
+    outer = session.operation(op.inside_function_of)
+    if outer is not None:
+        if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
+            yield from _tried_both_ways(session, op, outer)
+    elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
+        yield from _tried_both_ways(session, op, None)
+    elif calls_python(op) and not _is_serial(op) and _lacks_threads(session, op):
+        # It runs Python in parallel already, on few threads.
+        pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
+        weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
+        yield PARALLEL_MAP.weighed(
+            weight,
+            _many_advice(session, op),
+            op=op,
+            evidence={**python_evidence(op), "pool_threads": pool},
+            edit=_many_calls(session, op, None) if weight.status == "fail" else None,
+        )
 
 
 def is_serial_and_stateful(op: Operation) -> bool:
@@ -293,7 +291,8 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     if weight.status != "fail":
         yield finding(weight.status, weight.sentence)
         return
-    ways = [(_tuned_calls(op, outer), _tuned_advice(op, outer), cpus(session), True)]
+    tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
+    ways = [(tuned, _tuned_advice(op, outer), cpus(session), True)]
     if stateful:
         many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)
         ways.insert(0 if waits_first(op) else 1, many)
@@ -306,38 +305,32 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
         )
 
 
-def _of_pool(session: Session, op: Operation) -> Finding:
-    """Return the finding on a map that runs Python in parallel already, on few threads."""
-    pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
-    weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
-    return PARALLEL_MAP.finding(
-        weight.status,
-        weight.before(_many_advice(session, op)),
-        op=op,
-        weight=weight,
-        evidence={**python_evidence(op), "pool_threads": pool},
-        edit=_many_calls(session, op, None) if weight.status == "fail" else None,
-    )
-
-
-def _tuned_calls(op: Operation, outer: Operation | None) -> Edit:
+def tuned_calls(op: Operation, rule: str, caveat: str | None = None) -> Edit:
+    """Return the edit by which TensorFlow chooses how many calls of the map run at once."""
     return Edit(
-        id=f"{PARALLEL_MAP.id}:{op.id}",
+        id=f"{rule}:{op.id}",
         label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
         changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
-        caveat=_where_measured(outer),
+        caveat=caveat,
     )
 
 
 def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
     """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
-    changes: tuple[Change, ...] = (SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),)
-    label = f"{WAITING_CALLS} parallel calls on the {place_name(op)}"
-    if _lacks_threads(session, op):
-        changes += (SetOptions({"threading.private_threadpool_size": WAITING_CALLS}),)
-        label += f", on {WAITING_CALLS} threads"
-    edit_id = f"{PARALLEL_MAP.id}:{op.id}:{WAITING_CALLS}"
-    return Edit(edit_id, label, changes, caveat=_where_measured(outer))
+    edit = Edit(
+        f"{PARALLEL_MAP.id}:{op.id}:{WAITING_CALLS}",
+        f"{WAITING_CALLS} parallel calls on the {place_name(op)}",
+        (SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),),
+        caveat=_where_measured(outer),
+    )
+    return on_threads(edit) if _lacks_threads(session, op) else edit
+
+
+def on_threads(edit: Edit, count: int = WAITING_CALLS) -> Edit:
+    """Return the edit with a pool of so many threads, as a call that waits keeps its thread."""
+    pool = SetOptions({"threading.private_threadpool_size": count})
+    label = f"{edit.label}, on {count} threads"
+    return replace(edit, label=label, changes=(*edit.changes, pool))
 
 
 def _lacks_threads(session: Session, op: Operation) -> bool:
@@ -404,7 +397,6 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 def _one_advice(
     session: Session, op_id: str, ways: list[Finding], findings: Sequence[Finding]
 ) -> list[Finding]:
-    """Return what is advised of a map, in place of the findings on the ways to call it."""
     confirmed = [one for one in ways if one.trial.state == "confirmed"]
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
@@ -448,7 +440,6 @@ def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
 
 
 def _helps_anyway(op_id: str, findings: Sequence[Finding]) -> bool:
-    """Return True if parallel calls of the map were confirmed in another finding's trial."""
     return any(
         isinstance(change, SetParameters)
         and change.op_id == op_id
@@ -460,7 +451,6 @@ def _helps_anyway(op_id: str, findings: Sequence[Finding]) -> bool:
 
 
 def _pool(count: int) -> str:
-    """Return code to paste: a pool, and a function called in it."""
     return (
         f"Call it in processes: `pool = concurrent.futures.ProcessPoolExecutor({count}, "
         'mp_context=multiprocessing.get_context("spawn"))`, and in the map '

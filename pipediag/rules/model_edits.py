@@ -18,6 +18,7 @@ NO_MODEL_EDIT = (
     "model is left to try."
 )
 NO_MEMORY = "There is no memory for a second set of these variables, which a trial needs."
+_UNMEASURED = "How well the model then learns is not measured."
 SCALES_THE_LOSS = "LossScaleOptimizer"
 """The wrapper that Keras puts around an optimizer under `mixed_float16`."""
 SLOTS_TWICE = 0.25
@@ -31,18 +32,19 @@ def keras_of(session: Session) -> KerasUse | None:
     return loop.keras if loop is not None else None
 
 
+def _setting(rule: str, label: str, caveat: str | None, **settings: Scalar) -> Edit:
+    return Edit(rule, label, (SetModel(settings),), caveat=caveat)
+
+
 def several_steps_a_call(session: Session, rule: str) -> Edit | None:
     """Return many steps per call; None where the loop is not Keras' or does so already."""
     keras = keras_of(session)
     if keras is None or keras.steps_per_execution > 1 or on_torch(session):
         return None
-    hooked = [callback.name for callback in per_batch_callbacks(session)]
-    return Edit(
-        id=rule,
-        label=f"steps_per_execution={STEPS_PER_CALL} in compile",
-        changes=(SetModel({"steps_per_execution": STEPS_PER_CALL}),),
-        caveat=f"{', '.join(hooked)}: called once in {STEPS_PER_CALL} steps." if hooked else None,
-    )
+    hooked = ", ".join(callback.name for callback in per_batch_callbacks(session))
+    caveat = f"{hooked}: called once in {STEPS_PER_CALL} steps." if hooked else None
+    label = f"steps_per_execution={STEPS_PER_CALL} in compile"
+    return _setting(rule, label, caveat, steps_per_execution=STEPS_PER_CALL)
 
 
 def shared_calls_effect(session: Session) -> EffectOnResults:
@@ -55,12 +57,8 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
     keras = keras_of(session)
     if keras is None or keras.jit_compile or keras.run_eagerly or on_torch(session):
         return None
-    return Edit(
-        id=rule,
-        label="jit_compile=True in compile",
-        changes=(SetModel({"jit_compile": True}),),
-        caveat="Compiling itself, once for each shape, is no part of the step's figure.",
-    )
+    caveat = "Compiling itself, once for each shape, is no part of the step's figure."
+    return _setting(rule, "jit_compile=True in compile", caveat, jit_compile=True)
 
 
 def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
@@ -70,12 +68,8 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
     caveat = "The model's last layer stays in float32."
     if policy == "mixed_float16":
         caveat += " The scaling of the loss, which `compile` adds, is left out."
-    return Edit(
-        id=rule,
-        label=f"{policy} for all layers but the last",
-        changes=(SetModel({"dtype_policy": policy}),),
-        caveat=caveat,
-    )
+    label = f"{policy} for all layers but the last"
+    return _setting(rule, label, caveat, dtype_policy=policy)
 
 
 # Optimizers that pass over whole embedding tables
@@ -130,13 +124,8 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         return sgd_for_tables(session, rule)
     row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
-    return Edit(
-        id=rule,
-        label=f"{row_wise} in place of {keras.optimizer}{without}",
-        changes=(SetModel({"optimizer": "row_wise"}),),
-        caveat="How well the model learns where rows stay as they are between batches is not "
-        "measured.",
-    )
+    label = f"{row_wise} in place of {keras.optimizer}{without}"
+    return _setting(rule, label, _UNMEASURED, optimizer="row_wise")
 
 
 def sgd_for_tables(session: Session, rule: str) -> Edit | None:
@@ -145,12 +134,8 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
     slots = 0 if keras is None else _optimizer_bytes(session, keras) - _table_slots(session)
     if keras is None or not _fits(session, slots):
         return None
-    return Edit(
-        id=rule,
-        label="plain SGD for the embeddings, the model's own optimizer for all else",
-        changes=(SetModel({"optimizer": "sgd_for_tables"}),),
-        caveat="How well the model learns from plain steps of its embeddings is not measured.",
-    )
+    label = "plain SGD for the embeddings, the model's own optimizer for all else"
+    return _setting(rule, label, _UNMEASURED, optimizer="sgd_for_tables")
 
 
 def no_optimizer_edit(session: Session) -> str:
@@ -172,7 +157,6 @@ def _table_slots(session: Session) -> int:
 
 
 def _fits(session: Session, needed: int) -> bool:
-    """Return True if a trial may take so many bytes beside what is there."""
     return needed <= SLOTS_TWICE * available_bytes(session)
 
 
@@ -181,23 +165,15 @@ def without_table_terms(session: Session, rule: str) -> Edit | None:
     keras = keras_3(session)
     if keras is None:
         return None
-    settings: dict[str, Scalar] = {"table_terms_left_out": True}
-    label = "no regulariser and no constraint on embeddings"
+    label, settings = "no regulariser and no constraint on embeddings", dict[str, Scalar]()
     # A gradient that comes as rows may still be passed on to the whole table.
     if keras.optimizer not in _ROW_WISE or passing_arguments(keras):
         update = row_wise_update(session, rule)
         if update is None:
             return None
-        for change in update.changes:
-            assert isinstance(change, SetModel)
-            settings |= change.settings
         label = f"{label}, {update.label}"
-    return Edit(
-        id=rule,
-        label=label,
-        changes=(SetModel(settings),),
-        caveat="How well the model learns without them is not measured.",
-    )
+        settings = next(one.settings for one in update.changes if isinstance(one, SetModel))
+    return _setting(rule, label, _UNMEASURED, table_terms_left_out=True, **settings)
 
 
 def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) -> Edit | None:
@@ -205,16 +181,9 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
     keras = keras_3(session)
     if keras is None or not _fits(session, weight_bytes + (keras.optimizer_bytes or 0)):
         return None
-    settings: dict[str, Scalar] = {"sampled_softmax": classes}
     label = f"softmax of {classes} drawn classes in training"
-    if keras.jit_compile:
-        # XLA has no kernel for the draw.
-        settings["jit_compile"] = False
-        label += ", without XLA"
-    return Edit(
-        id=rule,
-        label=label,
-        changes=(SetModel(settings),),
-        caveat="It trains for another loss, an estimate, without metrics such as accuracy: how "
-        "well the model then learns is not measured.",
-    )
+    # XLA has no kernel for the draw.
+    settings: dict[str, Scalar] = {"jit_compile": False} if keras.jit_compile else {}
+    label += ", without XLA" if keras.jit_compile else ""
+    caveat = f"It trains for another loss, an estimate, without metrics. {_UNMEASURED}"
+    return _setting(rule, label, caveat, sampled_softmax=classes, **settings)

@@ -62,8 +62,7 @@ _ARITHMETIC = frozenset({"Normalization"})
 
 
 @PREPROCESSING_IN_MODEL.found_by
-def check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the model of the diagnosed `fit`; two where inputs can be kept."""
+def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     loop = session.diagnosed_loop()
     assert loop is not None
     keras, place = loop.keras, (loop.file, loop.line)
@@ -133,7 +132,6 @@ def _behind(after: Operation | None) -> str:
 
 
 def _of_own_code(session: Session, place: Place) -> Iterator[Finding]:
-    """Yield the finding on a step's graph that works on text in no layer of Keras'."""
     work = session.text_work
     if work is None or not _weighs(session) or input_first(session):
         return
@@ -260,7 +258,6 @@ def _only_parent(session: Session, op: Operation) -> Operation | None:
 
 
 def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
-    """Return code to paste, with the names of the user's layers."""
     ends = [layer.name for layer in layers if layer.handed_on]
     if len(ends) == 1:
         prepared, call = f'model.get_layer("{ends[0]}").output', "prepare(x)"
@@ -298,8 +295,7 @@ BUCKETS = 4
 
 
 @PADDING.found_by
-def check_padding(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the last padded_batch, or on batches padded to one fixed length."""
+def _check_padding(session: Session) -> Iterator[Finding]:
     ops, loop = operations(session, "padded_batch"), session.diagnosed_loop()
     op, spec = ops[-1] if ops else None, loop.element_spec if loop else None
     padded, compute = padded_percent(session), class_percent(session, ["device_compute"])
@@ -357,8 +353,7 @@ ONE_HOT_INPUT = Rule(
 
 
 @ONE_HOT_INPUT.found_by
-def check_one_hot_input(session: Session) -> Iterator[Finding]:
-    """Yield a finding where the features of the diagnosed loop are wide rows of `tf.one_hot`."""
+def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     loop, pipeline = session.diagnosed_loop(), session.pipeline
     assert loop is not None
     assert pipeline is not None

@@ -36,7 +36,7 @@ from pipediag.facts.python_callables import (
     running_line,
     waits_first,
 )
-from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
+from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Rule, pipeline_rule
@@ -113,7 +113,7 @@ SLOW_CALL = Rule(
 
 
 @SLOW_CALL.found_by
-def check_slow_call(session: Session) -> Iterator[Finding]:
+def _check_slow_call(session: Session) -> Iterator[Finding]:
     """Yield a finding for the line with a known slow call that runs most in a generator.
 
     Where other Python makes input as well, a line may belong to that, so nothing is said.
@@ -170,7 +170,6 @@ def _generator(session: Session) -> Operation | None:
 
 
 def _without(session: Session, op: Operation) -> float | None:
-    """Return the bound without the generator's delay; None where that was not measured."""
     delay = delay_ms(session, op)
     return None if delay is None else less_input(session, delay, on_cpu=False)
 
@@ -191,7 +190,6 @@ _STACKED = 64
 
 
 def _elements_edit(op: Operation) -> Edit | None:
-    """Return the edit that stacks a generator's elements, if a step takes enough."""
     few = op.elements is None or op.elements < ELEMENTS.value
     if op.made_by_framework or op.inside_function_of is not None or few:
         return None
@@ -206,23 +204,21 @@ def _elements_edit(op: Operation) -> Edit | None:
     )
 
 
-@SINGLE_ELEMENTS.found_by
-def check_single_elements(session: Session) -> Iterator[Finding]:
-    """Yield a finding for each generator of many elements per step that the training waits for."""
-    for op in operations(session, "from_generator"):
-        weight, edit = weigh(session, op), _elements_edit(op)
-        if weight.status == "fail" and edit is not None:
-            yield SINGLE_ELEMENTS.finding(
-                "fail",
-                f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and "
-                "take them apart with `unbatch`.",
-                op=op,
-                place=running_line(session, op),
-                weight=weight,
-                evidence={"elements_per_step": op.elements},
-                edit=edit,
-                speedup_at_most=_without(session, op),
-            )
+@SINGLE_ELEMENTS.found_at("from_generator")
+def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
+    weight, edit = weigh(session, op), _elements_edit(op)
+    if weight.status == "fail" and edit is not None:
+        yield SINGLE_ELEMENTS.finding(
+            "fail",
+            f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and take "
+            "them apart with `unbatch`.",
+            op=op,
+            place=running_line(session, op),
+            weight=weight,
+            evidence={"elements_per_step": op.elements},
+            edit=edit,
+            speedup_at_most=_without(session, op),
+        )
 
 
 PYTHON_EACH_ROW = pipeline_rule(
@@ -238,17 +234,16 @@ _EAGER = frozenset({"EagerPyFunc"})
 _KEEPS_ROWS = ("map", "shuffle", "repeat", "prefetch", "with_options")
 
 
-@PYTHON_EACH_ROW.found_by
-def check_python_each_row(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each map that calls Python before a batch that could come first."""
-    for op in operations(session, "map"):
-        batch = following_batch(session, op)
-        path = between(session, op, batch) if batch is not None else None
-        if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
-            continue
-        moved = [op, *(each for each in path if each.kind == "map")]
-        if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
-            yield _of_calls(session, moved, batch)
+@PYTHON_EACH_ROW.found_at("map")
+def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]:
+    """Yield a finding on a map that calls Python before a batch that could come first."""
+    batch = following_batch(session, op)
+    path = between(session, op, batch) if batch is not None else None
+    if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
+        return
+    moved = [op, *(each for each in path if each.kind == "map")]
+    if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
+        yield _called_once(session, moved, batch)
 
 
 def _gives_the_same(op: Operation) -> bool:
@@ -256,10 +251,23 @@ def _gives_the_same(op: Operation) -> bool:
     return op.helper is None and not (changes_something(op) or draws_random(op.function))
 
 
-def _of_calls(session: Session, moved: list[Operation], batch: Operation) -> Finding:
+def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Finding:
     op, *others = moved
     weight, beside_ms = weigh(session, op), _beside_python_ms(session, op)
     also = " with the maps after it" if others else ""
+    finding = partial(
+        PYTHON_EACH_ROW.finding,
+        op=op,
+        weight=weight,
+        evidence={
+            **python_evidence(op),
+            "elements_per_step": op.elements,
+            "beside_python_ms_per_step": beside_ms,
+        },
+        speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
+    )
+    if not weight.worth_trying:
+        return finding(weight.status, weight.sentence)
     places = zip(moved, [batch, *moved], strict=False)
     edit = Edit(
         id=f"{PYTHON_EACH_ROW.id}:{op.id}",
@@ -268,21 +276,11 @@ def _of_calls(session: Session, moved: list[Operation], batch: Operation) -> Fin
         changes=tuple(Move(each.id, after.id) for each, after in places),
         check="equal",
     )
-    return PYTHON_EACH_ROW.finding(
-        weigh(session, op, beside_ms).to_try if weight.worth_trying else weight.status,
+    return finding(
+        weigh(session, op, beside_ms).to_try,
         f"Move {call_name(op)}{also} after {call_name(batch)}, and let one call from TensorFlow "
-        "call the Python for all rows of a batch."
-        if weight.worth_trying
-        else weight.sentence,
-        op=op,
-        weight=weight,
-        evidence={
-            **python_evidence(op),
-            "elements_per_step": op.elements,
-            "beside_python_ms_per_step": beside_ms,
-        },
-        edit=edit if weight.worth_trying else None,
-        speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
+        "call the Python for all rows of a batch.",
+        edit=edit,
     )
 
 
@@ -318,13 +316,11 @@ _COPIES = 2
 _MOST_THREADS = 16
 _KERAS_QUEUE = 10
 """Keras's own `max_queue_size`: enough for workers of a small number."""
-_OWN_THREADS = SetOptions({"threading.private_threadpool_size": WAITING_CALLS})
 _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Python loops."
 
 
 @PYTHON_INPUT.found_by
-def check_python_input(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each generator, or on the PyDataset of the diagnosed loop."""
+def _check_python_input(session: Session) -> Iterator[Finding]:
     keras, loop = pydataset(session), session.diagnosed_loop()
     generators = operations(session, "from_generator")
     if keras is not None:
@@ -364,7 +360,8 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
             "axis in its output_signature, and drop the `batch`."
         )
     # What overlaps waits goes first where the calls were off the CPU for a good part of their time.
-    first, second = rewrite, _several_at_once(session, op, outer)
+    edit = _side_by_side(session, op, outer)
+    first, second = rewrite, _several_at_once(op, edit, outer)
     if waits_first(op):
         first, second = second, first
     measured = f" {calls.sentence('`next` of it')}" if calls is not None else ""
@@ -373,44 +370,37 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
         "fail",
         f"{first} Or {second[0].lower()}{second[1:]}{measured}{line}",
         place=running_line(session, op),
-        edit=_side_by_side(op) if outer is None else _read_at_once(session, op, outer),
+        edit=on_threads(edit),
     )
 
 
-def _several_at_once(session: Session, op: Operation, outer: Operation | None) -> str:
-    if outer is None:
-        return (
-            f"Let the generator of {call_name(op)} take a part of the data as argument, and read "
-            "several parts at once: `tf.data.Dataset.range(n).interleave(lambda part: "
-            "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
-            f"num_parallel_calls=n)`, with {ON_THREADS}."
-        )
-    _, label = opened_at_once(outer, *2 * (_how_many(session, outer),), "generators")
-    return f"Read several generators at once ({label}), with {ON_THREADS}."
+def _several_at_once(op: Operation, edit: Edit, outer: Operation | None) -> str:
+    if outer is not None:
+        return f"Read several generators at once ({edit.label}), with {ON_THREADS}."
+    return (
+        f"Let the generator of {call_name(op)} take a part of the data as argument, and read "
+        "several parts at once: `tf.data.Dataset.range(n).interleave(lambda part: "
+        "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
+        f"num_parallel_calls=n)`, with {ON_THREADS}."
+    )
 
 
-def _side_by_side(op: Operation) -> Edit:
-    """Return two copies: how the source can be divided, only its author knows."""
+def _side_by_side(session: Session, op: Operation, outer: Operation | None) -> Edit:
+    """Return several generators, or two copies: how one can be divided only its author knows."""
+    id = f"{PYTHON_INPUT.id}:{op.id}"
+    if outer is not None:
+        count = _how_many(session, outer)
+        caveat = "Elements of several generators alternate."
+        return opened_at_once(outer, count, count, "generators", id, caveat=caveat)
     stacked = _elements_edit(op)
-    copies = Replace(op.id, "interleave", {"cycle_length": _COPIES, "num_parallel_calls": _COPIES})
+    copies: dict[str, Scalar] = {"cycle_length": _COPIES, "num_parallel_calls": _COPIES}
     return Edit(
-        id=f"{PYTHON_INPUT.id}:{op.id}",
-        label=f"two copies of the {place_name(op)} side by side, on {WAITING_CALLS} threads",
-        changes=(copies, _OWN_THREADS),
+        id,
+        f"two copies of the {place_name(op)} side by side",
+        (Replace(op.id, "interleave", copies),),
         # Elements in stacks are a patch, which copies are not.
         instead_of=stacked.id if stacked is not None else None,
         caveat="Both copies read all of the data: it says what two halves would gain at most.",
-    )
-
-
-def _read_at_once(session: Session, op: Operation, outer: Operation) -> Edit:
-    count = _how_many(session, outer)
-    change, label = opened_at_once(outer, count, count, "generators")
-    return Edit(
-        id=f"{PYTHON_INPUT.id}:{op.id}",
-        label=f"{label}, on {WAITING_CALLS} threads",
-        changes=(change, _OWN_THREADS),
-        caveat="Elements of several generators alternate.",
     )
 
 
@@ -424,7 +414,6 @@ def _how_many(session: Session, outer: Operation) -> int:
 
 
 def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Finding:
-    """Return the finding on a generator or a PyDataset that was given to `fit`."""
     op, weight = generator_of_keras(session), weigh_input(session)
     line, calls = hot_line(session.host, "source"), python_calls(op)
     finding = partial(
@@ -500,8 +489,7 @@ _DRAWING = ("numpy.random.", "random.")
 
 
 @TRACE_ONLY_PYTHON.found_by
-def check_trace_only_python(session: Session) -> Iterator[Finding]:
-    """Yield an informative finding on each mapped function with such Python."""
+def _check_trace_only_python(session: Session) -> Iterator[Finding]:
     # Removed operations count too: TensorFlow drops a map that is nothing without its Python.
     for op in session.pipeline.ops if session.pipeline else []:
         idle = [] if op.function is None or op.made_by_framework else _idle(op.function)

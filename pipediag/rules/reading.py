@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
@@ -17,14 +18,15 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
-from pipediag.rules.maps import ON_THREADS, WAITING_CALLS
+from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetOptions, SetParameters
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import OPENS_FILES, READERS
+from pipediag.vocabulary import Scalar
 
 MOST_AT_ONCE = 16
 
@@ -35,27 +37,33 @@ def opens_in_turn(outer: Operation) -> bool:
     return outer.kind == "flat_map" or (outer.kind == "interleave" and calls in (None, 1))
 
 
-def opened_at_once(outer: Operation, count: int, calls: int, sources: str) -> tuple[Change, str]:
-    """Return what makes it read from several, and that in a few words.
+def opened_at_once(
+    outer: Operation, count: int, calls: int, sources: str, id: str, **given: Any
+) -> Edit:
+    """Return the edit by which an operation that opens in turn reads from several.
 
     Args:
-        outer: an operation that opens in turn.
+        outer: the operation.
         count: how many are open at once where one was.
         calls: how many are read from at once.
         sources: what they are called.
+        id: of the edit.
+        given: the rest of it.
     """
+    change: Change
     if outer.kind == "flat_map":
-        return (
-            Replace(outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}),
-            f"interleave of {count} {sources} in place of the {place_name(outer)}",
+        change = Replace(
+            outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}
         )
+        label = f"interleave of {count} {sources} in place of the {place_name(outer)}"
+        return Edit(id, label, (change,), **given)
     change = SetParameters(outer.id, {"num_parallel_calls": calls})
     said = f"num_parallel_calls={'AUTOTUNE' if calls == AUTOTUNE else calls}"
     if outer.parameters.get("cycle_length") == 1:
         # So many calls would still wait for the one that is open.
         change = SetParameters(outer.id, {"num_parallel_calls": calls, "cycle_length": count})
         said = f"cycle_length={count}, {said}"
-    return change, f"{said} on the {place_name(outer)}"
+    return Edit(id, f"{said} on the {place_name(outer)}", (change,), **given)
 
 
 def read_in_turn(session: Session, reader: Operation) -> bool:
@@ -76,20 +84,16 @@ def files_at_once(
     session: Session, reader: Operation, rule: str, *, whole_epoch: bool = False
 ) -> Edit:
     """Return several files at once: by the reader itself, or by the operation that opens them."""
-    change: Change
-    outer = session.operation(reader.inside_function_of)
-    if outer is None:
-        change = SetParameters(reader.id, {"num_parallel_reads": AUTOTUNE})
-        label = f"num_parallel_reads=AUTOTUNE on the {place_name(reader)}"
-    else:
-        change, label = opened_at_once(outer, _as_many_as_cpus(session), AUTOTUNE, "files")
-    return Edit(
-        id=f"{rule}:{reader.id}",
-        label=label,
-        changes=(change,),
-        caveat="Measured on files as they are by then: what was read before may lie in memory.",
-        whole_epoch=whole_epoch,
-    )
+    caveat = "Measured on files as they are by then: what was read before may lie in memory."
+    id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
+    if outer is not None:
+        count = _as_many_as_cpus(session)
+        return opened_at_once(
+            outer, count, AUTOTUNE, "files", id, caveat=caveat, whole_epoch=whole_epoch
+        )
+    change = SetParameters(reader.id, {"num_parallel_reads": AUTOTUNE})
+    label = f"num_parallel_reads=AUTOTUNE on the {place_name(reader)}"
+    return Edit(id, label, (change,), caveat=caveat, whole_epoch=whole_epoch)
 
 
 FROM_DISK = Threshold("read from disk", 10.0, "% of what the reader delivers", "own choice")
@@ -106,15 +110,10 @@ SEQUENTIAL_FILES = pipeline_rule(
 )
 
 
-@SEQUENTIAL_FILES.found_by
-def check_sequential_files(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each sequential reader."""
-    for op in operations(session, *READERS):
-        if read_in_turn(session, op):
-            yield _of_reader(session, op)
-
-
-def _of_reader(session: Session, op: Operation) -> Finding:
+@SEQUENTIAL_FILES.found_at(*READERS)
+def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding]:
+    if not read_in_turn(session, op):
+        return
     outer = session.operation(op.inside_function_of)
     maps = operations(session, "map")
     # The cost of an outer function that also maps is not that of reading.
@@ -138,7 +137,8 @@ def _of_reader(session: Session, op: Operation) -> Finding:
         },
     )
     if weight.status not in ("fail", "inconclusive"):
-        return finding(weight.status, weight.sentence)
+        yield finding(weight.status, weight.sentence)
+        return
     advice = f"{weight.sentence} {_files_advice(session, op, outer)}".lstrip()
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
@@ -146,7 +146,7 @@ def _of_reader(session: Session, op: Operation) -> Finding:
     at_most = None
     if packed and delay is not None:
         at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
-    return finding(
+    yield finding(
         # Where the step waits for input, and only what reading takes of that is not known, or where
         # the files lie in memory, a trial tells.
         "informative" if in_memory or weight.status == "inconclusive" else "fail",
@@ -157,7 +157,6 @@ def _of_reader(session: Session, op: Operation) -> Finding:
 
 
 def _disk_percent(session: Session, op: Operation) -> float | None:
-    """Return what was read from disk, in percent of the bytes that the operation delivers."""
     host, steps = session.host, session.steps
     if host is None or host.read_bytes_per_s is None or steps is None:
         return None
@@ -193,28 +192,21 @@ _OF_OTHER_RULES = (*READERS, "from_generator", "map")
 """What a function may hold that other rules cover: reading, generators, and maps."""
 
 
-@SERIAL_FLAT_MAP.found_by
-def check_serial_flat_map(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each operation that calls its function for one element at a time.
+@SERIAL_FLAT_MAP.found_at("flat_map", "interleave")
+def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]:
+    """Yield a finding on an operation that calls its function for one element at a time.
 
     Where it opens files, another one with more calls than CPUs, as opening may wait.
     """
-    for op in operations(session, "flat_map", "interleave"):
-        if op.inside_function_of is None and opens_in_turn(op) and _works_itself(session, op):
-            yield from _of_flat_map(session, op)
-
-
-def _works_itself(session: Session, op: Operation) -> bool:
-    """Return True if its own function does more than make a dataset that other rules cover."""
     inner = [one for one in operations(session) if one.inside_function_of == op.id]
-    python = any(one.kind == "from_generator" or calls_python(one) for one in inner)
-    if calls_python(op) and not python:
-        return True
-    return not any(one.kind in _OF_OTHER_RULES for one in inner)
-
-
-def _of_flat_map(session: Session, op: Operation) -> Iterator[Finding]:
-    weight, python = weigh(session, op), calls_python(op)
+    python, covered = calls_python(op), any(one.kind in _OF_OTHER_RULES for one in inner)
+    # Its own function's Python is its own work, unless the datasets that it makes call some too.
+    theirs = any(one.kind == "from_generator" or calls_python(one) for one in inner)
+    if op.inside_function_of is not None or not opens_in_turn(op):
+        return
+    if covered and (theirs or not python):
+        return
+    weight = weigh(session, op)
     finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
     if not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
@@ -236,17 +228,17 @@ def _of_flat_map(session: Session, op: Operation) -> Iterator[Finding]:
 
 
 def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
-    calls = count if threads else AUTOTUNE
-    changes: tuple[Change, ...] = (
-        Replace(op.id, "parallel_flat_map", {"cycle_length": count, "num_parallel_calls": calls}),
+    given: dict[str, Scalar] = {
+        "cycle_length": count,
+        "num_parallel_calls": count if threads else AUTOTUNE,
+    }
+    edit = Edit(
+        f"{SERIAL_FLAT_MAP.id}:{f'{count}:' if threads else ''}{op.id}",
+        f"{count} calls at once of the function of the {place_name(op)}",
+        (Replace(op.id, "parallel_flat_map", given),),
+        caveat="Rows of several elements alternate.",
     )
-    label = f"{count} calls at once of the function of the {place_name(op)}"
-    edit_id = f"{SERIAL_FLAT_MAP.id}:{op.id}"
-    if threads:
-        changes += (SetOptions({"threading.private_threadpool_size": count}),)
-        label += f", on {count} threads"
-        edit_id = f"{SERIAL_FLAT_MAP.id}:{count}:{op.id}"
-    return Edit(edit_id, label, changes, caveat="Rows of several elements alternate.")
+    return on_threads(edit, count) if threads else edit
 
 
 def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:

@@ -168,7 +168,6 @@ def _with_silent(found: Sequence[_Found]) -> list[Finding]:
 
 
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:
-    """Return the findings; advice on speed waits for the machine to be put right."""
     failed = (f.rule for f in findings if f.status == "fail" and f.subject == "precondition")
     first = next(failed, None)
     if first is None:

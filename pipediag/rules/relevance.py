@@ -126,10 +126,7 @@ RELEVANT = Threshold(
     "what it could save, to fail", 10.0, "% of the run", "own choice: few change a script for less"
 )
 NOTABLE = Threshold(
-    "what it could save, to inform",
-    INPUT_FINE_PERCENT,
-    "% of the run",
-    "own choice, as for input",
+    "what it could save, to inform", INPUT_FINE_PERCENT, "% of the run", "own choice, as for input"
 )
 SHORT = Threshold(
     "its time in all, to fail", 2.0, "s", "own choice: a script of seconds is a first try"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.limits import Threshold
+from pipediag.facts.pipeline import operations
 from pipediag.rules.relevance import Weight
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
@@ -31,6 +32,7 @@ from pipediag.vocabulary import (
 Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "host", "devices"]
 Place = tuple[str | None, int | None]
 Check = Callable[[Session], Iterable[Finding]]
+OperationCheck = Callable[[Session, Operation], Iterable[Finding]]
 DeviceCheck = Callable[[Sequence[DeviceActivity], Framework, Session | None], Iterable[Finding]]
 
 _SILENCE = {
@@ -79,6 +81,17 @@ class Rule:
         self.check = check
         return check
 
+    def found_at(self, *kinds: str) -> Callable[[OperationCheck], OperationCheck]:
+        """Make the decorated function the check, called for each operation of these kinds."""
+
+        def decorate(check: OperationCheck) -> OperationCheck:
+            self.check = lambda session: [
+                finding for op in operations(session, *kinds) for finding in check(session, op)
+            ]
+            return check
+
+        return decorate
+
     def found_on_devices_by(self, check: DeviceCheck) -> DeviceCheck:
         """Make the decorated function the check of this rule, in a profile alone too."""
         self.check = lambda session: check(session.devices, "tensorflow", session)
@@ -108,6 +121,7 @@ class Rule:
         effect: EffectOnResults | None = None,
         subject: FindingSubject | None = None,
         condition: str | None = None,
+        unless: str | None = None,
         edit: Edit | None = None,
         untried: str | None = None,
         part: RunPartName = "steps",
@@ -118,8 +132,11 @@ class Rule:
 
         The edit, its effect and its condition stay where it fails, and where it informs if the rule
         tries that too. A failed one without an edit says why it has none (`untried`, or the
-        rule's). The weight gives its evidence and its bounds, where they are not given.
+        rule's). The weight gives its evidence and its bounds, where they are not given. `unless`
+        says what to deal with first: that is all that the finding then informs of.
         """
+        if status == "fail" and unless is not None:
+            status, advice = "informative", unless
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
         tried = failed or (status == "informative" and self.tried_when_informing)
@@ -152,6 +169,10 @@ class Rule:
             if failed and kept is None and reason
             else NOT_TRIED,
         )
+
+    def weighed(self, weight: Weight, advice: str, **given: Any) -> Finding:
+        """Return the finding that the weight decides, what stands against the advice first."""
+        return self.finding(weight.status, weight.before(advice), weight=weight, **given)
 
 
 pipeline_rule = partial(

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Place, Rule
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, Run, RunPart, callback_words
 from pipediag.session.model import Session
+from pipediag.vocabulary import RunPartName
 
 NEIGHBOURS = 3
 """Lines of a file that lie no further apart count as one loop of it. Own choice: between two of
@@ -117,12 +117,8 @@ SLOW_START = _script_rule(
 
 
 @SLOW_START.found_by
-def check_slow_start(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each piece of work that takes a notable part of the run."""
-    run = session.run
-    assert run is not None
-    rows = run.parts if run.scope == "run" else run.seen
-    blocks = blocks_of(row for row in rows if row.part == "before_training")
+def _check_slow_start(session: Session) -> Iterator[Finding]:
+    run, blocks = _blocks(session, "before_training")
     if run.scope == "run":
         yield from _of_blocks(SLOW_START, run, blocks, partial(_keep_it, session))
         return
@@ -131,29 +127,35 @@ def check_slow_start(session: Session) -> Iterator[Finding]:
         if block.seconds >= max(LATE.value, run.whole_s) and not block.of_framework:
             yield SLOW_START.finding(
                 "informative",
-                f"{_keep_it(session, block)} How long the whole training takes is not known: this "
-                f"takes {block.seconds / max(run.whole_s, 1e-9):.1f} times as long as "
-                f"{whole_in_words(run)}.",
+                f"{_keep_it(session, block)} How long the whole training takes is not known.",
                 place=block.place,
                 evidence={"taken_s": block.seconds},
                 part="before_training",
             )
 
 
+def _blocks(session: Session, part: RunPartName) -> tuple[Run, list[Block]]:
+    """Return the ledger, and the blocks of a part of it."""
+    run = session.run
+    assert run is not None
+    rows = run.seen if part == "before_training" and run.scope != "run" else run.parts
+    # What has no line after the training is the script's exit.
+    placed = (row for row in rows if row.line is not None or part != "after_training")
+    return run, blocks_of(row for row in placed if row.part == part)
+
+
 def _of_blocks(
     rule: Rule, run: Run, blocks: Iterable[Block], advice: Callable[[Block], str]
 ) -> Iterator[Finding]:
-    """Yield a finding on each piece of work that takes a notable part of the run."""
     for block in blocks:
         weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
         if weight.status == "fail" and block.of_framework:
             most = "Most of it is the framework's own work for this line."
             weight = replace(weight, status="informative", sentence=most)
-        yield rule.finding(
-            weight.status,
-            weight.before(advice(block)),
+        yield rule.weighed(
+            weight,
+            advice(block),
             place=block.place,
-            weight=weight,
             evidence={} if block.count is None else {"times": block.count},
             part=block.hottest.part,
         )
@@ -180,20 +182,10 @@ WORK_BETWEEN_TRAININGS = _script_rule(
 
 
 @WORK_BETWEEN_TRAININGS.found_by
-def check_work_between_trainings(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each piece of work that takes a notable part of the run."""
-    run = session.run
-    assert run is not None
-    blocks = blocks_of(row for row in run.parts if row.part == "between_loops")
-    yield from _of_blocks(
-        WORK_BETWEEN_TRAININGS,
-        run,
-        blocks,
-        lambda block: (
-            f"{block.work} between the trainings: do once, before the first of them, what comes "
-            "out the same for all."
-        ),
-    )
+def _check_work_between_trainings(session: Session) -> Iterator[Finding]:
+    how = "between the trainings: do once, before the first, what comes out the same for all."
+    run, blocks = _blocks(session, "between_loops")
+    return _of_blocks(WORK_BETWEEN_TRAININGS, run, blocks, lambda block: f"{block.work} {how}")
 
 
 WORK_AFTER_TRAINING = _script_rule(
@@ -206,27 +198,20 @@ WORK_AFTER_TRAINING = _script_rule(
 
 
 @WORK_AFTER_TRAINING.found_by
-def check_work_after_training(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each piece of work that takes a notable part of the run."""
-    run = session.run
-    assert run is not None
-    rows = [row for row in run.parts if row.part == "after_training" and row.line is not None]
-    blocks = [
+def _check_work_after_training(session: Session) -> Iterator[Finding]:
+    run, blocks = _blocks(session, "after_training")
+    notable = [
         block
-        for block in blocks_of(rows)
+        for block in blocks
         if block.seconds >= A_SECOND.value
         and 100.0 * block.seconds / max(run.whole_s, block.seconds) >= SHARE.value
     ]
-    if run.scope == "run":
-        yield from _of_blocks(
-            WORK_AFTER_TRAINING,
-            run,
-            blocks,
-            lambda block: (
-                f"{block.work} after the training: do it in a script of its own that reads the "
-                "saved model, beside the next training, or do less of it."
-            ),
-        )
+    how = (
+        "after the training: do it in a script of its own that reads the saved model, beside the "
+        "next training, or do less of it."
+    )
+    able = notable if run.scope == "run" else []
+    return _of_blocks(WORK_AFTER_TRAINING, run, able, lambda block: f"{block.work} {how}")
 
 
 SLOW_EPOCH_END = _script_rule(
@@ -251,8 +236,7 @@ _OF_KERAS = {
 
 
 @SLOW_EPOCH_END.found_by
-def check_slow_epoch_end(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each callback, function or stretch of lines with a notable part."""
+def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
     run = session.run
     assert run is not None
     # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
@@ -295,11 +279,10 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, only the "
         "weights, or only what is better than before; write or draw in a thread"
     )
-    return SLOW_EPOCH_END.finding(
-        weight.status,
-        weight.before(f"{block.work} in all: {how or less}."),
+    return SLOW_EPOCH_END.weighed(
+        weight,
+        f"{block.work} in all: {how or less}.",
         place=_place(session, block),
-        weight=weight,
         evidence={"times": count},
         part="epoch_end",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.machine import cpus
@@ -24,11 +23,11 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.rules.caching import cache_behind
-from pipediag.rules.maps import OVERLAPPING, reason
+from pipediag.rules.maps import OVERLAPPING, reason, tuned_calls
 from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call, shared_calls_effect
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.rule import Rule
-from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions, SetParameters
+from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -55,18 +54,8 @@ SEARCH = Rule(
     severity="info",
     tried_when_informing=True,
 )
-
-
-@dataclass(frozen=True)
-class _Fitting:
-    """An edit that fits the session, and what it is about."""
-
-    edit: Edit
-    advice: str
-    effect: EffectOnResults
-    op: Operation | None = None
-    condition: str | None = None
-    """What only the user can decide before it is used."""
+_SAME: EffectOnResults = "same results"
+_UP_TO_ORDER: EffectOnResults = "same up to order or rounding"
 
 
 def search(session: Session, findings: Sequence[Finding]) -> list[Finding]:
@@ -89,19 +78,9 @@ def beyond(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     if loop is None or not slow or any(finding.rule == SEARCH.id for finding in findings):
         return []
     known = [finding.edit.changes for finding in findings if finding.edit is not None]
-    fitting = [one for one in _fitting(session) if one.edit.changes not in known]
-    return [
-        SEARCH.finding(
-            "informative",
-            one.advice if one.condition is None else f"{one.advice} Only {one.condition}.",
-            op=one.op,
-            place=(loop.file, loop.line) if one.op is None else None,
-            effect=one.effect,
-            condition=one.condition,
-            edit=one.edit,
-        )
-        for one in fitting[:MOST]
-    ]
+    fitting = [one for one in _fitting(session) if one.edit and one.edit.changes not in known]
+    at_loop = {"file": loop.file, "line": loop.line}
+    return [one.model_copy(update=at_loop) if one.op_id is None else one for one in fitting[:MOST]]
 
 
 def after_trials(findings: Sequence[Finding]) -> list[Finding]:
@@ -125,13 +104,13 @@ def after_trials(findings: Sequence[Finding]) -> list[Finding]:
     return [*others, *confirmed, counted]
 
 
-def _fitting(session: Session) -> list[_Fitting]:
+def _fitting(session: Session) -> list[Finding]:
     """Return first what could shorten most of the step; of operations, the costliest."""
     written = operations(session)
     ops = [op for op in written if not op.inside_function_of and not op.removed_by_tensorflow]
+    ops.sort(key=lambda op: -(delay_ms(session, op) or 0.0))
     of_input = [one for op in ops for one in _of_an_operation(session, op)]
     of_input += _of_all(session, ops)
-    of_input.sort(key=lambda one: -(delay_ms(session, one.op) or 0.0 if one.op else 0.0))
     if session.verdict.bottleneck == "input":
         return of_input
     of_model = list(_of_the_model(session))
@@ -141,38 +120,47 @@ def _fitting(session: Session) -> list[_Fitting]:
     return [*of_input, *of_model] if waits_more else [*of_model, *of_input]
 
 
-def _of_the_model(session: Session) -> Iterator[_Fitting]:
+def _fits(
+    edit: Edit,
+    advice: str,
+    effect: EffectOnResults = "same results",
+    op: Operation | None = None,
+    condition: str | None = None,
+) -> Finding:
+    advice = advice if condition is None else f"{advice} Only {condition}."
+    return SEARCH.finding(
+        "informative", advice, op=op, effect=effect, condition=condition, edit=edit
+    )
+
+
+def _of_the_model(session: Session) -> Iterator[Finding]:
     shared = several_steps_a_call(session, f"{SEARCH.id}:steps_per_execution")
     if shared is not None:
         argument = shared.label.removesuffix(" in compile")
-        yield _Fitting(shared, f"`compile({argument})`.", shared_calls_effect(session))
+        yield _fits(shared, f"`compile({argument})`.", shared_calls_effect(session))
     compiled = compiled_by_xla(session, f"{SEARCH.id}:jit_compile")
     if compiled is not None:
-        yield _Fitting(compiled, "`compile(jit_compile=True)`.", "same up to order or rounding")
+        yield _fits(compiled, "`compile(jit_compile=True)`.", _UP_TO_ORDER)
 
 
-def _of_an_operation(session: Session, op: Operation) -> Iterator[_Fitting]:
+def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:
     name = place_name(op)
-    effect: EffectOnResults = "same results"
     if op.kind == "map" and (op.parallelism or 1) <= 1:
-        change = SetParameters(op.id, {"num_parallel_calls": AUTOTUNE})
-        label = f"num_parallel_calls=AUTOTUNE on the {name}"
-        advice = f"Give the {name} `num_parallel_calls=tf.data.AUTOTUNE`."
+        advice, effect = f"Give the {name} `num_parallel_calls=tf.data.AUTOTUNE`.", _SAME
         if op.function is not None and op.function.stateful and not only_looks_up(op.function):
             advice += f" It uses {reason(op.function)}: {OVERLAPPING}."
-            effect = "same up to order or rounding"
-        yield _Fitting(Edit(f"{SEARCH.id}:parallel:{op.id}", label, (change,)), advice, effect, op)
+            effect = _UP_TO_ORDER
+        yield _fits(tuned_calls(op, f"{SEARCH.id}:parallel"), advice, effect, op)
     if opens_in_turn(op):
-        opened, label = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources")
-        edit = Edit(f"{SEARCH.id}:interleave:{op.id}", label, (opened,), check="shape")
-        advice = f"Read several sources at once: {label}."
-        yield _Fitting(edit, advice, "same up to order or rounding", op)
+        id = f"{SEARCH.id}:interleave:{op.id}"
+        edit = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources", id, check="shape")
+        yield _fits(edit, f"Read several sources at once: {edit.label}.", _UP_TO_ORDER, op)
     keep = cache_behind(session, op, f"{SEARCH.id}:cache") if _could_be_kept(session, op) else None
     if keep is not None:
         ops = session.pipeline.ops if session.pipeline else ()
         condition = condition_of_cache(ops, op, "epoch")
-        effect = "same results" if condition is None else "not known"
-        yield _Fitting(keep, f"Put `.cache()` directly after the {name}.", effect, op, condition)
+        effect = _SAME if condition is None else "not known"
+        yield _fits(keep, f"Put `.cache()` directly after the {name}.", effect, op, condition)
 
 
 def _could_be_kept(session: Session, op: Operation) -> bool:
@@ -188,24 +176,21 @@ def _could_be_kept(session: Session, op: Operation) -> bool:
     )
 
 
-def _of_all(session: Session, ops: Sequence[Operation]) -> Iterator[_Fitting]:
+def _of_all(session: Session, ops: Sequence[Operation]) -> Iterator[Finding]:
     last = last_operation(session)
     if last is not None and last.kind != "prefetch":
         ahead = Insert(last.id, "prefetch", {"buffer_size": AUTOTUNE})
         edit = Edit(f"{SEARCH.id}:prefetch", "prefetch(AUTOTUNE) at the end", (ahead,), "equal")
-        yield _Fitting(edit, "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`.", "same results")
+        yield _fits(edit, "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`.")
     several = any((op.parallelism or 1) > 1 for op in ops)
     if several and option(session.pipeline, "deterministic") is None:
         free = SetOptions({"deterministic": False})
-        yield _Fitting(
-            Edit(f"{SEARCH.id}:deterministic", "deterministic = False", (free,)),
-            "Set `options.deterministic = False`: elements come as they are ready.",
-            "same up to order or rounding",
-            condition="if the order of the examples does not matter",
-        )
+        edit = Edit(f"{SEARCH.id}:deterministic", "deterministic = False", (free,))
+        advice = "Set `options.deterministic = False`: elements come as they are ready."
+        condition = "if the order of the examples does not matter"
+        yield _fits(edit, advice, _UP_TO_ORDER, condition=condition)
     if option(session.pipeline, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})
         edit = Edit(f"{SEARCH.id}:threads", f"a pool of {threads} threads of its own", (pool,))
-        advice = f"`options.threading.private_threadpool_size = {threads}`."
-        yield _Fitting(edit, advice, "same results")
+        yield _fits(edit, f"`options.threading.private_threadpool_size = {threads}`.")

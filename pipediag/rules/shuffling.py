@@ -48,27 +48,27 @@ SMALL_SHUFFLE = Rule(
 _KEEPS_NUMBER = ("map", "shuffle", "prefetch", "cache", "with_options")
 
 
-@SMALL_SHUFFLE.found_by
-def check_small_shuffle(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each shuffle of the script's own that mixes too little.
+@SMALL_SHUFFLE.found_at("shuffle")
+def _check_small_shuffle(session: Session, op: Operation) -> Iterator[Finding]:
+    """Yield a finding on a shuffle of the script's own that mixes too little.
 
     A helper mixes the names of the files itself before its shuffle does the rest.
     """
-    for op in operations(session, "shuffle"):
-        above, size = upstream(session, op), op.parameters.get("buffer_size")
-        if op.made_by_framework:
-            continue
-        count, at_most = _counts(session, op, above)
-        evidence = {"buffer_size": size, "elements": count}
-        finding = partial(SMALL_SHUFFLE.finding, op=op, evidence=evidence)
-        if not isinstance(size, int) or size < 0:
-            yield finding("inconclusive", "The buffer's size is not known.")
-            continue
-        holds_all = at_most is not None and size >= at_most
-        shuffled_before = any(other.kind == "shuffle" for other in above)
-        problem = _problem(session, op, above, size, count)
-        if problem is not None and not holds_all and not shuffled_before:
-            yield finding("fail", problem)
+    above, size = upstream(session, op), op.parameters.get("buffer_size")
+    if op.made_by_framework:
+        return
+    count, at_most = _counts(session, op, above)
+    finding = partial(
+        SMALL_SHUFFLE.finding, op=op, evidence={"buffer_size": size, "elements": count}
+    )
+    if not isinstance(size, int) or size < 0:
+        yield finding("inconclusive", "The buffer's size is not known.")
+        return
+    holds_all = at_most is not None and size >= at_most
+    shuffled_before = any(other.kind == "shuffle" for other in above)
+    problem = _problem(session, op, above, size, count)
+    if problem is not None and not holds_all and not shuffled_before:
+        yield finding("fail", problem)
 
 
 def _problem(
@@ -189,12 +189,11 @@ _CUTS = ("take", "take_while")
 """After a cache they keep it from completing."""
 
 
-@MISPLACED_CACHE.found_by
-def check_misplaced_cache(session: Session) -> Iterator[Finding]:
-    """Yield the first thing wrong with each cache."""
-    for cache in operations(session, "cache"):
-        found = (one(session, cache) for one in (_random, _frozen_order, _endless, _incomplete))
-        yield from [one for one in found if one is not None][:1]
+@MISPLACED_CACHE.found_at("cache")
+def _check_misplaced_cache(session: Session, cache: Operation) -> list[Finding]:
+    """Return the first thing wrong with a cache."""
+    found = (one(session, cache) for one in (_random, _frozen_order, _endless, _incomplete))
+    return [one for one in found if one is not None][:1]
 
 
 def _moved(cache: Operation, label: str, *moves: Move, caveat: str, check: bool = False) -> Edit:
@@ -250,7 +249,6 @@ def _of_results(
 
 
 def _frozen_order(session: Session, cache: Operation) -> Finding | None:
-    """Return a finding on a shuffle before the cache and none after it."""
     again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
     asked = [op for op in upstream(session, cache) if reshuffles(op)]
     if not asked or again:
@@ -297,7 +295,6 @@ def _both_before(shuffle: Operation, cache: Operation, single: list[Operation]) 
 
 
 def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
-    """Return the move of an operation from before the cache to after it."""
     path = between(session, op, cache)
     if path is None or not keeps_elements(path):
         return None

@@ -59,8 +59,7 @@ BATCH_CALLBACK = Rule(
 
 
 @BATCH_CALLBACK.found_by
-def check_batch_callback(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each callback with per-batch methods."""
+def _check_batch_callback(session: Session) -> Iterator[Finding]:
     per_batch = per_batch_callbacks(session)
     if per_batch and session.host is None:
         reason = session.host_missing or "The Python stacks were not sampled."
@@ -72,7 +71,7 @@ def check_batch_callback(session: Session) -> Iterator[Finding]:
 
 
 def _of_callback(session: Session, callback: Callback) -> Finding:
-    percent, waits = callback_percent(session, callback), input_first(session)
+    percent = callback_percent(session, callback)
     hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
     # Results that are read for it get shorter too, and compute where both share the CPUs.
     classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
@@ -80,10 +79,9 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
         classes.append("device_compute")
     where = f" Its hottest line is {_place(hottest)}." if hottest else ""
     return BATCH_CALLBACK.finding(
-        "informative" if waits else "fail",
-        waits
-        or f"Let {callback.name} work only when `batch % 100 == 0`, or once in "
-        f"`on_epoch_end`.{where}",
+        "fail",
+        f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`.{where}",
+        unless=input_first(session),
         place=(callback.file, callback.line),
         evidence={"callback": callback.name, "callback_percent_of_step": percent},
         edit=Edit(
@@ -117,8 +115,7 @@ OWN_PYTHON = Rule(
 
 
 @OWN_PYTHON.found_by
-def check_own_python(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop, if it is the script's own and calls functions."""
+def _check_own_python(session: Session) -> Iterator[Finding]:
     loop, host, steps = session.diagnosed_loop(), session.host, session.steps
     assert loop is not None
     assert host is not None
@@ -141,13 +138,13 @@ def check_own_python(session: Session) -> Iterator[Finding]:
         nowhere = f"{takes}, in next to no line of the script's own that stack samples met."
         yield finding("informative", nowhere, place=(loop.file, loop.line))
         return
-    waits, short_ms = input_first(session), float(np.percentile(steps.samples_ms, 5))
+    short_ms = float(np.percentile(steps.samples_ms, 5))
     named = list(dict.fromkeys(map(_place, lines)))[:3]
     yield finding(
-        "informative" if waits else "fail",
-        waits
-        or f"{takes}. Stack samples met these lines most often: {', '.join(named)}. Run them every "
+        "fail",
+        f"{takes}. Stack samples met these lines most often: {', '.join(named)}. Run them every "
         "hundredth step or once an epoch, or keep sums in tensors.",
+        unless=input_first(session),
         place=(lines[0].file, lines[0].line),
         speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
     )
@@ -157,7 +154,7 @@ def takes_the_steps(session: Session) -> bool:
     """Return True if the loop's own Python is what its steps spend on the host."""
     if session.diagnosed_loop() is None or session.host is None or session.steps is None:
         return False
-    return any(finding.status == "fail" for finding in check_own_python(session))
+    return any(finding.status == "fail" for finding in _check_own_python(session))
 
 
 def _place(line: HotLine) -> str:
@@ -183,8 +180,7 @@ _INSTEAD = {"evaluate": "Evaluate every so many steps, or call `model.test_on_ba
 
 
 @PREDICT_IN_STEP.found_by
-def check_predict_in_step(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each call that takes a notable part of the step."""
+def _check_predict_in_step(session: Session) -> Iterator[Finding]:
     loop = session.diagnosed_loop()
     assert loop is not None
     for call in sorted(loop.nested, key=lambda call: -call.percent):
@@ -218,8 +214,7 @@ OWN_PYTHON_FIRST = "Python of the script's own takes most of that: deal with it 
 
 
 @HOST_OVERHEAD.found_by
-def check_host_overhead(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop."""
+def _check_host_overhead(session: Session) -> Iterator[Finding]:
     loop, edit = session.diagnosed_loop(), several_steps_a_call(session, HOST_OVERHEAD.id)
     assert loop is not None
     callbacks = callbacks_percent(session)
@@ -255,7 +250,6 @@ def check_host_overhead(session: Session) -> Iterator[Finding]:
 
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
-    """Return why this is not the rule to act on, or None."""
     if takes_the_steps(session):
         return OWN_PYTHON_FIRST
     keras = loop.keras
@@ -302,8 +296,7 @@ FACTOR = 4
 
 
 @SMALL_BATCH.found_by
-def check_small_batch(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop."""
+def _check_small_batch(session: Session) -> Iterator[Finding]:
     loop, steps = session.diagnosed_loop(), session.steps
     assert loop is not None
     assert steps is not None
@@ -363,8 +356,7 @@ EAGER_EXECUTION = Rule(
 
 
 @EAGER_EXECUTION.found_by
-def check_eager_execution(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop."""
+def _check_eager_execution(session: Session) -> Iterator[Finding]:
     loop, keras = session.diagnosed_loop(), keras_of(session)
     assert loop is not None
     edit = untried = None

@@ -42,8 +42,7 @@ RETRACING = Rule(
 
 
 @RETRACING.found_by
-def check_retracing(session: Session) -> Iterator[Finding]:
-    """Yield a finding on the diagnosed loop."""
+def _check_retracing(session: Session) -> Iterator[Finding]:
     loop, steps = session.diagnosed_loop(), session.steps
     assert loop is not None
     assert steps is not None
@@ -102,15 +101,12 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
             f"{session.environment.keras} traces its step again in each call of `train_on_batch`."
         )
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
-    if _for_all_shapes(loop) is not None and steps.retraces >= RETRACES.value:
-        return (
-            f"Give {names} `reduce_retracing=True`, so that {TRACES_LEFT} traces serve batches of "
-            f"all shapes: it was traced {steps.retraces} times more while the loop was measured."
-        )
     if steps.retraces >= RETRACES.value:
+        whole = f"so that {TRACES_LEFT} traces serve batches of all shapes"
+        also = whole if _for_all_shapes(loop) else "and tensors instead of Python numbers"
         return (
-            f"Give {names} `reduce_retracing=True`, and tensors instead of Python numbers: it was "
-            f"traced {steps.retraces} times more while the loop was measured."
+            f"Give {names} `reduce_retracing=True`, {also}: it was traced {steps.retraces} times "
+            "more while the loop was measured."
         )
     if _made_anew(loop, steps):
         return f"Make {names} once, outside of the loop: it was traced {steps.trace_count} times."
@@ -169,7 +165,7 @@ REPEATED_COMPILE = Rule(
 
 
 @REPEATED_COMPILE.found_by
-def check_repeated_compile(session: Session) -> Iterator[Finding]:
+def _check_repeated_compile(session: Session) -> Iterator[Finding]:
     """Yield a finding on all places where something was traced too often.
 
     In a run of unknown length, of which no share can be told, it informs of what was seen.
@@ -192,11 +188,10 @@ def check_repeated_compile(session: Session) -> Iterator[Finding]:
             f"Of the {run.total_s:.1f} s that were seen, it could have saved {percent:.0f} %.",
             {"taken_s": taken_s, "savable_percent_of_what_was_seen": percent},
         )
-    yield REPEATED_COMPILE.finding(
-        weight.status,
-        weight.before(advice),
+    yield REPEATED_COMPILE.weighed(
+        weight,
+        advice,
         place=(worst.file, worst.line),
-        weight=weight,
         evidence={"traces": worst.count},
         part="compile",
     )
@@ -212,7 +207,6 @@ def _repeated(rows: Sequence[RunPart]) -> list[RunPart]:
 
 
 def _saved_s(session: Session, row: RunPart) -> float:
-    """Return what its traces took, but for those that remain."""
     left = TRACES_LEFT if _loop_on_many_shapes(session, row) is not None else 1
     return row.seconds * _saved_part(row, left)
 
@@ -233,43 +227,29 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
     also = f" So is what is called in {others} other places." if others else ""
     fits = (loop for loop in session.loops if (loop.file, loop.line) == (worst.file, worst.line))
     fit = next((loop for loop in fits if loop.kind == "keras"), None)
-    return (_of_a_function(session, worst) if fit is None else _of_a_model(worst, fit)) + also
-
-
-def _of_a_function(session: Session, row: RunPart) -> str:
-    name = _sentence(row.what or "a function")
-    if _loop_on_many_shapes(session, row) is None:
+    what = worst.what or ("a function" if fit is None else "the step")
+    name = what[:1].upper() + what[1:] if what.startswith("the ") else f"`{what.strip('`')}`"
+    traced = f"{name} was traced {worst.count} times"
+    if fit is not None:
+        model = f"`{fit.keras.model}`" if fit.keras is not None else "model"
+        at = f" ({PurePath(fit.file).name}:{fit.line})" if fit.file and fit.line else ""
+        # The learning rate is one of the variables in Keras 3, and what a sweep changes.
         return (
-            f"{name} was traced {row.count} times: make it once, outside of any loop, and call it "
-            "with tensors of few shapes in place of Python numbers (`reduce_retracing=True`)."
+            f"Build and compile one {model} before the loop around the `fit`{at}: {traced}. Keep "
+            "`model.get_weights()` and, after `model.optimizer.build(model.trainable_variables)`, "
+            "the optimizer's variables, assign both at the start of each round, and only then set "
+            f"what differs from round to round.{also}"
+        )
+    if _loop_on_many_shapes(session, worst) is None:
+        return (
+            f"{traced}: make it once, outside of any loop, and call it with tensors of few shapes "
+            f"in place of Python numbers (`reduce_retracing=True`).{also}"
         )
     return (
-        f"{name} was traced {row.count} times, as its batches vary in length: write "
-        f"`@tf.function(reduce_retracing=True)` above it, and {TRACES_LEFT} traces do for all "
-        "lengths. XLA compiles for each length all the same: pad to a few of them, ids with labels "
-        "by `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))` after the "
-        "batch."
+        f"{traced}, as its batches vary in length: `@tf.function(reduce_retracing=True)` leaves "
+        f"{TRACES_LEFT} traces for all lengths. XLA compiles for each length all the same: pad to "
+        f"a few of them, `tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]])` after the batch.{also}"
     )
-
-
-def _of_a_model(row: RunPart, loop: Loop) -> str:
-    """Return code to paste around the user's `fit`."""
-    model = f"`{loop.keras.model}`" if loop.keras is not None else "model"
-    at = f" ({PurePath(loop.file).name}:{loop.line})" if loop.file and loop.line else ""
-    # The learning rate is one of the variables in Keras 3, and what a sweep changes.
-    return (
-        f"Build and compile one {model} before the loop around the `fit`{at}, where the models are "
-        "of one form, keep its state with `model.optimizer.build(model.trainable_variables)`, "
-        "`initial = model.get_weights()` and `fresh = [v.numpy() for v in "
-        "model.optimizer.variables]`, and begin each round with `model.set_weights(initial)` and "
-        "`for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`; only then set "
-        "what differs from round to round, such as `model.optimizer.learning_rate`. "
-        f"{_sentence(row.what or 'the step')} was traced and compiled {row.count} times."
-    )
-
-
-def _sentence(what: str) -> str:
-    return what[:1].upper() + what[1:] if what.startswith("the ") else f"`{what.strip('`')}`"
 
 
 LARGE_CONSTANTS = Threshold("constants in a graph", 200.0, "MB", "own choice: a tenth of the limit")
@@ -289,8 +269,7 @@ REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
 
 
 @GRAPH_CONSTANTS.found_by
-def check_graph_constants(session: Session) -> Iterator[Finding]:
-    """Yield a finding on each function with such constants, or on the error that ended a script."""
+def _check_graph_constants(session: Session) -> Iterator[Finding]:
     if REFUSED.search(session.script.detail or ""):
         yield GRAPH_CONSTANTS.finding(
             "fail",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipediag.errors import PipediagError
 from pipediag.measures.profile import describe_devices
-from pipediag.rules.device_idle import check_input_gap
+from pipediag.rules.device_idle import INPUT_GAP
 from pipediag.rules.registry import run_device_rules
 from pipediag.session.findings import Finding
 from pipediag.trace.events import Line, Plane, TraceEvents
@@ -215,7 +215,8 @@ def findings(summary: TraceSummary) -> dict[str, Finding]:
     devices = describe_devices(summary, None, {})
     found = {finding.rule: finding for finding in run_device_rules(devices, "pytorch")}
     del found["device-idle"]
-    for finding in check_input_gap(devices, "pytorch", None):
+    assert INPUT_GAP.check_devices is not None
+    for finding in INPUT_GAP.check_devices(devices, "pytorch", None):
         found["device-idle"] = finding
     return found
 
