@@ -15,7 +15,7 @@ REPORT_FILE = "report.md"
 MOST_ROWS = 12
 """An issue is read by people; the CSV files have all."""
 _MOST_LINES = 60
-_LONGEST_CELL = 220
+_LONGEST_CELL = 300
 _LONGEST_TEXT = 1_500
 """Characters: an issue on GitHub holds 65,536 in all."""
 
@@ -32,7 +32,7 @@ def render(session: Session) -> str:
     parts = [
         [markdown_heading(2, "pipediag", f"{verdict}, {beside}" if beside else verdict)],
         [_text(summary)],
-        [f"- {_text(reason)}" for reason in session.verdict.reasons],
+        [f"- {_text(reason)}" for reason in session.verdict.reasons[:MOST_ROWS]],
         *(
             [f"- **{name}**: {_text(text)}" for name, text, _ in rows]
             for rows in (sections.answer(session), sections.overview(session))
