@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any
@@ -60,19 +60,22 @@ class TensorFlow:
             ]
 
 
-_READERS = ("TFRecordDatasetV2", "TextLineDatasetV2", "FixedLengthRecordDatasetV2")
-_MORE_READERS = ("CsvDatasetV2", "SqlDatasetV2")
-_HELPERS_OWN = {
-    "tensorflow.python.data.ops.map_op": ("_MapDataset", "map"),
-    "tensorflow.python.data.ops.readers": ("ParallelInterleaveDataset", "interleave"),
-    "tensorflow.python.data.experimental.ops.parsing_ops": (
-        "_ParseExampleDataset",
-        "parse_example_dataset",
-    ),
-    "tensorflow.python.data.experimental.ops.from_list": ("_ListDataset", "from_list"),
-    "tensorflow.python.data.experimental.ops.batching": ("_MapAndBatchDataset", "map_and_batch"),
+_EXPERIMENTAL = "tensorflow.python.data.experimental.ops"
+_CONSTRUCTED = {
+    "tensorflow.python.data.ops.readers": {
+        "TFRecordDatasetV2": "TFRecordDataset",
+        "TextLineDatasetV2": "TextLineDataset",
+        "FixedLengthRecordDatasetV2": "FixedLengthRecordDataset",
+        "ParallelInterleaveDataset": "interleave",
+    },
+    f"{_EXPERIMENTAL}.readers": {"CsvDatasetV2": "CsvDataset", "SqlDatasetV2": "SqlDataset"},
+    "tensorflow.python.data.ops.map_op": {"_MapDataset": "map"},
+    f"{_EXPERIMENTAL}.parsing_ops": {"_ParseExampleDataset": "parse_example_dataset"},
+    f"{_EXPERIMENTAL}.from_list": {"_ListDataset": "from_list"},
+    f"{_EXPERIMENTAL}.batching": {"_MapAndBatchDataset": "map_and_batch"},
 }
-"""Classes that TensorFlow's helpers make where users call a method, and which."""
+"""Classes that users make datasets by, or TensorFlow's helpers where users call a method, by
+module, and which method. Other versions may make them elsewhere: then they stay what they are."""
 
 
 class TensorFlowHooks:
@@ -82,25 +85,17 @@ class TensorFlowHooks:
         self._with = watchers
         self._guard = watchers.guard
         self._arrived = watchers.guard.entry("noting TensorFlow's version", self._note_arrival)
-        runtime = TensorFlowRuntime()
+        self._runtime = runtime = TensorFlowRuntime()
         self._iterators = Iterators(watchers, runtime)
         self._functions = FunctionCalls(watchers, runtime, self._iterators.consumer_among)
         self._loops = GraphLoops(watchers, runtime)
-        self._eager_step = watchers.guard.entry(
-            "watching eager steps", partial(self._note_eager_step, runtime), vital=True
-        )
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Yield each module that may be imported, with its hook."""
         guard = self._guard
         yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
-        yield "tensorflow.python.data.ops.readers", partial(self._on_readers, _READERS)
-        yield (
-            "tensorflow.python.data.experimental.ops.readers",
-            partial(self._on_readers, _MORE_READERS),
-        )
-        for module, made in _HELPERS_OWN.items():
-            yield module, partial(self._on_helpers_own, *made)
+        for module, kinds in _CONSTRUCTED.items():
+            yield module, partial(self._on_constructed, kinds)
         yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
         yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
         yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
@@ -121,7 +116,12 @@ class TensorFlowHooks:
             "tensorflow.python.profiler.profiler_v2",
             lambda one: self._with.profiler.install(one, guard),
         )
-        yield "tensorflow.python.client.session", self._on_session
+        yield (
+            "tensorflow.python.client.session",
+            lambda one: self._tell_before(
+                one.BaseSession, "run", "counting sessions", self._note_session
+            ),
+        )
         yield (
             "tensorflow.python.training.optimizer",
             lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
@@ -141,15 +141,10 @@ class TensorFlowHooks:
         self._arrived()
         self._with.plan.install(module.DatasetV2, self._guard)
 
-    def _on_readers(self, names: Iterable[str], module: Any) -> None:
-        for name in names:
-            kind = name.removesuffix("V2")
-            self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
-
-    def _on_helpers_own(self, name: str, kind: str, module: Any) -> None:
-        # Other versions of TensorFlow may make them elsewhere: then they stay what they are.
-        if hasattr(module, name):
-            self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
+    def _on_constructed(self, kinds: Mapping[str, str], module: Any) -> None:
+        for name, kind in kinds.items():
+            if hasattr(module, name):
+                self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:
         register, what = module.register_overrides, "watching loops inside tf.functions"
@@ -187,16 +182,20 @@ class TensorFlowHooks:
         watch_writes(classes, self._with.updates, self._guard)
 
     def _on_replicas(self, module: Any) -> None:
-        kind, updates = module._MirroredReplicaThread, self._with.updates
-        made = self._guard.entry(
-            "telling which steps train", lambda thread, *_, **__: updates.begins_replica(thread)
+        updates = self._with.updates
+        self._tell_before(
+            module._MirroredReplicaThread,
+            "__init__",
+            "telling which steps train",
+            lambda thread, *_, **__: updates.begins_replica(thread),
         )
-        kind.__init__ = self._guard.before(kind.__init__, made)
 
-    def _on_session(self, module: Any) -> None:
-        runs = self._guard.entry("counting sessions", self._note_session)
-        session = module.BaseSession
-        session.run = self._guard.before(vars(session)["run"], runs)
+    def _tell_before(
+        self, owner: type, name: str, what: str, told: Callable[..., Any], *, vital: bool = False
+    ) -> None:
+        """Hook onto a method, to hear of each call before it is made."""
+        entry = self._guard.entry(what, told, vital=vital)
+        setattr(owner, name, self._guard.before(vars(owner)[name], entry))
 
     def _note_session(self, *_: Any, **__: Any) -> None:
         """Count one more run of a session, from the line that is running."""
@@ -210,16 +209,18 @@ class TensorFlowHooks:
 
     def _on_keras_optimizer(self, module: Any) -> None:
         """Hook into the optimizer, which shows steps that no function runs."""
-        optimizer = module.TFOptimizer
-        for name in ("_backend_update_step", "_internal_apply_gradients"):
-            original = vars(optimizer).get(name)
-            if original is not None:
-                setattr(optimizer, name, self._guard.before(original, self._eager_step))
-                return
+        names = [
+            name
+            for name in ("_backend_update_step", "_internal_apply_gradients")
+            if name in vars(module.TFOptimizer)
+        ]
+        for name in names[:1]:
+            what = "watching eager steps"
+            self._tell_before(module.TFOptimizer, name, what, self._note_eager_step, vital=True)
 
-    def _note_eager_step(self, runtime: TensorFlowRuntime, *_: Any, **__: Any) -> None:
+    def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
-            self._with.conductor.eager_step(runtime)
+            self._with.conductor.eager_step(self._runtime)
 
 
 _WRITES = (

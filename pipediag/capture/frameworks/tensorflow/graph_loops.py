@@ -30,45 +30,39 @@ class GraphLoops:
         self._in_graph = watchers.in_graph
         self._runtime = runtime
         self._counts = watchers.guard.entry(_WHAT, lambda counter: counter.add())
+        self._counted = watchers.guard.entry(_WHAT, self._count, lambda _, body: body)
 
     def install_datasets(self, dataset_autograph: Any) -> None:
         """Count the steps of `for batch in dataset` inside a tf.function."""
         registry = dataset_autograph.control_flow.for_loop_registry._registry
         dataset_class = dataset_autograph.dataset_ops.DatasetV2
-        hooked = self._hooking(lambda dataset: dataset)
-        registry[dataset_class] = hooked(registry[dataset_class])
+        registry[dataset_class] = self._hooked(registry[dataset_class])
 
     def install_iterators(self, control_flow: Any) -> None:
         """Count the steps of `for batch in iterator` inside a tf.function."""
-        hooked = self._hooking(lambda iterated: getattr(iterated, "_dataset", iterated))
         for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
-            setattr(control_flow, name, hooked(getattr(control_flow, name)))
+            setattr(control_flow, name, self._hooked(getattr(control_flow, name)))
 
-    def _hooking(self, dataset_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Return a function that hooks onto another, to put a counter into the body of its loop."""
+    def _hooked(self, original: Any) -> Any:
+        def for_stmt(iterated: Any, extra_test: Any, body: Any, *rest: Any, **named: Any) -> Any:
+            return original(iterated, extra_test, self._counted(iterated, body), *rest, **named)
 
-        def counted(iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
-            measure = self._measured(dataset_of(iterated))
-            if measure is None:
-                return body
+        return self._guard.hook(original, for_stmt)
 
-            def body_and_count(batch: Any) -> Any:
-                self._counts(measure.counter)
-                return body(batch)
+    def _count(self, iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Put a counter into the body of a loop."""
+        of_iterator = not hasattr(iterated, "_variant_tensor")
+        measure = self._measured(
+            getattr(iterated, "_dataset", iterated) if of_iterator else iterated
+        )
+        if measure is None:
+            return body
 
-            return body_and_count
+        def body_and_count(batch: Any) -> Any:
+            self._counts(measure.counter)
+            return body(batch)
 
-        enter = self._guard.entry(_WHAT, counted, lambda _, body: body)
-
-        def hooked(original: Any) -> Any:
-            def for_stmt(
-                iterated: Any, extra_test: Any, body: Any, *rest: Any, **named: Any
-            ) -> Any:
-                return original(iterated, extra_test, enter(iterated, body), *rest, **named)
-
-            return self._guard.hook(original, for_stmt)
-
-        return hooked
+        return body_and_count
 
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
         if not hasattr(dataset, "element_spec"):

@@ -61,7 +61,7 @@ class Iterators:
 
         self._executing_eagerly = context.executing_eagerly
         self._out_of_range = errors.OutOfRangeError
-        self._runtime.advance = owned._next_internal
+        self._runtime.pull = owned._next_internal
         self._owned = owned
         owned._create_iterator = guard.hook(create, create_iterator)
         self._watch_next(owned, "_next_internal", owned._next_internal)

@@ -101,15 +101,18 @@ def tensorflow_has_models() -> bool:
     return hasattr(sys.modules.get(_OPERATIONS), "iterator_get_model_proto")
 
 
-def read_model(iterator: Any) -> IteratorModel | None:
+def model_of(iterator: Any) -> IteratorModel | None:
     """Return tf.data's own model of a running iterator: gap times and counters, without a profiler.
 
-    None where autotune is off, or for a distributed iterator.
+    None where autotune is off, or for a distributed iterator with several behind it.
     """
     from tensorflow.core.framework import model_pb2
     from tensorflow.python.eager import context
     from tensorflow.python.framework import errors
 
+    behind = getattr(iterator, "_iterators", None)
+    if behind is not None:
+        iterator = getattr(behind[0], "_iterator", None) if len(behind) == 1 else None
     resource = getattr(iterator, "_iterator_resource", None)
     if resource is None or not tensorflow_has_models() or not context.executing_eagerly():
         return None
@@ -120,14 +123,6 @@ def read_model(iterator: Any) -> IteratorModel | None:
     proto = model_pb2.ModelProto.FromString(serialised)
     nodes = [_node(node) for node in proto.nodes.values()]
     return IteratorModel(list(proto.gap_times), nodes, proto.output)
-
-
-def model_of(iterator: Any) -> IteratorModel | None:
-    """Return the model of an iterator, or of the only one behind a distributed iterator."""
-    behind = getattr(iterator, "_iterators", None)
-    if behind is not None:
-        iterator = getattr(behind[0], "_iterator", None) if len(behind) == 1 else None
-    return None if iterator is None else read_model(iterator)
 
 
 def _node(node: Any) -> ModelNode:
@@ -149,90 +144,6 @@ def _node(node: Any) -> ModelNode:
         buffer_size=int(buffer_size.state_value) if buffer_size else None,
         buffer_size_tunable=buffer_size.tunable if buffer_size else None,
     )
-
-
-_MOST_HELD = 256_000_000
-"""Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws
-ahead holds by itself."""
-
-
-class TensorFlowRuntime:
-    """Runs steps; it imports what it needs when it is asked. TensorFlow is there by then."""
-
-    def __init__(self) -> None:
-        self.advance: Callable[[Any], Any] = next
-        """The original of what is hooked, once it is."""
-
-    rows = staticmethod(batch_rows)
-    describe_dataset = staticmethod(facts_of)
-    model_of = staticmethod(model_of)
-    unobserved = staticmethod(unobserved)
-
-    def pull(self, iterator: Any) -> Any:
-        """Return the next batch of an iterator, unseen by hooks; `is_end_of_data` tells of the
-        error that it raises at the end."""
-        return self.advance(iterator)
-
-    def repeated(self, batch: Any, element_spec: Any) -> Any:
-        """Return an iterator that hands out `batch` for ever at next to no cost."""
-        # The same spec keeps a tf.function that takes the iterator from being traced again.
-        return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
-
-    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
-        """Return an iterator that hands out `batches` and has no others."""
-        return unobserved(_without_threads(dataset_of(batches, element_spec)))
-
-    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
-        """Return a sentence if so many batches of it can't be handed out by another iterator."""
-        if batches > 1 and batches * batch_bytes(element_spec) > _MOST_HELD:
-            return f"A call takes {batches} batches, which may be too large to be held."
-        from tensorflow.python.framework import sparse_tensor, tensor
-        from tensorflow.python.ops.ragged import ragged_tensor
-        from tensorflow.python.util import nest
-
-        kinds = (tensor.TensorSpec, ragged_tensor.RaggedTensorSpec, sparse_tensor.SparseTensorSpec)
-        if not all(isinstance(one, kinds) for one in nest.flatten(element_spec)):
-            return "A batch holds other things than tensors."
-        resource = getattr(iterator, "_iterator_resource", None)
-        if "CPU" not in (getattr(resource, "device", None) or ""):
-            return "Batches are handed out on another device than the CPU."
-        return None
-
-    def step_tables(self, functions: Sequence[Any]) -> TracedTables:
-        """Return the embedding tables of steps that run these, or raise UnreadableStepError."""
-        return TracedTables(functions)
-
-    @property
-    def no_models(self) -> str | None:
-        """Return a sentence if no pipeline of this TensorFlow has a model."""
-        return None if tensorflow_has_models() else NO_MODELS
-
-    def cancellation(self) -> CallCancellation:
-        return CallCancellation()
-
-    def clock(self) -> DeviceClock:
-        return DeviceClock()
-
-    def other_processes(self) -> str | None:
-        """Return what shows that other processes take part in each step: a strategy over several
-        workers connects to servers."""
-        module = sys.modules.get("tensorflow.python.eager.context")
-        context = module.context() if module is not None else None
-        names = ("_server_def", "_collective_ops_server_def")
-        known = (getattr(context, name, None) for name in names)
-        jobs = [one.cluster.job for one in known if one is not None]
-        tasks = max((sum(len(job.tasks) for job in each) for each in jobs), default=1)
-        return f"TensorFlow is connected to a cluster of {tasks} tasks" if tasks > 1 else None
-
-
-def _without_threads(dataset: Any) -> Any:
-    """Switch off optimisations and autotune, so that no thread prefetches beside the consumer."""
-    from tensorflow.python.data.ops import options
-
-    choices = options.Options()
-    choices.experimental_optimization.apply_default_optimizations = False
-    choices.autotune.enabled = False
-    return dataset.with_options(choices)
 
 
 class DeviceClock:
@@ -287,3 +198,76 @@ class CallCancellation:
     def start(self) -> None:
         self.started = True
         self._manager.start_cancel()
+
+
+_MOST_HELD = 256_000_000
+"""Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws
+ahead holds by itself."""
+
+
+class TensorFlowRuntime:
+    """Runs steps; it imports what it needs when it is asked. TensorFlow is there by then."""
+
+    def __init__(self) -> None:
+        self.pull: Callable[[Any], Any] = next
+        """Returns the next batch of an iterator, unseen by hooks: the original of what is hooked,
+        once it is. `is_end_of_data` tells of the error that it raises at the end."""
+
+    rows = staticmethod(batch_rows)
+    describe_dataset = staticmethod(facts_of)
+    model_of = staticmethod(model_of)
+    unobserved = staticmethod(unobserved)
+    step_tables = TracedTables
+    cancellation = CallCancellation
+    clock = DeviceClock
+
+    def repeated(self, batch: Any, element_spec: Any) -> Any:
+        """Return an iterator that hands out `batch` for ever at next to no cost."""
+        # The same spec keeps a tf.function that takes the iterator from being traced again.
+        return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
+
+    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
+        """Return an iterator that hands out `batches` and has no others."""
+        return unobserved(_without_threads(dataset_of(batches, element_spec)))
+
+    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
+        """Return a sentence if so many batches of it can't be handed out by another iterator."""
+        if batches > 1 and batches * batch_bytes(element_spec) > _MOST_HELD:
+            return f"A call takes {batches} batches, which may be too large to be held."
+        from tensorflow.python.framework import sparse_tensor, tensor
+        from tensorflow.python.ops.ragged import ragged_tensor
+        from tensorflow.python.util import nest
+
+        kinds = (tensor.TensorSpec, ragged_tensor.RaggedTensorSpec, sparse_tensor.SparseTensorSpec)
+        if not all(isinstance(one, kinds) for one in nest.flatten(element_spec)):
+            return "A batch holds other things than tensors."
+        resource = getattr(iterator, "_iterator_resource", None)
+        if "CPU" not in (getattr(resource, "device", None) or ""):
+            return "Batches are handed out on another device than the CPU."
+        return None
+
+    @property
+    def no_models(self) -> str | None:
+        """Return a sentence if no pipeline of this TensorFlow has a model."""
+        return None if tensorflow_has_models() else NO_MODELS
+
+    def other_processes(self) -> str | None:
+        """Return what shows that other processes take part in each step: a strategy over several
+        workers connects to servers."""
+        module = sys.modules.get("tensorflow.python.eager.context")
+        context = module.context() if module is not None else None
+        names = ("_server_def", "_collective_ops_server_def")
+        known = (getattr(context, name, None) for name in names)
+        jobs = [one.cluster.job for one in known if one is not None]
+        tasks = max((sum(len(job.tasks) for job in each) for each in jobs), default=1)
+        return f"TensorFlow is connected to a cluster of {tasks} tasks" if tasks > 1 else None
+
+
+def _without_threads(dataset: Any) -> Any:
+    """Switch off optimisations and autotune, so that no thread prefetches beside the consumer."""
+    from tensorflow.python.data.ops import options
+
+    choices = options.Options()
+    choices.experimental_optimization.apply_default_optimizations = False
+    choices.autotune.enabled = False
+    return dataset.with_options(choices)

@@ -22,7 +22,6 @@ from pipediag.tensorflow_names import LOOKUP
 
 GATHERS_ROWS = "ResourceGather"
 """It reads rows of a variable, and no others."""
-_FROM_A_TENSOR = ("GatherV2", "Gather")
 
 _SAME_VALUES = ("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "Snapshot")
 _SAME_IDS = (*_SAME_VALUES, "Reshape", "ExpandDims", "Squeeze")
@@ -53,6 +52,7 @@ class NotFromABatchError(Exception):
 class Lookup:
     """One gather of rows."""
 
+    frame: Frame
     handle: Any
     """That of the variable, outside of the graph."""
     ids: At
@@ -60,20 +60,6 @@ class Lookup:
     are made unique."""
     read: At | None
     """The value of the whole variable that it gathers from; None if it reads the rows alone."""
-    branch: Frame | None
-    """The body of the loop or branch of the graph that it is in."""
-    compiled: bool
-    """True if XLA compiles it."""
-
-
-@dataclass(frozen=True)
-class Cast:
-    """A float type that ids pass on their way to the table."""
-
-    through: str
-    """The narrowest one."""
-    before: At | None
-    """The integers that were cast; None where the batch has floats."""
 
 
 def lookups_in(step: StepGraph) -> list[Lookup]:
@@ -95,7 +81,9 @@ def lookups_in(step: StepGraph) -> list[Lookup]:
 
 def gathers_rows(step: StepGraph, frame: Frame, op: Any) -> bool:
     """Return True for a gather from a variable, or along a tensor's first dimension."""
-    return op.type == GATHERS_ROWS or (op.type in _FROM_A_TENSOR and _of_rows(step, op, frame))
+    if op.type == "GatherV2":
+        return bool(_constant(step, At(frame, op.inputs[2])) == 0)
+    return op.type in (GATHERS_ROWS, "Gather")
 
 
 def masks_zero(step: StepGraph, lookups: Sequence[Lookup]) -> bool:
@@ -103,23 +91,24 @@ def masks_zero(step: StepGraph, lookups: Sequence[Lookup]) -> bool:
     looked_up = {step.behind(one.ids, _ONE_TO_ONE).key for one in lookups}
     return any(
         step.behind(At(frame, op.inputs[0]), _ONE_TO_ONE).key in looked_up
-        and _is_zero(step.source(At(frame, op.inputs[1])).tensor)
+        and _constant(step, At(frame, op.inputs[1])) == 0
         for frame, op in step.operations
         if op.type == _COMPARES and not in_gradients(op)
     )
 
 
-def cast_of(step: StepGraph, ids: At) -> Cast | None:
-    """Return the float type that ids pass, one for one, on their way from the batch."""
+def cast_of(step: StepGraph, ids: At) -> tuple[str, At | None] | None:
+    """Return the narrowest float type that ids pass, one for one, on their way from the batch, and
+    the integers that were cast; None for these where the batch has floats."""
     floats: list[Any] = []
     at = step.source(ids)
     while True:
         if at.tensor.dtype.is_floating:
             floats.append(at.tensor.dtype)
         elif floats and at.tensor.dtype.is_integer:
-            return Cast(_narrowest(floats), at)
+            return _narrowest(floats), at
         if at.op.type not in _ONE_TO_ONE:
-            return Cast(_narrowest(floats), None) if floats and is_source(step, at) else None
+            return (_narrowest(floats), None) if floats and is_source(step, at) else None
         at = step.source(at.inputs()[0])
 
 
@@ -139,38 +128,22 @@ def _gathers(step: StepGraph) -> Iterator[Lookup]:
             continue  # of a tensor that was computed
         handle = step.captured(of if read is None else read.inputs()[0])
         if handle is not None:
-            yield Lookup(handle, _ids_behind(step, ids), read, frame.branch, frame.compiled)
-
-
-def _of_rows(step: StepGraph, op: Any, frame: Frame) -> bool:
-    """Return True for a gather along the first dimension."""
-    if op.type == "Gather":
-        return True
-    from tensorflow.python.framework import tensor_util
-
-    axis = tensor_util.constant_value(step.source(At(frame, op.inputs[2])).tensor)
-    return axis is not None and int(axis) == 0
+            yield Lookup(frame, handle, _ids_behind(step, ids), read)
 
 
 def _ids_behind(step: StepGraph, at: At) -> At:
     while True:
         at = step.source(at)
+        kind, tensors = at.op.type, (at.tensor, *at.op.inputs)
+        made_unique = kind in ("Unique", "UniqueV2") and at.tensor.value_index == 0
+        between_integers = kind == "Cast" and all(one.dtype.is_integer for one in tensors)
         before = _before_turning(step, at)
         if before is not None:
             at = before
-        elif at.op.type in _SAME_IDS or _made_unique(at) or _between_integers(at):
+        elif kind in _SAME_IDS or made_unique or between_integers:
             at = at.inputs()[0]
         else:
             return at
-
-
-def _made_unique(at: At) -> bool:
-    return bool(at.op.type in ("Unique", "UniqueV2") and at.tensor.value_index == 0)
-
-
-def _between_integers(at: At) -> bool:
-    types = (at.tensor.dtype, *(one.dtype for one in at.op.inputs))
-    return at.op.type == "Cast" and all(one.is_integer for one in types)
 
 
 def _before_turning(step: StepGraph, at: At) -> At | None:
@@ -184,11 +157,12 @@ def _before_turning(step: StepGraph, at: At) -> At | None:
     return ids if compared.key == added.key == ids.key else None
 
 
-def _is_zero(tensor: Any) -> bool:
+def _constant(step: StepGraph, at: At) -> Any:
+    """Return the value of a single number that is known in the graph; None for all else."""
     from tensorflow.python.framework import tensor_util
 
-    value = tensor_util.constant_value(tensor)
-    return value is not None and value.size == 1 and not value.any()
+    value = tensor_util.constant_value(step.source(at).tensor)
+    return value.item() if value is not None and value.size == 1 else None
 
 
 def _narrowest(floats: list[Any]) -> str:
@@ -279,7 +253,7 @@ def sources_of(step: StepGraph, lookup: Lookup) -> list[At]:
         _check(at.op)
         return True
 
-    found, branch = step.upwards([lookup.ids], goes_on), lookup.branch
+    found, branch = step.upwards([lookup.ids], goes_on), lookup.frame.branch
     sources = [at for at in found if is_source(step, at)]
     if branch is not None and not (
         sources

@@ -29,7 +29,6 @@ from pipediag.capture.frameworks.tensorflow.tables.parts import (
     softmaxes_in,
 )
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
-    At,
     Key,
     StepGraph,
     arguments_of,
@@ -103,7 +102,9 @@ class TableInStep:
                 continue
             self._followed.append(lookup)
             self._needed |= {one.key for one in sources}
-            dtypes += [_dtype_of(one, lookup.ids) for one in sources]
+            for one in (source.tensor.dtype for source in sources):
+                # What a ragged or sparse one is, when taken out of it.
+                dtypes.append((lookup.ids.tensor.dtype if one.name == "variant" else one).name)
         if not dtypes:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
@@ -111,7 +112,7 @@ class TableInStep:
         casts = [cast for one in self._followed if (cast := cast_of(self._step, one.ids))]
         self.passage = Passage(
             dtypes[0],
-            casts[0].through if casts else None,
+            casts[0][0] if casts else None,
             tuple(one for each in self._followed for one in vocabularies_of(self._step, each.ids)),
         )
         if lacks:
@@ -128,10 +129,9 @@ class TableInStep:
         """Compute the ids as the step computes them."""
         found = []
         # Where a loop is written out several times, each turn looks up a batch of its own.
-        branch = self._followed[0].branch
-        for lookup in (one for one in self._followed if one.branch is branch):
-            cast = cast_of(self._step, lookup.ids)
-            before = cast.before if cast else None
+        branch = self._followed[0].frame.branch
+        for lookup in (one for one in self._followed if one.frame.branch is branch):
+            _, before = cast_of(self._step, lookup.ids) or (None, None)
             found.append(
                 LookedUp(
                     compute(self._step, lookup.ids, given).numpy(),
@@ -139,12 +139,6 @@ class TableInStep:
                 )
             )
         return found
-
-
-def _dtype_of(source: At, ids: At) -> str:
-    """Return the type of ids in the batch; that of a ragged or sparse one, when taken out of it."""
-    dtype = source.tensor.dtype
-    return str(ids.tensor.dtype.name if dtype.name == "variant" else dtype.name)
 
 
 class Step:

@@ -118,7 +118,7 @@ class WholeTables:
             and handle in writes
             and (not copied or handle.device == variable.device)
         ]
-        reads = {one.read.key for one in lookups if one.read is not None and not one.compiled}
+        reads = {one.read.key for one in lookups if one.read is not None and not one.frame.compiled}
         return RecordedTableUse(
             variable=variable.name,
             device=variable.device,
