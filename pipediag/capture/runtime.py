@@ -6,29 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import LoopRole, Scalar
 
 if TYPE_CHECKING:
-    from pipediag.capture.frameworks.keras.framework import KerasTrainer
-    from pipediag.capture.frameworks.keras.model_variants import ModelVariants
     from pipediag.capture.frameworks.tensorflow.graph_loops import GraphCounter
     from pipediag.capture.frameworks.tensorflow.runtime import CallCancellation, TensorFlowRuntime
     from pipediag.capture.frameworks.tensorflow.tables.traced_step import TableInStep, TracedTables
-    from pipediag.capture.trying.arms import AsItIs
 
     Runtime = TensorFlowRuntime
-    Trainer = KerasTrainer
-    Variants: TypeAlias = ModelVariants | AsItIs
     Counter = GraphCounter
     Cancellation = CallCancellation
     StepTable = TableInStep
     StepTables = TracedTables
 else:  # no framework is imported for a type
-    Runtime = Trainer = Variants = Counter = Cancellation = StepTable = StepTables = Any
+    Runtime = Counter = Cancellation = StepTable = StepTables = Any
+
+
+Trainer = ModuleType
+"""What a framework tells of its training: the functions of keras/facts.py."""
 
 
 @dataclass(frozen=True)

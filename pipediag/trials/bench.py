@@ -29,7 +29,7 @@ BLOCK_S = 0.4
 that runs it makes it longer where that would be fewer than five steps."""
 
 FEWEST_CALLS = 5
-"""Calls of the step in a block, however long they take; see capture/trying/blocks.py."""
+"""Calls of the step in a block, however long they take; see capture/trying/protocol.py."""
 
 BASE_VARIANT = Variant(BASE)
 BASE_LABEL = "the pipeline as written"

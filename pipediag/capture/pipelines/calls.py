@@ -31,12 +31,6 @@ def user_site() -> CallSite | None:
     return call_site()
 
 
-def user_place() -> tuple[str | None, int | None]:
-    """Return file and number of `user_site`; None for both where there is none."""
-    site = user_site()
-    return (site.file, site.line) if site else (None, None)
-
-
 MOST_FILES = 1000
 """Looking at each takes a tenth of a millisecond on a disk, and more over a network."""
 _GZIP_TRAILER_BYTES = 4
@@ -235,7 +229,8 @@ def remember(
         args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
     elif isinstance(function, type):
         args, kwargs = _with_names_as_read(dataset, args, kwargs)
-    keep(dataset, Call(operation, function, args, kwargs, inside))
+    # Not by setattr, for a dataset tracks its attributes as checkpointable.
+    dataset.__dict__[_CALL] = Call(operation, function, args, kwargs, inside)
 
 
 def _with_names_as_read(
@@ -251,11 +246,6 @@ def _with_names_as_read(
     if args:
         return (names, *args[1:]), kwargs
     return args, {**kwargs, "filenames": names}
-
-
-def keep(dataset: Any, call: Call) -> None:
-    """Attach a call; not by setattr, for a dataset tracks its attributes as checkpointable."""
-    dataset.__dict__[_CALL] = call
 
 
 def forget(dataset: Any) -> None:
@@ -274,16 +264,9 @@ InnerCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]],
 """Makes a call of a user's function, of that kind, while an outer call is made again."""
 
 
-@dataclass(frozen=True)
-class MadeAgain:
-    """A call of the user's that we make for them, as it was made before we came."""
-
-    site: CallSite | None
-    """The line of the call, where it is known."""
-
-
-making_again: ContextVar[MadeAgain | None] = ContextVar("making_again", default=None)
-"""Set while such a call is made, in that thread alone."""
+making_again: ContextVar[tuple[CallSite | None] | None] = ContextVar("making_again", default=None)
+"""Set while a call is made for the user that they made before we came, in that thread alone: to the
+line of that call, where it is known."""
 
 replaying: ContextVar[InnerCall | None] = ContextVar("replaying", default=None)
 """Set while calls are made again, in that thread alone: nothing is recorded then."""

@@ -310,7 +310,7 @@ class PlanRecorder:
         if inner is not None:
             return inner
         self.enter_unmarked((*args, *kwargs.values()))
-        site = again.site if again is not None else user_site()
+        (site,) = again if again is not None else (user_site(),)
         helper = helper_called(caller) if again is None else None
         in_place = given_in_place(original, args)
         named = takes_name(original) and not in_place

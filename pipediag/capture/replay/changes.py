@@ -7,8 +7,14 @@ from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
 
-from pipediag.capture.replay.graph import Graph, Node, OnElements, inserted
-from pipediag.capture.replay.preconditions import draws_random
+from pipediag.capture.replay.graph import (
+    Graph,
+    Node,
+    OnElements,
+    draws_random,
+    inserted,
+    nodes_up_to,
+)
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.capture.replay.replacing import for_batches, replacement
 from pipediag.session.edits import (
@@ -147,22 +153,17 @@ def _insert(graph: Graph, changes: list[Insert], *, prefetches: bool) -> None:
             continue
         after = graph.node(change.after)
         if change.kind == "cache":
-            _refuse_random_cache(after)
+            for one in (each for node in nodes_up_to(after) for each in node.operations):
+                if draws_random(one):
+                    raise NotReplayableError(
+                        f"{at_start(said(one))} draws random numbers; a cache behind it would "
+                        "hand out the same ones in every epoch."
+                    )
         graph.splice_in(Node([], partial(_add, change.kind, change.parameters)), after)
 
 
 def _add(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     return inserted(inputs[0], kind, parameters)
-
-
-def _refuse_random_cache(node: Node) -> None:
-    for operation in filter(draws_random, node.operations):
-        raise NotReplayableError(
-            f"{at_start(said(operation))} draws random numbers; a cache behind it would hand "
-            "out the same ones in every epoch."
-        )
-    for upstream in node.inputs:
-        _refuse_random_cache(upstream)
 
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
@@ -242,12 +243,9 @@ def _move_one(graph: Graph, change: Move) -> None:
 
 def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
     """Return the nodes from one up to the other, or None if one reads from several datasets."""
-    chain = [downstream]
-    while chain[-1] is not upstream:
-        if len(chain[-1].inputs) != 1:
-            return None
-        chain.append(chain[-1].inputs[0])
-    return chain
+    chain = nodes_up_to(downstream, lambda one: one is upstream)[::-1]
+    alone = all(len(one.inputs) == 1 for one in chain if one is not upstream)
+    return chain if alone and upstream in chain else None
 
 
 def _set_options(graph: Graph, changes: list[SetOptions]) -> None:

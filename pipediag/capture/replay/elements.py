@@ -4,45 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signals import let_pass
 
-T = TypeVar("T")
-
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
 """Relative, and absolute for values about 1: some units in the last place of each type."""
-
-
-def spec_difference(before: Any, after: Any) -> str | None:
-    """Return what no consumer would bear: another structure, type or rank, if any."""
-    from tensorflow.python.data.util import nest
-
-    try:
-        nest.assert_same_structure(before, after)
-        pairs = list(zip(nest.flatten(before), nest.flatten(after), strict=True))
-    except (TypeError, ValueError):
-        pairs = [(before, after)]
-    for old, new in pairs:
-        types = [(type(one), getattr(one, "dtype", None)) for one in (old, new)]
-        shapes = [getattr(one, "shape", None) for one in (old, new)]
-        if types[0] != types[1] or not _shapes_agree(*shapes):
-            return f"a component was {_short(old)} and is {_short(new)}"
-    return None
-
-
-def _shapes_agree(old: Any, new: Any) -> bool:
-    if old is None or new is None or old.rank is None or new.rank is None:
-        return True
-    return bool(old.rank == new.rank and old[1:].is_compatible_with(new[1:]))
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 120 else f"{text[:117]}..."
 
 
 def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -> str | None:
@@ -50,25 +20,19 @@ def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -
 
     With `values`, shapes and values are compared, and not only structure, types and ranks.
     """
-    for number, (old, new) in enumerate(zip(expected, found, strict=False), 1):
-        difference = _element_difference(old, new, values)
-        if difference is not None:
-            return f"in number {number}, {difference}"
-    return None
-
-
-def _element_difference(old: Any, new: Any, values: bool) -> str | None:
     from tensorflow.python.util import nest
 
-    try:
-        nest.assert_same_structure(old, new, expand_composites=True)
-    except (TypeError, ValueError):
-        return "the structure is another one"
-    olds, news = (nest.flatten(one, expand_composites=True) for one in (old, new))
-    differences = (_tensor_difference(a, b, values) for a, b in zip(olds, news, strict=True))
-    for component, difference in enumerate(differences):
-        if difference is not None:
-            return f"component {component} {difference}" if len(olds) > 1 else difference
+    for number, elements in enumerate(zip(expected, found, strict=False), 1):
+        try:
+            nest.assert_same_structure(*elements, expand_composites=True)
+        except (TypeError, ValueError):
+            return f"in number {number}, the structure is another one"
+        olds, news = (nest.flatten(one, expand_composites=True) for one in elements)
+        for component, (old, new) in enumerate(zip(olds, news, strict=True)):
+            difference = _tensor_difference(old, new, values)
+            if difference is not None:
+                which = f"component {component} " if len(olds) > 1 else ""
+                return f"in number {number}, {which}{difference}"
     return None
 
 
@@ -78,10 +42,8 @@ def _tensor_difference(old: Any, new: Any, values: bool) -> str | None:
     by_value = values and old.dtype.name not in ("variant", "resource")
     if old.shape.rank != new.shape.rank or (by_value and old.shape != new.shape):
         return f"had the shape {old.shape} and has {new.shape}"
-    return _value_difference(old, new) if by_value else None
-
-
-def _value_difference(old: Any, new: Any) -> str | None:
+    if not by_value:
+        return None
     # TensorFlow has imported it; an import of ours could find a module of the script's.
     np = sys.modules["numpy"]
     if not (old.dtype.is_floating or old.dtype.is_complex):
@@ -112,37 +74,13 @@ def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> R
 
     Their iterator is gone on return.
     """
-    return _checked(_taken, dataset, count, seconds)
-
-
-def compared_passes(dataset: Any, count: int, seconds: float) -> tuple[int, str | None]:
-    """Compare two passes over a dataset; return the elements compared, and the first difference."""
-    return _checked(_compared, dataset, count, seconds)
-
-
-def _checked(read: Callable[[Any, int, float], T], dataset: Any, count: int, seconds: float) -> T:
     try:
-        return read(dataset, count, time.monotonic() + seconds)
+        return _taken(dataset, count, time.monotonic() + seconds)
     except Exception as error:
         let_pass(error)
         failure = first_line(error)
     # Outside of the handler: the first error's frames would keep the iterator alive.
     raise NotReplayableError(f"The pipeline fails in a check: {failure}")
-
-
-def _compared(dataset: Any, count: int, until: float) -> tuple[int, str | None]:
-    passes = unobserved(dataset), unobserved(dataset)
-    compared = 0
-    while compared < count and time.monotonic() < until:
-        first, second = (next(each, None) for each in passes)
-        if first is None or second is None:
-            ended = first is None and second is None
-            return compared, None if ended else "one of them ends sooner"
-        difference = difference_of([first], [second], values=True)
-        if difference is not None:
-            return compared, difference.replace("in number 1", f"in element {compared + 1}")
-        compared += 1
-    return compared, None
 
 
 def _taken(dataset: Any, count: int, until: float) -> Reading:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pipediag.capture.pipelines.calls import MARK, Call, call_of, keep, replaying, user_place
+from pipediag import tensorflow_names
+from pipediag.capture.pipelines.calls import Call, call_of, replaying, user_site
 from pipediag.capture.process import free_memory_bytes
 from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.recording import RecordedOperation
+from pipediag.tensorflow_names import DRAWING_KINDS
 from pipediag.vocabulary import Scalar
 
 _METHODS = frozenset(
@@ -31,10 +33,16 @@ _SHARE_OF_MEMORY = 0.5
 
 def inserted(dataset: Any, kind: str, parameters: dict[str, Scalar]) -> Any:
     """Return the dataset with a new operation behind it."""
+    elements = parameters.get("elements")
     if kind == "prefetch_to_device":
         return _on_device(dataset, **parameters)
-    if kind == "cache" and "elements" in parameters:
-        return _cache_of(dataset, **parameters)
+    if kind == "cache" and isinstance(elements, int):
+        most = most_elements_in_memory(dataset)
+        if 0 <= most < elements:
+            raise NotReplayableError(
+                f"The cache would hold {elements:,} elements, and there is memory for {most:,}."
+            )
+        return filled_cache(dataset.take(elements))
     if kind not in _METHODS:
         raise NotReplayableError(f"Pipediag can't add an operation of the kind {kind}.")
     return getattr(dataset, kind)(**parameters)
@@ -49,16 +57,6 @@ def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
     if (wanted.device_index or 0) >= len(config.list_logical_devices(wanted.device_type)):
         raise NotReplayableError(f"There is no device {device} here.")
     return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
-
-
-def _cache_of(dataset: Any, elements: Scalar) -> Any:
-    assert isinstance(elements, int)
-    most = most_elements_in_memory(dataset)
-    if 0 <= most < elements:
-        raise NotReplayableError(
-            f"The cache would hold {elements:,} elements, and there is memory for {most:,}."
-        )
-    return filled_cache(dataset.take(elements))
 
 
 def filled_cache(dataset: Any) -> Any:
@@ -110,23 +108,14 @@ def _datasets_read_by(call: Call) -> list[Any]:
     return list(found.values())
 
 
-def _with_datasets(call: Call, inputs: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with other datasets in the places of those that the call read."""
-    from tensorflow.python.util import nest
-
-    new = {id(old): given for old, given in zip(_datasets_read_by(call), inputs, strict=True)}
-    exchanged: tuple[tuple[Any, ...], dict[str, Any]] = nest.map_structure(
-        lambda one: new.get(id(one), one), (call.args, call.kwargs)
-    )
-    return exchanged
-
-
 def given_arguments(node: Node, inputs: list[Any]) -> dict[str, Any]:
     """Return the arguments of the node's call by name, with other datasets and its parameters."""
     return _bound(node, inputs).arguments
 
 
 def _bound(node: Node, inputs: list[Any]) -> inspect.BoundArguments:
+    from tensorflow.python.util import nest
+
     call = node.call
     assert call is not None
     if not call.repeatable:
@@ -134,7 +123,8 @@ def _bound(node: Node, inputs: list[Any]) -> inspect.BoundArguments:
             f"{at_start(said(call.operation))} hands out the script's own data, so it can't be "
             "called again with other parameters."
         )
-    args, kwargs = _with_datasets(call, inputs)
+    new = {id(old): one for old, one in zip(_datasets_read_by(call), inputs, strict=True)}
+    args, kwargs = nest.map_structure(lambda one: new.get(id(one), one), (call.args, call.kwargs))
     given = inspect.signature(call.function).bind(*args, **kwargs)
     _set_parameters(given, node.parameters, call.operation)
     return given
@@ -147,6 +137,25 @@ def _set_parameters(
         if name not in given.signature.parameters:
             raise NotReplayableError(f"{at_start(said(operation))} has no parameter {name}.")
         given.arguments[name] = value
+
+
+def draws_random(operation: RecordedOperation) -> bool:
+    """Return True if it draws random numbers, by its kind or in its function."""
+    names = operation.function.graph_ops if operation.function else {}
+    return operation.kind in DRAWING_KINDS or tensorflow_names.draws_random(names)
+
+
+def _reorders(operation: RecordedOperation) -> bool:
+    """Return True if two passes may see its elements in another order."""
+    parameters = operation.parameters
+    if operation.kind == "shuffle":
+        return parameters.get("reshuffle_each_iteration") is not False
+    return operation.kind == "list_files" or parameters.get("deterministic") is False
+
+
+def is_random(node: Node) -> bool:
+    """Return True if two passes over this node differ though they agree up to here."""
+    return any(draws_random(operation) or _reorders(operation) for operation in node.operations)
 
 
 Place = tuple[str | None, int | None]
@@ -177,7 +186,8 @@ class Inner:
         """Make the call as it was recorded, with the arguments that change."""
         if not self._kinds[kind]:
             return function(*args, **kwargs)
-        operation = self._next(kind, user_place())
+        site = user_site()
+        operation = self._next(kind, (site.file, site.line) if site else (None, None))
         given = inspect.signature(function).bind(*args, **kwargs)
         if "name" in given.signature.parameters:
             given.arguments["name"] = operation.name
@@ -336,54 +346,33 @@ class Graph:
         """Put a node between the last one and the loop."""
         node.inputs, self.end.inputs = self.end.inputs, [node]
 
-    def build(self, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
-        """Build the dataset of `top`, or else of the last node, on `fixed` datasets of others."""
-        built: dict[Node, Any] = dict(fixed or {})
-        token = replaying.set(Inner(()).call)
-        try:
-            return _build(top or self.end.inputs[0], built)
-        finally:
-            replaying.reset(token)
+    def build(self, top: Node | None = None, fixed: dict[int, Any] | None = None) -> Any:
+        """Build the dataset of `top`, or else of the last node; `fixed` are datasets in the places
+        of others, by the ids of these."""
+        return _build(top or self.end.inputs[0], {}, fixed or {})
 
 
 def _same(before: list[Any], now: list[Any]) -> bool:
     return len(before) == len(now) and all(b is n for b, n in zip(before, now, strict=True))
 
 
-def _build(node: Node, built: dict[Node, Any]) -> Any:
+def _build(node: Node, built: dict[Node, Any], fixed: dict[int, Any]) -> Any:
+    if id(node.dataset) in fixed:
+        return fixed[id(node.dataset)]
     if node not in built:
-        inputs = [_build(upstream, built) for upstream in node.inputs]
+        inputs = [_build(upstream, built, fixed) for upstream in node.inputs]
         as_before = not node.changed and _same(node.read_before, inputs)
         built[node] = node.dataset if as_before else _made(node, inputs)
     return built[node]
 
 
 def _made(node: Node, inputs: list[Any]) -> Any:
-    call = node.call
-    if call is None:
-        assert node.make is not None
-        return node.make(inputs)
-    token = replaying.set(Inner(call.inside, node.inner).call)
+    token = replaying.set(Inner(node.operations[1:], node.inner).call)
     try:
         if node.make is not None:
-            made = node.make(inputs)
-        else:
-            given = _bound(node, inputs)
-            made = call.function(*given.args, **given.kwargs)
+            return node.make(inputs)
+        assert node.call is not None
+        given = _bound(node, inputs)
+        return node.call.function(*given.args, **given.kwargs)
     finally:
         replaying.reset(token)
-    if not any(made is given for given in inputs):
-        _claim(made, call, inputs)
-    return made
-
-
-def _claim(made: Any, call: Call, inputs: list[Any]) -> None:
-    """Mark what a call made again as recording does, so that it can be found and built again."""
-    args, kwargs = _with_datasets(call, inputs) if call.repeatable else ((), {})
-    keep(made, replace(call, args=args, kwargs=kwargs))
-    pending = [made]
-    while pending:
-        current = pending.pop()
-        if MARK not in current.__dict__ and not any(current is given for given in inputs):
-            current.__dict__[MARK] = call.operation.id
-            pending.extend(current._inputs())

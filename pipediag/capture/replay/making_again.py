@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from pipediag.capture.callsites import defined_at, unwrap
-from pipediag.capture.pipelines.calls import MARK, MadeAgain, making_again
+from pipediag.capture.pipelines.calls import MARK, making_again
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import random_state_kept
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
@@ -74,7 +74,7 @@ def made_again(dataset: Any, plan: PlanRecorder) -> Any:
     """
     try:
         with random_state_kept():
-            return _again(dataset, plan)
+            return _entered(dataset, plan, again=True)
     except Exception as error:
         let_pass(error)
         failure = first_line(error)
@@ -83,21 +83,10 @@ def made_again(dataset: Any, plan: PlanRecorder) -> Any:
 
 def enter_as_it_is(dataset: Any, plan: PlanRecorder) -> None:
     """Write down the calls that made a pipeline which the program reads itself; none is made."""
-    if MARK in dataset.__dict__:
-        return
-    made = _made(dataset)
-    if made is None:
-        plan.enter_source(dataset, _kind(dataset))
-        return
-    method, given = made
-    upstream = dataset._inputs()[0]
-    enter_as_it_is(upstream, plan)
-    site = defined_at(_function(given))  # the call itself can't be found any more
-    by_framework = _function(given) is not None and site is None
-    plan.enter_call(dataset, method, (upstream,), given, site, by_framework)
+    _entered(dataset, plan, again=False)
 
 
-def _again(dataset: Any, plan: PlanRecorder) -> Any:
+def _entered(dataset: Any, plan: PlanRecorder, *, again: bool) -> Any:
     if MARK in dataset.__dict__:
         return dataset
     made = _made(dataset)
@@ -105,9 +94,15 @@ def _again(dataset: Any, plan: PlanRecorder) -> Any:
         plan.enter_source(dataset, _kind(dataset))
         return dataset
     method, given = made
-    upstream = _again(dataset._inputs()[0], plan)
+    upstream = _entered(dataset._inputs()[0], plan, again=again)
+    function = _function(given)
+    site = defined_at(function)  # the call itself can't be found any more
+    if not again:
+        by_framework = function is not None and site is None
+        plan.enter_call(dataset, method, (upstream,), given, site, by_framework)
+        return dataset
     name = getattr(dataset, "_name", None)
-    token = making_again.set(MadeAgain(defined_at(_function(given))))
+    token = making_again.set((site,))
     try:
         return getattr(upstream, method)(**given, **({"name": name} if name is not None else {}))
     finally:

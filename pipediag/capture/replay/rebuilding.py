@@ -6,12 +6,17 @@ empty cache would time its filling, and the script may be filling or reading the
 
 from __future__ import annotations
 
+import functools
+import inspect
+import itertools
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
+from pipediag.capture.callsites import is_keras_class
+from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.process import random_state_kept
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import (
@@ -21,18 +26,75 @@ from pipediag.capture.replay.graph import (
     filled_cache,
     most_elements_in_memory,
 )
-from pipediag.capture.replay.preconditions import (
-    refuse_files_of_its_own,
-    refuse_one_shot_sources,
-    refuse_side_effects,
-)
-from pipediag.capture.replay.refusal import NotReplayableError, first_line
+from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
+from pipediag.capture.replay.replacing import attributes_set
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import Change
 
+_MODULES = ("builtins", "itertools", "_csv")
+_ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
-@contextmanager
-def whole_batches_parsed() -> Iterator[None]:
+
+def refuse_to_disturb(graph: Graph) -> None:
+    """Refuse a pipeline that a trial would disturb, or that would give it other data.
+
+    Nothing is called and no element is taken: what a generator refers to tells whether it reads
+    from an iterator of the script's. Of caches on the pipeline itself others take the places.
+    """
+    for _, call in graph.calls():
+        for value in _referred_to(call.generator, depth=4):
+            # Of other classes, files among them, some can be wound back.
+            plain = type(value).__module__ in _MODULES
+            if plain and isinstance(value, Iterator) and not isinstance(value, _ENDLESS):
+                raise NotReplayableError(
+                    f"The generator of {said(call.operation)} reads from an iterator that can be "
+                    "gone through only once."
+                )
+            if is_keras_class(type(value), ("OrderedEnqueuer",)):
+                raise NotReplayableError(
+                    "The batches come from workers of their own, which can serve one loop only."
+                )
+        for one in (call.operation, *call.inside):
+            if one.function is not None and one.function.side_effect is not None:
+                raise NotReplayableError(
+                    f"{at_start(said(one))} calls Python with side effects: "
+                    f"{one.function.side_effect}. Trying an edit would call it more often than "
+                    "the script does."
+                )
+            in_a_file = one.kind == "cache" and one.parameters.get("filename")
+            if one.kind == "snapshot" or (in_a_file and one is not call.operation):
+                raise NotReplayableError(
+                    f"{at_start(said(one))} keeps elements in files, which a trial would share "
+                    "with the script."
+                )
+
+
+def _referred_to(function: Any, depth: int) -> Iterator[Any]:
+    """Yield what a callable and the functions that it refers to refer to: closed over, global,
+    default, or kept by its object."""
+    if depth == 0 or isinstance(function, type):
+        return
+    if isinstance(function, functools.partial):
+        values = [function.func, *function.args, *function.keywords.values()]
+    else:
+        owner = getattr(function, "__self__", None)
+        plain = getattr(function, "__func__", function)
+        if not inspect.isfunction(plain) and owner is None:
+            owner, plain = function, getattr(type(function), "__call__", None)  # noqa: B004
+        values = [owner]
+        if inspect.isfunction(plain):
+            closed_over = list(closure_of(plain).values())
+            kept = [getattr(one, "__dict__", {}) for one in (owner, *closed_over)]
+            names, known = plain.__code__.co_names, (plain.__globals__, *kept)
+            values += [*closed_over, *(plain.__defaults__ or ())]
+            values += [one for each in known for name, one in each.items() if name in names]
+    for value in values:
+        yield value
+        if isinstance(value, functools.partial) or inspect.isfunction(value):
+            yield from _referred_to(value, depth - 1)
+
+
+def whole_batches_parsed() -> AbstractContextManager[None]:
     """While functions are traced here, let `tf.io.parse_single_example` take batches too.
 
     It is `tf.io.parse_example` behind a check that there is one example. Without that a map of it
@@ -40,15 +102,9 @@ def whole_batches_parsed() -> Iterator[None]:
     """
     from tensorflow.python.ops import parsing_ops
 
-    check = getattr(parsing_ops, "_assert_scalar", None)
-    if check is None:
-        yield
-        return
-    parsing_ops._assert_scalar = lambda value, _: value
-    try:
-        yield
-    finally:
-        parsing_ops._assert_scalar = check
+    checks = hasattr(parsing_ops, "_assert_scalar")
+    unchecked = (parsing_ops, "_assert_scalar", lambda value, _: value)
+    return attributes_set(*([unchecked] if checks else []))
 
 
 FILL_S = 5.0
@@ -123,16 +179,14 @@ def rebuild(
         layers: what layers do that are moved here from the model.
     """
     graph = Graph(dataset, layers)
-    refuse_one_shot_sources(graph)
-    refuse_side_effects(graph)
-    refuse_files_of_its_own(graph)
+    refuse_to_disturb(graph)
     if caches is not None:
         caches.stand_in(graph)
     apply(graph, changes, endless)
     return built(graph)
 
 
-def built(graph: Graph, top: Node | None = None, fixed: dict[Node, Any] | None = None) -> Any:
+def built(graph: Graph, top: Node | None = None, fixed: dict[int, Any] | None = None) -> Any:
     """Build a graph, leaving the script's random numbers as they are."""
     try:
         with random_state_kept(), whole_batches_parsed(), warnings.catch_warnings():

@@ -13,7 +13,7 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from typing import Any
@@ -25,6 +25,20 @@ from pipediag.capture.replay.graph import Make, Node, given_arguments
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
+
+Attribute = tuple[Any, str, Any]
+"""An object, the name of an attribute, and another value for it."""
+
+
+@contextmanager
+def attributes_set(*attributes: Attribute) -> Iterator[None]:
+    """Give objects of TensorFlow's or the script's other attributes, for the time inside."""
+    with ExitStack() as undo:
+        for thing, name, value in attributes:
+            undo.callback(setattr, thing, name, getattr(thing, name))
+            setattr(thing, name, value)
+        yield
+
 
 _QUEUE = 10
 """Keras's own `max_queue_size`."""
@@ -165,8 +179,7 @@ def _vectorized(node: Node, inputs: list[Any]) -> Any:
     return node.call.function(**{**given, "map_func": of_rows})
 
 
-@contextmanager
-def _next_axes() -> Iterator[None]:
+def _next_axes() -> AbstractContextManager[None]:
     """While a function is traced, let `tf.stack` and `tf.concat` leave a batch's dimension first.
 
     That is what the patch writes: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
@@ -184,11 +197,9 @@ def _next_axes() -> Iterator[None]:
         shifted = isinstance(axis, int) and axis >= 0 and _in("concat") and _ranks(values, 2)
         return concat(values, axis + 1 if shifted else axis, name=name)
 
-    gen_array_ops.pack, gen_array_ops.concat_v2 = packed, concatenated
-    try:
-        yield
-    finally:
-        gen_array_ops.pack, gen_array_ops.concat_v2 = pack, concat
+    return attributes_set(
+        (gen_array_ops, "pack", packed), (gen_array_ops, "concat_v2", concatenated)
+    )
 
 
 def _ranks(values: Any, least: int) -> bool:
@@ -217,8 +228,7 @@ def _in(function: str) -> bool:
 _AUTOGRAPH_CALL = "autograph/impl/api.py"
 
 
-@contextmanager
-def _python_of_rows() -> Iterator[None]:
+def _python_of_rows() -> AbstractContextManager[None]:
     """While a function is traced, give its Python batches, and its shapes a first dimension.
 
     That is what the patch writes: `tf.py_function(for_each_row(f), ...)`, `x.set_shape([None, 3])`.
@@ -246,15 +256,11 @@ def _python_of_rows() -> Iterator[None]:
 
     # AutoGraph calls what has this as it is.
     set_of_batch.autograph_info__ = None  # type: ignore[attr-defined]
-    script_ops._internal_py_func = called_for_rows
-    array_ops.ensure_shape = ensured_of_batch
-    tensor.Tensor.set_shape = set_of_batch
-    try:
-        yield
-    finally:
-        script_ops._internal_py_func = py_func
-        array_ops.ensure_shape = ensured
-        tensor.Tensor.set_shape = set_shape
+    return attributes_set(
+        (script_ops, "_internal_py_func", called_for_rows),
+        (array_ops, "ensure_shape", ensured_of_batch),
+        (tensor.Tensor, "set_shape", set_of_batch),
+    )
 
 
 MEASURED_LENGTHS = 1000

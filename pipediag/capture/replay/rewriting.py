@@ -10,7 +10,7 @@ import dataclasses
 import gc
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import built, pass_caches_by
 from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.replacing import Attribute, attributes_set
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
 
@@ -28,7 +29,7 @@ _SECONDS = 2.0
 
 
 class Rewritten:
-    """Functions and the code that they run while `use` says so."""
+    """Functions of the script and the code that they run while they are `patched`."""
 
     def __init__(
         self,
@@ -41,73 +42,66 @@ class Rewritten:
         `step_failed` receives the error of a function that was made a `tf.function`; it then runs
         as the script has it.
         """
-        self._codes: list[tuple[FunctionType, CodeType, CodeType]] = []
-        self._tracings: list[_Tracing] = []
+        self._swaps: list[Attribute] = []
         for change in changes:
             if isinstance(change, RewriteCall):
-                self._codes += _swaps(change, files)
+                self._swaps += _from_file(change, files)
             elif isinstance(change, CompileFunction) and change.reduce_retracing:
-                self._tracings += _relaxed(change)
+                self._swaps += _relaxed(change)
             elif isinstance(change, CompileFunction):
-                self._codes += _compiled(change, step_failed)
+                self._swaps += _compiled(change, step_failed)
 
-    def __bool__(self) -> bool:
-        return bool(self._codes or self._tracings)
-
-    def use(self, *, patched: bool) -> None:
-        """Let the functions run the patched code from their next call on, or their own."""
-        for function, own, other in self._codes:
-            function.__code__ = other if patched else own
-        for one in self._tracings:
-            vars(one.function).update(one.relaxed if patched else one.own)
+    def patched(self) -> AbstractContextManager[None]:
+        """Let the functions run the patched code inside, from their next call on."""
+        return attributes_set(*self._swaps)
 
     def traces(self) -> int | None:
         """Return how many traces serve all shapes so far; None where each shape has its own."""
-        counts = [len(one.relaxed[_CACHE]) for one in self._tracings]
-        return max(counts) if counts else None
-
-    @contextmanager
-    def patched(self) -> Iterator[None]:
-        """Run the patched code inside."""
-        self.use(patched=True)
-        try:
-            yield
-        finally:
-            self.use(patched=False)
+        return max((len(other) for _, name, other in self._swaps if name == _CACHE), default=None)
 
 
-def _swaps(
-    change: RewriteCall, files: Mapping[str, str]
-) -> list[tuple[FunctionType, CodeType, CodeType]]:
-    functions = [
+def _functions(
+    change: RewriteCall | CompileFunction, fits: Callable[[CodeType], bool]
+) -> list[FunctionType]:
+    """Return the functions in the change's file whose code fits, of which there is one at least."""
+    found = [
         each
         for each in gc.get_objects()
         if type(each) is FunctionType
         and each.__code__.co_filename == change.file
-        and each.__code__.co_name == _own_name(change)
-        and change.line in _lines(each.__code__)
+        and fits(each.__code__)
     ]
-    text = files.get(change.file)
-    if not functions or text is None:
+    if not found:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
+    return found
+
+
+def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attribute]:
+    name = change.function.rpartition(".")[2]
+
+    def fits(code: CodeType) -> bool:
+        return code.co_name == name and change.line in {line for _, _, line in code.co_lines()}
+
+    def of_name(text: str) -> list[CodeType]:
+        module = compile(text, change.file, "exec", dont_inherit=True)
+        codes = [code for code in _inside(module) if code.co_name == name]
+        return sorted(codes, key=lambda code: code.co_firstlineno)
+
+    functions, text = _functions(change, fits), files.get(change.file, "")
     try:
         with tokenize.open(change.file) as file:
             own_text = file.read()
     except OSError:
         own_text = ""
-    before, after = (_by_name(one, change) for one in (own_text, text))
-    lines = [code.co_firstlineno for code in before]
-    found = []
+    before, after = of_name(own_text), of_name(text)
+    others = dict(zip([code.co_firstlineno for code in before], after, strict=False))
     for function in functions:
         own = function.__code__
-        if own.co_firstlineno not in lines or len(before) != len(after):
-            raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
-        other = after[lines.index(own.co_firstlineno)]
-        if other.co_freevars != own.co_freevars:
+        other = others.get(own.co_firstlineno) if len(before) == len(after) else None
+        if other is None or other.co_freevars != own.co_freevars:
             raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
         _define_added(own_text, text, change.file, function.__globals__)
-        found.append((function, own, other))
-    return found
+        yield function, "__code__", other
 
 
 _CALLED = 1_364_287_911
@@ -116,18 +110,10 @@ _CALLED = 1_364_287_911
 
 def _compiled(
     change: CompileFunction, failed: Callable[[BaseException], None]
-) -> list[tuple[FunctionType, CodeType, CodeType]]:
-    """Return functions with their code, and with code that calls them as `tf.function`s."""
-    functions = [
-        each
-        for each in gc.get_objects()
-        if type(each) is FunctionType
-        and each.__code__.co_filename == change.file
-        and each.__code__.co_firstlineno == change.line
-    ]
-    if not functions:
-        raise NotReplayableError(f"The function `{change.function}` was not found.")
-    return [(each, each.__code__, _calling(_traced(each, failed), each)) for each in functions]
+) -> Iterator[Attribute]:
+    """Yield functions with their code, and with code that calls them as `tf.function`s."""
+    for function in _functions(change, lambda code: code.co_firstlineno == change.line):
+        yield function, "__code__", _calling(_traced(function, failed), function)
 
 
 def _traced(function: FunctionType, failed: Callable[[BaseException], None]) -> Callable[..., Any]:
@@ -162,43 +148,34 @@ _CACHE = "_function_cache"
 _OPTIONS = ("_variable_creation_config", "_no_variable_creation_config")
 
 
-@dataclasses.dataclass(frozen=True)
-class _Tracing:
-    """The store of traces of a `tf.function`: the script's, and one that serves more shapes."""
-
-    function: Any
-    own: dict[str, Any]
-    relaxed: dict[str, Any]
-
-
-def _relaxed(change: CompileFunction) -> list[_Tracing]:
-    """Return the `tf.function`s made of that function, each with an empty store of traces; of a
-    method there is one for each object."""
+def _relaxed(change: CompileFunction) -> list[Attribute]:
+    """Return the `tf.function`s made of that function, with an empty store of traces that serve
+    more shapes; of a method there is one for each object."""
     from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-    found = []
+    found: list[Attribute] = []
     for function in gc.get_objects():
         if type(function) is not polymorphic_function.Function:
             continue
         _, site = place_of(function)
         if site is None or (site.file, site.line) != (change.file, change.line):
             continue
-        own = {name: vars(function).get(name) for name in (_CACHE, *_OPTIONS)}
-        cache, options = own[_CACHE], [own[name] for name in _OPTIONS if own[name] is not None]
-        if not options:
-            continue
-        if not all(map(dataclasses.is_dataclass, options)):
+        options = {name: own for name, own in vars(function).items() if name in _OPTIONS}
+        made = [own for own in options.values() if own is not None]
+        if not all(map(dataclasses.is_dataclass, made)):
             raise NotReplayableError("This TensorFlow keeps the traces of a function elsewhere.")
-        relaxed = {**own, _CACHE: type(cache)()}
-        for name in _OPTIONS:
-            if own[name] is not None:
-                relaxed[name] = dataclasses.replace(
-                    own[name],
-                    reduce_retracing=True,
-                    function_cache=relaxed[_CACHE],
-                    function_captures=type(own[name].function_captures)(),
-                )
-        found.append(_Tracing(function, own, relaxed))
+        if not made:
+            continue
+        cache = type(vars(function)[_CACHE])()
+        found.append((function, _CACHE, cache))
+        for name, own in options.items():
+            relaxed = own and dataclasses.replace(
+                own,
+                reduce_retracing=True,
+                function_cache=cache,
+                function_captures=type(own.function_captures)(),
+            )
+            found.append((function, name, relaxed))
     if not found:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
     return found
@@ -232,28 +209,12 @@ def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:
     return code.replace(co_consts=constants)
 
 
-def _own_name(change: RewriteCall) -> str:
-    """Return the name without those of classes around it."""
-    return change.function.rpartition(".")[2]
-
-
-def _by_name(text: str, change: RewriteCall) -> list[CodeType]:
-    """Return the code of the functions of that name, in the order of their lines."""
-    module = compile(text, change.file, "exec", dont_inherit=True)
-    codes = [code for code in _inside(module) if code.co_name == _own_name(change)]
-    return sorted(codes, key=lambda code: code.co_firstlineno)
-
-
 def _define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
     """Define the functions that only the patched file has, which nothing of the script calls."""
     there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
     for node in ast.parse(patched).body:
         if isinstance(node, ast.FunctionDef) and node.name not in (there | names.keys()):
             exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
-
-
-def _lines(code: CodeType) -> set[int | None]:
-    return {line for _, _, line in code.co_lines()}
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:
@@ -276,7 +237,7 @@ def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritt
         ids = {node.operation.id: node for node in graph.nodes() if node.operation is not None}
         if change.op_id not in ids:
             raise NotReplayableError("The operation that calls the function was not found.")
-        part = built(graph, ids[change.op_id], {})
+        part = built(graph, ids[change.op_id])
         own = first_elements(part, _ELEMENTS, _SECONDS).elements
         with rewritten.patched():
             other = first_elements(part, _ELEMENTS, _SECONDS).elements

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.runtime import Variants
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
-from pipediag.capture.trying.arms import Arm, Arms, AsItIs
-from pipediag.capture.trying.blocks import Step, Steps, Timed, epoch_within, timed
+from pipediag.capture.trying.arms import Arm, Arms
+from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.session.messages import (
     Answer,
     ArmCommand,
@@ -65,11 +65,8 @@ class TrialsOfLoop:
         self._unheard = False
         self._commands = commands
         self._tell = tell
-        self._model: Variants = (
-            AsItIs()
-            if loop.trainer is None
-            else loop.trainer.variants(loop.model() if loop.model else None, self._step_failed)
-        )
+        model = loop.model() if loop.model is not None else None
+        self._model = ModelVariants(model, self._step_failed)
         self._clock = loop.runtime.clock()
         self._arms = Arms(loop, self._model, self._step_failed)
         self._running: Arm | None = None
@@ -118,7 +115,7 @@ class TrialsOfLoop:
             return False
         base, running = self._arms.base, self._running
         self._step_failed(error)
-        self._hand_out(base.iterator() if base is not None else None)
+        self._hand_out(self._arms.iterator(base) if base is not None else None)
         # A model that leaves layers to its pipeline takes no batch of the base: the error goes on
         # to where the script's own takes its place.
         return running is None or not running.moved
@@ -192,7 +189,7 @@ class TrialsOfLoop:
             block.elapsed_ns,
             block.first_ns,
             arm.batches_per_step,
-            arm.traces(),
+            arm.rewritten.traces(),
             *self._free(),
         )
 
@@ -205,14 +202,14 @@ class TrialsOfLoop:
             # The step that is called already is another model's: it takes batches of that one's
             # kind, and as many of them.
             if former is not None:
-                self._hand_out(former.iterator())
+                self._hand_out(self._arms.iterator(former))
             yield
 
     def _give_iterator(self, arm: Arm) -> int:
         """Hand out batches of a fresh iterator, and return when that began."""
         self._hand_out(None)
         self._began_ns = time.monotonic_ns()
-        self._hand_out(arm.iterator())
+        self._hand_out(self._arms.iterator(arm))
         return self._began_ns
 
     def _free(self) -> tuple[int, int]:
@@ -223,7 +220,7 @@ class TrialsOfLoop:
 
     def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
         arm, pull = self._arms[name], self.loop.runtime.pull
-        iterator = arm.iterator()
+        iterator = self._arms.iterator(arm)
         block = timed(time.monotonic_ns, wanted_ns, lambda now_ns: now_ns)
         next(block)
         while True:
@@ -287,3 +284,113 @@ def _sentence(error: BaseException) -> str:
         return "The data came to its end: its source can't be read a second time."
     first = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"It failed with {type(error).__name__}: {first[:300]}"
+
+
+# Blocks of steps of one arm: a warm-up, then what is measured. Counts and times alone.
+
+_SECOND = 1_000_000_000
+_WARM_NS = 3 * _SECOND // 10
+_WARM_STEPS = 3
+_LONG_WARM_NS = 2 * _SECOND
+_FEWEST_STEPS = 5
+_LONG_NS = 3 * _SECOND
+_FEWEST_LONG_STEPS = 2
+_MOST_RESTARTS = 3
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that ended; `continuous` if nothing else came between its begin and its end."""
+
+    now_ns: int
+    continuous: bool = True
+    traced: bool = False
+    """True if a function was traced in it."""
+
+
+Steps = Generator[None, Step, Result]
+"""Resumed with each step."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Steps that count, and what the first one of the block took, its wait included."""
+
+    steps: int
+    elapsed_ns: int
+    first_ns: int
+
+
+def epoch_within(steps: int, settled_ns: Callable[[int], int]) -> Steps[Timed]:
+    """Time as many steps as an epoch has, of an iterator that runs through all epochs.
+
+    They begin behind the first one, whose wait no later epoch has, so that the end of an epoch and
+    what comes of it are among them. As `first_ns` stands their mean: none of them waits more than
+    the others for a start.
+    """
+    step = yield
+    since_ns = settled_ns(step.now_ns)
+    for _ in range(steps):
+        step = yield
+    elapsed_ns = settled_ns(step.now_ns) - since_ns
+    return Timed(steps, elapsed_ns, elapsed_ns // steps)
+
+
+def timed(
+    begin: Callable[[], int],
+    wanted_ns: int,
+    settled_ns: Callable[[int], int],
+    epoch_steps: int | None = None,
+    restarts: int = _MOST_RESTARTS,
+) -> Steps[Timed]:
+    """Time steps from a fresh iterator on: the one that waits for the first batch, then others.
+
+    Steps of an epoch that is over before there are enough of them are counted from that first step
+    on, all of them: that is the epoch as it is. A longer epoch has a warm-up, as any block has.
+
+    Args:
+        begin: makes the iterator, and returns when that began.
+        wanted_ns: time that the counted steps are to take.
+        settled_ns: returns when an accelerator is through with the step that ended then.
+        epoch_steps: steps behind the first one, beyond which the block does not go; None where an
+            epoch's end is no limit.
+        restarts: how often it may begin anew, where a step of the warm-up traces a function:
+            meanwhile the pipeline fills its buffers.
+    """
+    began_ns = begin()
+    step = yield
+    since_ns = settled_ns(step.now_ns)
+    first_ns = since_ns - began_ns
+    # However long the wait was: in an epoch, buffers are to fill behind it.
+    warm, warm_from_ns = (1, began_ns) if epoch_steps is None else (0, since_ns)
+    last_ns: int | None = None
+    behind = steps = elapsed_ns = 0
+    while True:
+        if last_ns is None:
+            if step.traced and restarts:
+                again = timed(begin, wanted_ns, settled_ns, epoch_steps, restarts - 1)
+                return (yield from again)
+            if _is_warm(warm + behind, step.now_ns - warm_from_ns):
+                last_ns = settled_ns(step.now_ns)
+        else:
+            if step.continuous:
+                steps, elapsed_ns = steps + 1, elapsed_ns + step.now_ns - last_ns
+            last_ns = step.now_ns
+            if _is_enough(steps, elapsed_ns, wanted_ns):
+                return Timed(steps, elapsed_ns + settled_ns(last_ns) - last_ns, first_ns)
+        if behind == epoch_steps:
+            return Timed(behind, settled_ns(step.now_ns) - since_ns, first_ns)
+        step = yield
+        behind += 1
+
+
+def _is_warm(steps: int, elapsed_ns: int) -> bool:
+    """Return True once fresh buffers are full and autotune has found its settings."""
+    return (steps >= _WARM_STEPS and elapsed_ns >= _WARM_NS) or elapsed_ns >= _LONG_WARM_NS
+
+
+def _is_enough(steps: int, elapsed_ns: int, wanted_ns: int) -> bool:
+    least_ns = wanted_ns if steps >= _FEWEST_STEPS else max(_LONG_NS, wanted_ns)
+    return steps >= _FEWEST_LONG_STEPS and elapsed_ns >= least_ns

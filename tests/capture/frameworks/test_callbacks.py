@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from pipediag.capture.frameworks.keras import callbacks
-from pipediag.capture.frameworks.keras.callbacks import named
-from pipediag.capture.frameworks.keras.facts import describe_callback
+from pipediag.capture.frameworks.keras.callbacks import CallbackHooks
+from pipediag.capture.frameworks.keras.facts import callbacks_named, describe_callback
 from pipediag.capture.frameworks.keras.framework import KerasHooks
-from pipediag.capture.frameworks.keras.timed_calls import PredictTrials, TimedCalls
+from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -176,22 +176,22 @@ def test_all_callbacks_of_a_class_are_named_by_it(stage: Stage) -> None:
 
     assert change.callback == "Hears"
     assert (Path(change.file or "").name, change.hooks) == (Path(__file__).name, "batch")
-    assert named(told, [change]) == told.callbacks[:2]
+    assert callbacks_named(told, [change]) == told.callbacks[:2]
 
 
 def test_what_is_not_there_or_not_called_between_steps_is_refused(stage: Stage) -> None:
     told = stage.listed("slow")
     change = change_for(told.callbacks[0])
     with pytest.raises(NotReplayableError, match="no callback Other"):
-        named(told, [SkipCallback("Other", change.file, change.line)])
+        callbacks_named(told, [SkipCallback("Other", change.file, change.line)])
     with pytest.raises(NotReplayableError, match="no callback Hears"):
-        named(told, [SkipCallback("Hears", "elsewhere.py", change.line)])
+        callbacks_named(told, [SkipCallback("Hears", "elsewhere.py", change.line)])
     told._async_train = True
     with pytest.raises(NotReplayableError, match="another thread"):
-        named(told, [change])
+        callbacks_named(told, [change])
     told.callbacks = tuple(told.callbacks)
     with pytest.raises(NotReplayableError, match="in a list"):
-        named(told, [change])
+        callbacks_named(told, [change])
 
 
 def test_callbacks_are_clocked_while_stacks_are_sampled(
@@ -221,9 +221,11 @@ class TimedStage(TimelineStage):
         super().__init__(path, monkeypatch)
         self.guard = Guard(self.notes.append)
         self.keras = toy_keras()
-        calls = TimedCalls(self.timeline, self.guard)
+        timeline: Any = self.timeline
+        calls = TimedCalls(timeline, self.guard)
         calls.time_methods(self.keras.Trainer)
-        calls.time_callbacks(self.keras.CallbackList)
+        held: Any = SimpleNamespace(loop=None, skipped=())
+        CallbackHooks(self.guard, held, timeline).install(self.keras.CallbackList)
         self.model = self.keras.Trainer()
 
     def takes(self, ns: int) -> None:
@@ -393,9 +395,9 @@ def called(
     model: Model, data: Any = ROWS, result: Any = 2.0 * ROWS, times: int = 20, **more: Any
 ) -> Prediction | None:
     predictions: list[Prediction] = []
-    trials = PredictTrials(predictions, Mock())
+    trials = PairedCalls(predictions, Mock(), Mock())
     for _ in range(times):
-        trials.called(10_000_000, result, model, (data,), more)
+        trials.predicted(10_000_000, result, model, (data,), more)
     assert len(predictions) <= 1
     return predictions[0] if predictions else None
 

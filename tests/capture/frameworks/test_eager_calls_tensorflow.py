@@ -13,12 +13,12 @@ SCRIPT = """
     from unittest.mock import Mock
     import keras
     import tensorflow as tf
-    from pipediag.capture.frameworks.keras.timed_calls import EagerCalls
+    from pipediag.capture.frameworks.keras.timed_calls import PairedCalls
     from pipediag.capture.guard import Guard
     from pipediag.session.recorded_loops import RecordedLoop
 
     predictions, loop = [], Mock(role="other", id="loop_1")
-    EagerCalls(predictions, Mock(), lambda: loop).install(keras.Model, Guard(print))
+    PairedCalls(predictions, Mock(), lambda: loop).install(keras.Model, Guard(print))
 
     class Keeps(keras.Model):
         def __init__(self):

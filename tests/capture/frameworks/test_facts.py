@@ -15,8 +15,8 @@ from pipediag.capture.callsites import frames
 from pipediag.capture.frameworks.keras.facts import (
     COMPILED,
     MADE,
-    batch_size_of,
-    describe_fit,
+    batch_size,
+    describe,
     fed_model,
     known_tables,
     passes_a_batch_on,
@@ -126,7 +126,7 @@ def test_facts_of_a_fit() -> None:
     )
     trained = model(steps_per_execution=4, run_eagerly=True, jit_compile=False)
 
-    facts = describe_fit(fit(trained, x=Rows(), epochs=2, epoch_iterator=epoch_iterator))
+    facts = describe(fit(trained, x=Rows(), epochs=2, epoch_iterator=epoch_iterator))
 
     assert (facts.loss, facts.optimizer, facts.parameter_count) == ("mse", None, 12)
     assert (facts.steps_per_execution, facts.run_eagerly, facts.jit_compile) == (4, True, False)
@@ -152,7 +152,7 @@ def adapted(**facts: Any) -> FrameType:
     ],
 )
 def test_batch_size_as_the_adapter_knows_it(facts: dict[str, Any], size: int | None) -> None:
-    assert batch_size_of(adapted(**facts)) == size
+    assert batch_size(adapted(**facts)) == size
 
 
 def test_settings_of_an_optimizer() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.keras.framework import KerasTrainer
+from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.loops import registry as module
 from pipediag.capture.loops.loop import Loop, LoopClock
 from pipediag.capture.loops.registry import LoopRegistry
@@ -43,7 +43,7 @@ class Line:
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plan: Any = SimpleNamespace()
-        self.trainer: Any = KerasTrainer()
+        self.trainer: Any = SimpleNamespace(**vars(facts))
         self.registry = LoopRegistry(Recorder(path / "recording.json"), plan, [self.trainer])
         monkeypatch.setattr(module, "call_site", lambda: None)
 

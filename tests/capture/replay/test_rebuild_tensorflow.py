@@ -15,10 +15,9 @@ SCRIPT = """
     import glob, json, time, warnings
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
+    from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
     from pipediag.capture.replay.refusal import NotReplayableError
-    from pipediag.capture.replay.graph import Graph
-    from pipediag.capture.replay.preconditions import is_random, refuse_one_shot_sources
+    from pipediag.capture.replay.graph import Graph, is_random
     from pipediag.capture.replay.rebuilding import pass_caches_by
     from pipediag.session.edits import *
 
@@ -31,7 +30,8 @@ SCRIPT = """
         return reversed(list(Graph(dataset).calls()))
 
     def chain(dataset):
-        return [c.operation.kind for _, c in Graph(dataset).calls()]
+        above = [name for each in dataset._inputs() for name in chain(each)]
+        return [*above, type(dataset).__name__]
 
     def values(dataset, count=-1):
         return [np.asarray(x).tolist() for x in dataset.take(count).as_numpy_iterator()]
@@ -40,9 +40,9 @@ SCRIPT = """
 
     def one_shot_source(dataset):
         try:
-            refuse_one_shot_sources(Graph(dataset))
+            refuse_to_disturb(Graph(dataset))
         except NotReplayableError as error:
-            return str(error)
+            return None if "side effects" in str(error) else str(error)
 
     def refused(name, dataset, *changes):
         try:
@@ -60,11 +60,11 @@ SCRIPT = """
 
     MAP, BATCH, PREFETCH = op(last, "map"), op(last, "batch"), op(last, "prefetch")
     changed = rebuild(last, [SetParameters(MAP, {"num_parallel_calls": -1, "deterministic": True})])
-    parallel = next(node for node, call in Graph(changed).calls() if call.operation.id == MAP)
-    results["parallel"] = type(parallel.dataset).__name__
-    results["parallel name"] = parallel.dataset._name
+    parallel = changed._inputs()[0]._inputs()[0]
+    results["parallel"] = type(parallel).__name__
+    results["parallel name"] = parallel._name
     results["parallel values"] = values(changed)
-    results["upstream is reused"] = Graph(changed).nodes()[0].dataset is numbers
+    results["upstream is reused"] = parallel._inputs()[0] is numbers
     results["bigger batches"] = values(rebuild(last, [SetParameters(BATCH, {"batch_size": 4})]))
     results["vectorised"] = chain(rebuild(last, [Move(MAP, BATCH)]))
     results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
@@ -92,8 +92,6 @@ SCRIPT = """
     results["endless kinds"] = [type(d).__name__ for d in (copied, *copied._inputs())]
     forever = numbers.repeat()
     results["endless already"] = rebuild(forever, [], endless=True) is forever
-    again = rebuild(changed, [SetParameters(BATCH, {"batch_size": 3})])
-    results["rebuilt again"] = values(again)
 
     # A filled cache: 4 of 6 elements of 8 bytes, for ever.
     cached = rebuild(last, [Insert(MAP, "cache", {"elements": 4})])
@@ -311,7 +309,6 @@ SCRIPT = """
     refused("generator by workers", twice, Replace(GENERATOR, "PyDataset", {"workers": 2}))
     side_by_side = Replace(GENERATOR, "interleave", {"cycle_length": 2, "num_parallel_calls": 2})
     results["two copies"] = values(rebuild(twice, [side_by_side], endless=True), 4)
-    results["two copies read"] = chain(rebuild(twice, [side_by_side]))
     array = array_data_adapter.ArrayDataAdapter(np.arange(6.0), batch_size=4, shuffle=False)
     arrays = array.get_tf_dataset()
     changed = rebuild(
@@ -363,10 +360,10 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("parallel values", [[0, 2], [4, 6], [8, 10]]),
         ("upstream is reused", True),
         ("bigger batches", [[0, 2, 4, 6], [8, 10]]),
-        ("vectorised", ["range", "batch", "map", "prefetch"]),
+        ("vectorised", ["_RangeDataset", "_BatchDataset", "_MapDataset", "_PrefetchDataset"]),
         ("vectorised values", [[0, 2], [4, 6], [8, 10]]),
-        ("moved up", ["range", "batch", "map", "prefetch"]),
-        ("removed", ["range", "map", "batch"]),
+        ("moved up", ["_RangeDataset", "_BatchDataset", "_MapDataset", "_PrefetchDataset"]),
+        ("removed", ["_RangeDataset", "_MapDataset", "_BatchDataset"]),
         ("layers moved", [[1, 3], [5, 7], [9, 11]]),
         ("layers kept", [[4, 6], [8, 10], [4, 6]]),
         ("layers kept of batches", [[1, 3], [5, 7], [1, 3]]),
@@ -383,7 +380,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),
         ("endless kinds", ["_CopyToDeviceDataset", "_RepeatDataset"]),
         ("endless already", True),
-        ("rebuilt again", [[0, 2, 4], [6, 8, 10]]),
         ("cached", [[0, 2], [4, 6], [0, 2]]),
         ("plain cache", [[0, 2], [4, 6], [8, 10]]),
         ("cache left out", [[0, 1], [2, 3], [4, 5]]),

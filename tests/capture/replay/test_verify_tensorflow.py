@@ -180,7 +180,7 @@ def results(run: Captured) -> dict[str, str]:
 
 
 REFUSED = {
-    "sums rows": "The batches differ: a component was ",
+    "sums rows": "The batches differ: in number 1, had the shape ",
     "wrong values": "The batches differ: in number 1, differs in 4 values.",
     "new axis": "The batches differ: ",
     "ragged": "The batches differ: ",
@@ -194,7 +194,7 @@ REFUSED = {
     "filter first differs": "The batches differ: ",
     "filter left out": "The batches differ: ",
     "other size": "The batches differ: ",
-    "unbatched, shape": "The batches differ: a component was ",
+    "unbatched, shape": "The batches differ: in number 1, had the shape ",
     "no such device": "There is no device /gpu:9 here.",
     "needed unbatch": "The batches differ: ",
     "one shot": "can be gone through only once",

@@ -73,9 +73,6 @@ class Model:
         moved = settings.get("moved_layers")
         return f"what {', '.join(moved)} does" if moved else None
 
-    def batches_per_step(self, settings: dict[str, Any], own: int) -> int:
-        return int(settings.get("steps_per_execution", own))
-
 
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arms be built of such pipelines."""
@@ -156,8 +153,9 @@ class Stage:
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
         self.loop.runtime = Taking(self.clock)
-        self.trainer: Any = SimpleNamespace(variants=self.compiled)
+        self.trainer: Any = SimpleNamespace()
         self.loop.trainer = self.trainer
+        monkeypatch.setattr(module, "ModelVariants", self.compiled)
         monkeypatch.setattr(module, "time", self.clock)
 
     def compiled(self, _: Any, failed: Any) -> Model:

@@ -13,7 +13,7 @@ import pytest
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.trying import arms as module
 from pipediag.capture.trying.arms import Arms
-from pipediag.capture.trying.blocks import Step, Steps, Timed, epoch_within, timed
+from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played

@@ -14,6 +14,7 @@ import pytest
 from pipediag.capture.guard import StopScript
 from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring import schedule
+from pipediag.capture.trying import protocol
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.updates import UpdateWatch
@@ -216,8 +217,6 @@ class Held(Script):
         loop.fit_frame = object()
         loop.record.kind = "keras"
         self.model = Model()
-        model: Any = SimpleNamespace(variants=lambda *_: self.model)
-        loop.trainer = model
         return consumer_of(loop)
 
     def step(self, consumer: Consumer) -> None:
@@ -239,7 +238,9 @@ class Held(Script):
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
     played(monkeypatch)
-    return Held(tmp_path)
+    held = Held(tmp_path)
+    monkeypatch.setattr(protocol, "ModelVariants", lambda *_: held.model)
+    return held
 
 
 def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(held: Held) -> None:

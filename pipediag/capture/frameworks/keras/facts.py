@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -25,9 +25,11 @@ from pipediag.capture.callsites import (
     package_of,
     unwrap,
 )
-from pipediag.capture.frameworks.keras.input_layers import all_layers, input_layers, unsplit
 from pipediag.capture.guard import Guard
+from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.runtime import TrainersPhase
+from pipediag.capture.trying.model_variants import all_layers, input_layers, unsplit
+from pipediag.session.edits import SkipCallback
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
 
@@ -40,6 +42,7 @@ _PHASES: dict[str, LoopRole] = {
 _ONE_BATCH = "single_batch_iterator"
 _DECIDING = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
+name = "Keras"
 
 
 def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
@@ -76,7 +79,7 @@ def _is_kerass(frame: FrameType, name: str) -> bool:
     return frame.f_code.co_name == name and package_of(frame.f_code.co_filename) in KERAS
 
 
-def describe_fit(frame: FrameType) -> KerasUse:
+def describe(frame: FrameType) -> KerasUse:
     """Describe the model and the arguments of a running `fit`."""
     values = locals_of(frame)
     model = values["self"]
@@ -123,10 +126,41 @@ def describe_fit(frame: FrameType) -> KerasUse:
     )
 
 
-def callback_list(frame: FrameType) -> Any:
+def callbacks_of(frame: FrameType) -> Any:
     """Return Keras's own list of the callbacks of a running `fit`, once it has made one."""
     callbacks = locals_of(frame).get("callbacks")
     return callbacks if hasattr(callbacks, "callbacks") else None
+
+
+def model_of(frame: FrameType) -> Any:
+    """Return the model whose `fit` is running."""
+    return locals_of(frame)["self"]
+
+
+def callbacks_named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
+    """Return the callbacks of a running `fit` that the changes name.
+
+    Raises:
+        NotReplayableError: there is none such, or it can't be left out.
+    """
+    listed = getattr(callback_list, "callbacks", None)
+    if type(listed) is not list:
+        raise NotReplayableError("The callbacks of this `fit` are not kept in a list.")
+    described = [(one, describe_callback(one)) for one in listed]
+    found = []
+    for change in skipped:
+        place = (change.callback, change.file, change.line)
+        same = [each for each in described if (each[1].name, each[1].file, each[1].line) == place]
+        if not same:
+            raise NotReplayableError(f"This `fit` has no callback {change.callback}.")
+        found += same
+    if getattr(callback_list, "_async_train", False) and any(
+        hook.endswith("_end") for _, known in found for hook in known.batch_hooks
+    ):
+        raise NotReplayableError(
+            "Keras calls the callbacks of this `fit` on another thread, beside its steps."
+        )
+    return [callback for callback, _ in found]
 
 
 def planned_steps(frame: FrameType) -> int | None:
@@ -155,7 +189,7 @@ def batches_per_call(frame: FrameType) -> int:
     return _number(getattr(model, "steps_per_execution", own)) or 1
 
 
-def batch_size_of(frame: FrameType) -> int | None:
+def batch_size(frame: FrameType) -> int | None:
     """Return the rows of a batch as the data adapter of a running `fit` knows them."""
     adapter = _adapter(frame)
     size = getattr(adapter, "batch_size", None)

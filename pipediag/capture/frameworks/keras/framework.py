@@ -11,15 +11,12 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
-from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import locals_of
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras import facts
-from pipediag.capture.frameworks.keras.callbacks import CallbacksAtBatches, named, pass_through
-from pipediag.capture.frameworks.keras.model_variants import ModelVariants
-from pipediag.capture.frameworks.keras.timed_calls import EagerCalls, PredictTrials, TimedCalls
+from pipediag.capture.frameworks.keras.callbacks import CallbackHooks
+from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
 from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import RecordedEnvironment
@@ -27,7 +24,7 @@ from pipediag.session.recording import RecordedEnvironment
 KERAS_2 = ("tf_keras.src", "keras.src")
 
 _EPOCHS = "telling epochs apart"
-_OTHER_TRAINERS = {"jax": "JAXTrainer", "torch": "TorchTrainer"}
+_TRAINERS = {"tensorflow": "TensorFlowTrainer", "jax": "JAXTrainer", "torch": "TorchTrainer"}
 _POLICIES = (
     ("tf_keras.src.mixed_precision.policy", "global_policy"),
     ("keras.src.mixed_precision.policy", "global_policy"),
@@ -37,32 +34,10 @@ _POLICIES = (
 be imported, of which one trains: a library as `transformers` imports its own."""
 
 
-class KerasTrainer:
-    """Trains by `fit`, whose frame tells of the model: what the loops of a script ask of Keras."""
-
-    name = "Keras"
-    phase_of = staticmethod(facts.phase_of)
-    fed_model = staticmethod(facts.fed_model)
-    passes_a_batch_on = staticmethod(facts.passes_a_batch_on)
-    data_walker = staticmethod(facts.data_walker)
-    planned_steps = staticmethod(facts.planned_steps)
-    batches_per_call = staticmethod(facts.batches_per_call)
-    describe = staticmethod(facts.describe_fit)
-    known_tables = staticmethod(facts.known_tables)
-    vocabularies = staticmethod(facts.vocabularies)
-    batch_size = staticmethod(facts.batch_size_of)
-    callbacks_of = staticmethod(facts.callback_list)
-    callbacks_named = staticmethod(named)
-    variants = ModelVariants
-
-    def model_of(self, frame: FrameType) -> Any:
-        return locals_of(frame)["self"]
-
-
 class Keras:
     """Trains for the script: by TensorFlow, or on batches of tf.data's by something else."""
 
-    trainer = KerasTrainer()
+    trainer = facts
     looks_at_training = {  # noqa: RUF012
         "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
         "keras.src.legacy.saving.legacy_h5_format": (
@@ -112,20 +87,17 @@ class KerasHooks:
         self._conductor = conductor = watchers.conductor
         self._updates = watchers.updates
         self._held = watchers.held
-        trials = PredictTrials(watchers.recorder.recording.predictions, watchers.timeline)
+        self._timeline = watchers.timeline
+        predictions = watchers.recorder.recording.predictions
+        self._paired: PairedCalls | None = None
+        if self._held.makes_trials:
+            self._paired = PairedCalls(predictions, self._timeline, conductor.consumed_here)
         self._timed = TimedCalls(
-            watchers.timeline,
+            self._timeline,
             guard,
             conductor.evaluated,
             conductor.fit_over,
-            trials.called if watchers.held.makes_trials else None,
-        )
-        self._eager = (
-            EagerCalls(
-                watchers.recorder.recording.predictions, watchers.timeline, conductor.consumed_here
-            )
-            if watchers.held.makes_trials
-            else None
+            self._paired.predicted if self._paired is not None else None,
         )
         self._here = threading.local()
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
@@ -137,10 +109,9 @@ class KerasHooks:
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
         yield "keras.src.trainers.trainer", lambda one: facts.watch_compile(one.Trainer, guard)
-        yield "keras.src.backend.tensorflow.trainer", self._on_tensorflow_trainer
         yield "keras.src.models.model", self._on_models
-        for backend, trainer in _OTHER_TRAINERS.items():
-            yield f"keras.src.backend.{backend}.trainer", partial(self._on_other_trainer, trainer)
+        for backend, trainer in _TRAINERS.items():
+            yield f"keras.src.backend.{backend}.trainer", partial(self._on_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
         for package in KERAS_2:
             yield (
@@ -155,8 +126,12 @@ class KerasHooks:
                 lambda one: updates.install_optimizer(one.OptimizerV2, guard),
             )
 
-    def _on_other_trainer(self, name: str, module: Any) -> None:
+    def _on_trainer(self, name: str, module: Any) -> None:
         self._timed.time_methods(getattr(module, name))
+        # From Keras 3.7 on it is inherited, and made of what is hooked below.
+        walker = getattr(module, "TFEpochIterator", None)
+        if walker is not None and "enumerate_epoch" in vars(walker):
+            self._hold(walker, "enumerate_epoch")
 
     def _on_keras_2_model(self, module: Any) -> None:
         facts.watch_compile(module.Model, self._guard)
@@ -164,19 +139,13 @@ class KerasHooks:
         self._on_models(module)
 
     def _on_models(self, module: Any) -> None:
-        if self._eager is not None:
-            self._eager.install(module.Model, self._guard)
+        if self._paired is not None:
+            self._paired.install(module.Model, self._guard)
 
     def _on_epoch_iterator(self, module: Any) -> None:
         # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.
         if "_enumerate_iterator" in vars(module.EpochIterator):
             self._hold(module.EpochIterator, "_enumerate_iterator")
-
-    def _on_tensorflow_trainer(self, module: Any) -> None:
-        self._timed.time_methods(module.TensorFlowTrainer)
-        # From Keras 3.7 on it is inherited, and made of what is hooked above.
-        if "enumerate_epoch" in vars(module.TFEpochIterator):
-            self._hold(module.TFEpochIterator, "enumerate_epoch")
 
     def _hold(self, walker: type, method: str) -> None:
         """Repeat the step at which trials begin until they are over."""
@@ -227,10 +196,4 @@ class KerasHooks:
             at_epoch = guard.entry(_EPOCHS, lambda *_, told=told, **__: told(), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
-        at_batches, what = CallbacksAtBatches(self._held), "clocking callbacks and leaving them out"
-        for name, enter in (
-            ("on_train_batch_begin", at_batches.begin),
-            ("on_train_batch_end", at_batches.end),
-        ):
-            pass_through(module.CallbackList, name, guard, what, enter)
-        self._timed.time_callbacks(module.CallbackList)
+        CallbackHooks(guard, self._held, self._timeline).install(module.CallbackList)

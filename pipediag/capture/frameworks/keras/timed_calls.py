@@ -1,4 +1,4 @@
-"""Calls of Keras that take a while: `fit`, `evaluate`, `predict`, and callbacks at ends of epochs.
+"""Calls of Keras that take a while: `fit`, `evaluate` and `predict`.
 
 Frequent small calls of `predict` are compared with `predict_on_batch`, and calls of a model itself
 with those of a `tf.function`.
@@ -10,15 +10,10 @@ import ast
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site, defined_at, frames, locals_of
-from pipediag.capture.frameworks.keras.callbacks import (
-    ListedCallbacks,
-    does_something,
-    pass_through,
-)
+from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.loops.source import parsed
 from pipediag.capture.pipelines.functions import side_effect, value_of
@@ -34,8 +29,6 @@ _METHODS: dict[str, SpanKind] = {
     "evaluate": "evaluation",
     "predict": "evaluation",
 }
-_AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
-_TIMING = "timing callbacks"
 
 
 class TimedCalls:
@@ -56,19 +49,12 @@ class TimedCalls:
         self._guard = guard
         self._predicted = predicted and guard.entry("timing `predict_on_batch`", predicted)
         self._fit_over = guard.entry("leaving a `fit` that is over", fit_over, vital=True)
-        self._callback_begins = guard.entry(_TIMING, self._begin_callback)
-        self._callback_ended = guard.entry(_TIMING, timeline.ended)
 
     def time_methods(self, model_class: type) -> None:
         """Time the methods that a class that trains defines."""
         for method, kind in _METHODS.items():
             if method in vars(model_class):
                 self._time_method(model_class, method, kind)
-
-    def time_callbacks(self, callback_list: type) -> None:
-        """Time each callback from its turn in the list to the next one's."""
-        for method in _AT_EPOCHS:
-            pass_through(callback_list, method, self._guard, _TIMING, self._in_turn(method))
 
     def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
         original, timeline, what = vars(owner)[method], self._timeline, f"timing {method}"
@@ -96,29 +82,6 @@ class TimedCalls:
         if span is not None and span.kind == "evaluation":
             self._evaluated(span)
 
-    def _in_turn(self, method: str) -> Callable[[Any], ListedCallbacks | None]:
-        def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
-            for callback in callbacks:
-                span = self._callback_begins(callback, method)
-                try:
-                    yield callback
-                finally:
-                    self._callback_ended(span)
-
-        def enter(callback_list: Any) -> ListedCallbacks | None:
-            # Within another callback all of this is that one's time.
-            if type(callback_list.callbacks) is not list or self._timeline.in_a_callback:
-                return None
-            return ListedCallbacks(callback_list, walk)
-
-        return enter
-
-    def _begin_callback(self, callback: Any, method: str) -> Span | None:
-        hook = getattr(callback, method, None)
-        if not does_something(hook):
-            return None
-        return self._timeline.begins("callback", type(callback).__name__, defined_at(hook))
-
 
 _SEEN = 5
 """Calls of one line before it is timed: what is called less often is not worth it."""
@@ -130,70 +93,38 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """How far results may be apart: other batch sizes add up in another order."""
 
 
-class _PairedCalls:
-    """Calls by the line that makes them, of which some are followed by another call, timed too."""
+class PairedCalls:
+    """Calls by the line that makes them, of which some are followed by another call, timed too.
 
-    _other: ClassVar[str]
-    """The other call, as the begin of a sentence."""
+    Of `predict` that is `predict_on_batch`. Of a model that is called eagerly, for each batch of no
+    training loop, it is the model as a `tf.function`: eagerly, each operation is started from
+    Python. The other call has the same arguments.
+    """
 
-    def __init__(self, predictions: list[Prediction], timeline: Timeline) -> None:
+    def __init__(
+        self,
+        predictions: list[Prediction],
+        timeline: Timeline,
+        consumed: Callable[[], RecordedLoop | None],
+    ) -> None:
+        """`consumed` returns the loop whose batch this thread was handed last."""
         self._predictions = predictions
         self._timeline = timeline
-        self._found: dict[tuple[str, int], Prediction] = {}
+        self._consumed = consumed
+        self._found: dict[tuple[str, str, int], Prediction] = {}
+        self._compiled: dict[tuple[str, int], Any] = {}
+        self._nested = threading.local()
+        """`depth` of calls of models, one within the other."""
 
-    def _pair(
-        self, compare: Callable[[Prediction, CallSite], str | None], loop_id: str | None = None
-    ) -> None:
-        """Let `compare` time the other call, if the line calls often; it returns why it can't."""
-        site = call_site()
-        if site is None or site.by_framework:
-            return
-        place = (site.file, site.line)
-        found = self._found.get(place)
-        if found is None:
-            found = self._found[place] = Prediction(*place, 0, loop_id=loop_id)
-        found.calls += 1
-        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
-            return
-        if found.calls == _SEEN + 1:
-            self._predictions.append(found)
-        began_ns = time.monotonic_ns()
-        try:
-            found.lacking = compare(found, site)
-        except Exception as error:
-            let_pass(error)
-            found.lacking = f"{self._other} raised {type(error).__name__}."
-        finally:
-            self._timeline.passed("aside", began_ns, time.monotonic_ns())
-
-    def _keep(
-        self, found: Prediction, data: Any, own: tuple[Any, int], other: tuple[Any, int]
-    ) -> str | None:
-        """Keep the times of a pair, in ns beside the results; return how these differ, if so."""
-        (result, own_ns), (other_result, other_ns) = own, other
-        results, others = list(_leaves(result)), list(_leaves(other_result))
-        if len(results) != len(others) or not all(map(_close, results, others)):
-            return f"{self._other} gives other values."
-        rows = (each.shape[0] for each in _leaves(data) if _is_array(each))
-        found.rows = int(next(rows, None) or 0)
-        found.own_ms.append(own_ns / 1e6)
-        found.other_ms.append(other_ns / 1e6)
-        return None
-
-
-class PredictTrials(_PairedCalls):
-    """Times calls of `predict` and of `predict_on_batch`."""
-
-    _other = "`predict_on_batch`"
-
-    def called(
+    def predicted(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Time the other call after one of the script's."""
+        """Time `predict_on_batch` after the script's call of `predict`."""
         given = {**dict(zip(_ARGUMENTS, args, strict=False)), **kwargs}
+        data = given.get("x")
 
-        def compare(found: Prediction, _: CallSite) -> str | None:
-            data, arrays = given.get("x"), list(_leaves(given.get("x")))
+        def other(found: Prediction, _: CallSite) -> tuple[Any, int] | str:
+            arrays = list(_leaves(data))
             others = given.keys() - {*_ARGUMENTS} or given.get("steps") is not None
             if others or given.get("callbacks"):
                 return "`predict` is called with arguments that `predict_on_batch` lacks."
@@ -203,11 +134,108 @@ class PredictTrials(_PairedCalls):
                 return "The data are too many for one batch."
             if not found.other_ms:
                 model.predict_on_batch(data)  # traces
-            return self._keep(
-                found, data, (result, took_ns), _timed(lambda: model.predict_on_batch(data))
-            )
+            return _timed(lambda: model.predict_on_batch(data))
 
-        self._pair(compare)
+        self._pair("`predict_on_batch`", data, (result, took_ns), other)
+
+    def install(self, model_class: type, guard: Guard) -> None:
+        """Time calls of models, which layers of that class are not."""
+        called = guard.entry("timing a model as a `tf.function`", self._called)
+        original = model_class.__call__
+
+        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+            depth = getattr(self._nested, "depth", 0)
+            if depth or not _runs_eagerly():
+                return original(model, *args, **kwargs)
+            self._nested.depth, began_ns = depth + 1, time.perf_counter_ns()
+            try:
+                result = original(model, *args, **kwargs)
+                took_ns = time.perf_counter_ns() - began_ns
+                called((result, took_ns), model, args, kwargs)
+            finally:
+                self._nested.depth = depth
+            return result
+
+        model_class.__call__ = guard.hook(original, call)  # type: ignore[method-assign]
+
+    def _called(
+        self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
+            if not found.own_ms:
+                found.model = _named(model, site)
+            if found.model is None:
+                return "The line does not name the model that it calls, or names several."
+            if kwargs.get("training") or len(args) != 1:
+                return "The model is called as in training, or with more than its data."
+            if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
+                # They would be tensors of the graph where the script reads them after its own call.
+                return "Layers of the model add losses in each call."
+            changed = side_effect(model.call)
+            if changed is not None:
+                return f"Its Python would run only while it is traced, and {changed}."
+            place = (site.file, site.line)
+            if place not in self._compiled:
+                function = sys.modules["tensorflow"].function
+                self._compiled[place] = function(_call, reduce_retracing=True)
+            compiled = self._compiled[place]
+            traces = compiled.experimental_get_tracing_count()
+            timed = _timed(lambda: compiled(model, *args, **kwargs))
+            if compiled.experimental_get_tracing_count() != traces:
+                timed = _timed(lambda: compiled(model, *args, **kwargs))
+            return timed
+
+        loop = self._consumed()
+        if loop is not None and loop.role != "training":
+            self._pair("The model as a `tf.function`", args, own, other, loop.id)
+
+    def _pair(
+        self,
+        what: str,
+        data: Any,
+        own: tuple[Any, int],
+        other: Callable[[Prediction, CallSite], tuple[Any, int] | str],
+        loop_id: str | None = None,
+    ) -> None:
+        """Let `other` make that call, if the line calls often, and keep the times of both.
+
+        It returns the result and the time in ns, as `own` has them, or why it can't be made.
+        """
+        site = call_site()
+        if site is None or site.by_framework:
+            return
+        place = (what, site.file, site.line)
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
+        found.calls += 1
+        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
+            return
+        if found.calls == _SEEN + 1:
+            self._predictions.append(found)
+        began_ns = time.monotonic_ns()
+        try:
+            made = other(found, site)
+            found.lacking = made if isinstance(made, str) else _kept(what, found, data, own, made)
+        except Exception as error:
+            let_pass(error)
+            found.lacking = f"{what} raised {type(error).__name__}."
+        finally:
+            self._timeline.passed("aside", began_ns, time.monotonic_ns())
+
+
+def _kept(
+    what: str, found: Prediction, data: Any, own: tuple[Any, int], other: tuple[Any, int]
+) -> str | None:
+    """Keep the times of a pair; return how the results differ, if so."""
+    results, others = list(_leaves(own[0])), list(_leaves(other[0]))
+    if len(results) != len(others) or not all(map(_close, results, others)):
+        return f"{what} gives other values."
+    rows = (each.shape[0] for each in _leaves(data) if _is_array(each))
+    found.rows = int(next(rows, None) or 0)
+    found.own_ms.append(own[1] / 1e6)
+    found.other_ms.append(other[1] / 1e6)
+    return None
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
@@ -244,82 +272,6 @@ def _close(one: Any, other: Any) -> bool:
     if one.dtype.kind not in "fc":
         return bool((one == other).all())
     return bool((abs(one - other) <= _ABSOLUTE + _RELATIVE * abs(other)).all())
-
-
-_NESTED = threading.local()
-"""`depth` of calls of models, one within the other."""
-
-
-class EagerCalls(_PairedCalls):
-    """Times calls of a Keras model, eagerly on batches of no training loop, and as `tf.function`s.
-
-    A model that is called for each batch of an evaluation starts each of its operations from
-    Python. The other call is made after one of the script's, with the same arguments.
-    """
-
-    _other = "The model as a `tf.function`"
-
-    def __init__(
-        self,
-        predictions: list[Prediction],
-        timeline: Timeline,
-        consumed: Callable[[], RecordedLoop | None],
-    ) -> None:
-        """`consumed` returns the loop whose batch this thread was handed last."""
-        super().__init__(predictions, timeline)
-        self._consumed = consumed
-        self._compiled: dict[tuple[str, int], Any] = {}
-
-    def install(self, model_class: type, guard: Guard) -> None:
-        """Time calls of models, which layers of that class are not."""
-        called = guard.entry("timing a model as a `tf.function`", self._called)
-        original = model_class.__call__
-
-        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(_NESTED, "depth", 0)
-            if depth or not _runs_eagerly():
-                return original(model, *args, **kwargs)
-            _NESTED.depth, began_ns = depth + 1, time.perf_counter_ns()
-            try:
-                result = original(model, *args, **kwargs)
-                took_ns = time.perf_counter_ns() - began_ns
-                called((result, took_ns), model, args, kwargs)
-            finally:
-                _NESTED.depth = depth
-            return result
-
-        model_class.__call__ = guard.hook(original, call)  # type: ignore[method-assign]
-
-    def _called(
-        self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        def compare(found: Prediction, site: CallSite) -> str | None:
-            if not found.own_ms:
-                found.model = _named(model, site)
-            if found.model is None:
-                return "The line does not name the model that it calls, or names several."
-            if kwargs.get("training") or len(args) != 1:
-                return "The model is called as in training, or with more than its data."
-            if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
-                # They would be tensors of the graph where the script reads them after its own call.
-                return "Layers of the model add losses in each call."
-            changed = side_effect(model.call)
-            if changed is not None:
-                return f"Its Python would run only while it is traced, and {changed}."
-            place = (site.file, site.line)
-            if place not in self._compiled:
-                function = sys.modules["tensorflow"].function
-                self._compiled[place] = function(_call, reduce_retracing=True)
-            compiled = self._compiled[place]
-            traces = compiled.experimental_get_tracing_count()
-            other = _timed(lambda: compiled(model, *args, **kwargs))
-            if compiled.experimental_get_tracing_count() != traces:
-                other = _timed(lambda: compiled(model, *args, **kwargs))
-            return self._keep(found, args, own, other)
-
-        loop = self._consumed()
-        if loop is not None and loop.role != "training":
-            self._pair(compare, loop.id)
 
 
 def _call(model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -6,13 +6,11 @@ import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from pipediag.capture.frameworks.keras import model_variants as module
-from pipediag.capture.frameworks.keras.model_variants import ModelVariants
 from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.trying.model_variants import ModelVariants
 from tests.capture.captured import told_by
 from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives
 
@@ -53,14 +51,6 @@ class Model(Trainer):
     """The user's."""
 
 
-@pytest.fixture(autouse=True)
-def policies(monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """The layers' number format."""
-    played = Mock()
-    monkeypatch.setattr(module, "_LayerPolicies", played)
-    return played
-
-
 @pytest.fixture
 def supports_xla(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """What Keras says of the model's layers."""
@@ -81,7 +71,7 @@ def variants_of(model: Any) -> tuple[ModelVariants, list[BaseException]]:
     ("settings", "reason"),
     [
         ({"optimizer": "row_wise"}, "no row-wise optimizer in place of"),
-        ({"metrics": "mae", "loss": "mse"}, "other loss, metrics"),
+        ({"metrics": "mae", "loss": "mse"}, "not tried in the running loop"),
         ({"optimizer": "lion"}, "trained with lion"),
         ({"sampled_softmax": 1}, "not tried in the running loop"),
     ],
@@ -232,7 +222,6 @@ def test_a_model_of_keras_2_is_tried_otherwise_and_back_again(keras_2: Any) -> N
 
     variants.use(several)
     assert keras_2.train_function("it") == "8 steps, xla None eager None, on it"
-    assert variants.batches_per_step(several, 1) == 8
     variants.use({"jit_compile": True})
     assert keras_2.train_function("it") == "1 steps, xla True eager None, on it"
     variants.use({"run_eagerly": False})
@@ -252,8 +241,9 @@ import tempfile
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.keras.model_variants import ModelVariants, _LayerPolicies
+from contextlib import ExitStack
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
+from pipediag.capture.trying.model_variants import ModelVariants, use_policy
 
 layers, optimizers = keras.layers, keras.optimizers
 data = tf.data.Dataset.from_tensors((np.ones((8, 5), "int32"), np.ones((8, 1), "float32"))).repeat()
@@ -318,9 +308,11 @@ keras.mixed_precision.set_global_policy("float32")
 simple = keras.Sequential([layers.Dense(2, name="a"), layers.Dense(1, name="b")])
 for name, one, policies in [("plain", model, ["mixed_bfloat16", None]),
         ("mixed", mixed, ["float32", None]), ("not built", simple, ["mixed_float16"])]:
-    changed, found = _LayerPolicies(one), []
+    undo, found = ExitStack(), []
     for policy in policies:
-        changed.use(policy)
+        undo.close()
+        if policy is not None:
+            use_policy(one, policy, undo)
         found.append([layer.compute_dtype for layer in one.layers[-4:]])
     print(json.dumps({"name": name, "formats": found}))
 """

@@ -15,8 +15,7 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.frameworks.keras.model_variants import ModelVariants
-from pipediag.capture.frameworks.keras.input_layers import input_layers, unsplit
+from pipediag.capture.trying.model_variants import ModelVariants, input_layers, unsplit
 from pipediag.capture.replay.refusal import NotReplayableError
 
 keras.utils.set_random_seed(1)

@@ -1,0 +1,424 @@
+"""The user's Keras model compiled otherwise, in the middle of its `fit`, and back again.
+
+Also without the layers that prepare its inputs, which a trial leaves to the pipeline.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from math import prod
+from typing import Any
+
+from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
+from pipediag.capture.replay.changes import MOVED_LAYERS
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.runtime import Settings
+from pipediag.capture.signals import let_pass
+from pipediag.session.edits import ANEW
+from pipediag.session.recorded_loops import InputLayer
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
+
+_NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
+_POLICY = "dtype_policy"
+_PLAIN, _MIXED = "float32", "mixed_"
+"""The usual policy, and the beginning of the names of those that compute in 16 bits."""
+_OPTIMIZER = "optimizer"
+_OF_KERAS_2 = {*_NAMES, ANEW}
+_OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER, MOVED_LAYERS}
+
+_KERAS_3 = "keras.src.backend.tensorflow.trainer"
+_KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
+"""Modules of the class that trains: Keras 2 is `keras` beside TensorFlow 2.14 and 2.15."""
+
+
+class ModelVariants:
+    """Keeps a training function for each choice of settings; `fit` looks it up at every step.
+
+    `failed` receives an error in a variant's step, which then runs as the user compiled it.
+    """
+
+    def __init__(self, model: Any, failed: Callable[[BaseException], None]) -> None:
+        self._model = model
+        self._failed = failed
+        modules = {base.__module__ for base in type(model).__mro__}
+        self._is_keras_3 = _KERAS_3 in modules
+        self._compiled: _Compiled | None = None
+        if self._is_keras_3:
+            self._compiled = _Compiled(model)
+        elif modules.intersection(_KERAS_2):
+            self._compiled = _CompiledByKeras2(model)
+        self._own = self._compiled.read() if self._compiled is not None else {}
+        self._current: Settings = {}
+        self._undo = ExitStack()
+        """Makes the model the user's again."""
+        self._functions: dict[frozenset[Any], Any] = {}
+        self._parts: dict[tuple[str, ...], tuple[Any, Any]] = {}
+        """The model's input layers, and the rest of it, by the names of these layers."""
+        self._own_optimizer: Any = getattr(model, "optimizer", None)
+        self._row_wise: Any = None
+
+    def check(self, settings: Settings) -> None:
+        """Raise NotReplayableError if the model can't be compiled so."""
+        if not settings:
+            return
+        if self._compiled is None:
+            raise NotReplayableError(
+                "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
+            )
+        if not settings.keys() <= _OF_KERAS_3:
+            raise NotReplayableError(
+                "This change of the model is not tried in the running loop: make it by hand."
+            )
+        if not self._is_keras_3:
+            if not settings.keys() <= _OF_KERAS_2:
+                raise NotReplayableError(
+                    "It is tried in Keras 3 only: of a model of Keras 2 no more than "
+                    f"{', '.join(_NAMES)} is changed. Make the change by hand."
+                )
+            return
+        if MOVED_LAYERS in settings:
+            self._parted(settings[MOVED_LAYERS])
+        if _OPTIMIZER in settings:
+            _check_row_wise(self._own_optimizer, settings[_OPTIMIZER])
+        if settings.get("jit_compile"):
+            from keras.src.trainers.trainer import model_supports_jit
+
+            if not model_supports_jit(self._model):
+                raise NotReplayableError("A layer of the model does not support XLA.")
+
+    def use(self, settings: Settings) -> None:
+        """Train with these settings from the next step on; none are the user's own."""
+        wanted = {name: one for name, one in settings.items() if one != self._own.get(name)}
+        if wanted == self._current:
+            return
+        self._undo.close()
+        self._current = {}
+        if wanted:
+            with ExitStack() as undo:  # half of them would make a step that nobody wants
+                self._change(wanted, undo)
+                self._undo = undo.pop_all()
+            self._current = wanted
+
+    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
+        """Return what the pipeline maps over elements in the model's place, if anything."""
+        moved = settings.get(MOVED_LAYERS)
+        return _on_elements(self._parted(moved)[0]) if moved else None
+
+    def _parted(self, layers: tuple[str, ...]) -> tuple[Any, Any]:
+        if layers not in self._parts:
+            self._parts[layers] = _split(self._model, layers)
+        return self._parts[layers]
+
+    def _change(self, wanted: Settings, undo: ExitStack) -> None:
+        model, compiled = self._model, self._compiled
+        assert compiled is not None
+        undo.callback(setattr, model, "train_function", model.train_function)
+        undo.callback(compiled.write, self._own)
+        compiled.write({**self._own, **wanted})
+        if _POLICY in wanted:
+            use_policy(model, wanted[_POLICY], undo)
+        if _OPTIMIZER in wanted:
+            undo.callback(setattr, model, "optimizer", self._own_optimizer)
+            self._row_wise = self._row_wise or _row_wise(model)
+            model.optimizer = self._row_wise
+        key = frozenset(wanted.items())
+        if key not in self._functions:
+            moved = wanted.get(MOVED_LAYERS)
+            rest = self._parted(moved)[1] if moved else None
+            made = compiled.train_function() if rest is None else _step_of_rest(model, rest)
+            self._functions[key] = self._guarded(made)
+        model.train_function = self._functions[key]
+
+    def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def train(iterator: Any) -> Any:
+            try:
+                return function(iterator)
+            except StopIteration:
+                raise
+            except Exception as error:
+                let_pass(error)
+                self._failed(error)
+                self.use({})
+                return self._model.train_function(iterator)
+
+        return train
+
+
+class _Compiled:
+    """Settings of a compiled model of Keras 3, read and set without compiling it anew."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def read(self) -> Settings:
+        return {name: getattr(self._model, name) for name in _NAMES}
+
+    def write(self, settings: Settings) -> None:
+        """Set them for the training function that is made next, and while it runs."""
+        for name in _NAMES:
+            setattr(self._model, name, settings[name])
+
+    def train_function(self) -> Callable[[Any], Any]:
+        """Make a new one, by what is set."""
+        self._model.make_train_function(force=True)
+        function: Callable[[Any], Any] = self._model.train_function
+        return function
+
+
+class _CompiledByKeras2(_Compiled):
+    """Settings behind the properties of Keras 2, which lack, or drop compiled functions when set.
+
+    The number of steps is a variable: a compiled function of several reads it at each call.
+    """
+
+    def read(self) -> Settings:
+        return {
+            "jit_compile": self._model._jit_compile,
+            "run_eagerly": self._model._run_eagerly,
+            "steps_per_execution": int(self._model._steps_per_execution),
+        }
+
+    def write(self, settings: Settings) -> None:
+        self._model._jit_compile = settings["jit_compile"]
+        self._model._run_eagerly = settings["run_eagerly"]
+        self._model._steps_per_execution.assign(settings["steps_per_execution"])
+
+    def train_function(self) -> Callable[[Any], Any]:
+        # The graph that a TensorBoard callback writes is the script's own.
+        graph = getattr(self._model, "train_tf_function", None)
+        function: Callable[[Any], Any] = self._model.make_train_function(force=True)
+        self._model.train_tf_function = graph
+        return function
+
+
+def use_policy(model: Any, name: str, undo: ExitStack) -> None:
+    """Let layers of a built model compute in 16 bits, with their own variables, or again in 32.
+
+    Layers under a mixed policy compute in 32. In 16 do all but layers whose policy the user chose,
+    and those whose results are the model's: losses are computed from these, and Keras' guide keeps
+    them in float32.
+    """
+    from keras.src import dtype_policies
+
+    outputs = getattr(model, "outputs", None) or []
+    histories = [getattr(output, "_keras_history", None) for output in outputs]
+    last = [one.operation for one in histories if one is not None] or list(model.layers)[-1:]
+    # Keras 3.0 keeps in a layer whatever it is given.
+    wanted = dtype_policies.get(name)
+    for layer in list(model._flatten_layers(include_self=True)):
+        own = layer.dtype_policy
+        is_plain = own.name == _PLAIN and not is_among(layer, last)
+        if own.name.startswith(_MIXED) if name == _PLAIN else is_plain:
+            undo.callback(setattr, layer, "dtype_policy", own)
+            layer.dtype_policy = wanted
+
+
+_ROW_WISE = "row_wise"
+"""The optimizer with the same rule as the model's own, for the rows of the batch alone."""
+_REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
+"""Arguments that the optimizers of `pipediag.optimizers` refuse."""
+
+
+def _check_row_wise(own: Any, name: str) -> None:
+    """Raise NotReplayableError if there is no such optimizer in the place of the model's own."""
+    if name != _ROW_WISE:
+        raise NotReplayableError(f"No model is trained with {name} here.")
+    if type(own).__name__ not in ROW_WISE_OPTIMIZERS:
+        raise NotReplayableError(
+            f"There is no row-wise optimizer in place of {type(own).__name__}."
+        )
+    if any(getattr(own, one, None) for one in _REFUSED):
+        raise NotReplayableError(
+            "No row-wise optimizer accumulates gradients or scales the loss, as the model's own "
+            "does."
+        )
+
+
+def _row_wise(model: Any) -> Any:
+    """Make an optimizer with variables of its own, which goes on from the moments that there
+    are."""
+    own = model.optimizer
+    # Found as the script would find it, so that it is what the script can have.
+    ours = importlib.import_module("pipediag.optimizers")
+    kind = getattr(ours, ROW_WISE_OPTIMIZERS[type(own).__name__])
+    # Averages of the weights pass over the whole table, whatever updates it.
+    other = kind.from_config({**own.get_config(), "name": "pipediag_row_wise", "use_ema": False})
+    other.build(model.trainable_variables)
+    averages = getattr(own, "_model_variables_moving_average", None) or []
+    left_out = {id(one) for one in averages}
+    theirs = [one for one in own.variables if id(one) not in left_out]
+    for mine, value in zip(other.variables, theirs, strict=True):
+        mine.assign(value)
+    return other
+
+
+_KINDS = frozenset(
+    "CategoryEncoding Discretization HashedCrossing Hashing IntegerLookup Normalization "
+    "StringLookup TextVectorization".split()
+)
+"""None of them is trained, and each gives the same for the same input."""
+
+
+_BITS = re.compile(r"\d+$")
+"""At the end of the name of a number type; `bool` and `string` have none."""
+
+
+def input_layers(model: Any) -> list[InputLayer]:
+    """Return the layers of such a kind that a model holds, and which can be taken off it."""
+    graph = graph_of(model)
+    movable, tensors = front_of(graph) if graph is not None else ([], [])
+    ends = [tensor._keras_history[0] for tensor in tensors]
+    found = [layer for layer in all_layers(model) if is_keras_class(type(layer), _KINDS)]
+    # A TextVectorization is made of a StringLookup.
+    parts = [part for layer in found for part in all_layers(layer) if part is not layer]
+    return [
+        InputLayer(
+            name=layer.name,
+            kind=type(layer).__name__,
+            behind_input=is_among(layer, movable),
+            handed_on=is_among(layer, ends),
+            row_bytes=_row_bytes(layer),
+        )
+        for layer in found
+        if not is_among(layer, parts)
+    ]
+
+
+def unsplit(model: Any) -> str | None:
+    """Return why a model can't be taken apart behind such layers, as a sentence."""
+    if package_of_module(type(model).__module__) not in KERAS:
+        name = type(model).__name__
+        return f"`{name}` is a class of its own, which calls its layers and trains in its own way."
+    if graph_of(model) is None:
+        return "This Keras keeps no graph of the model's layers that it could be rebuilt from."
+    if getattr(model, "_distribute_strategy", None) is not None:
+        return "The model was made for a distribution strategy."
+    return None
+
+
+def graph_of(model: Any) -> Any:
+    """Return the functional model that a model is, or that a Sequential keeps."""
+    inner = getattr(model, "_functional", None)
+    graph = model if inner is None else inner
+    known = ("_inputs_struct", "_nodes_by_depth", "inputs", "outputs")
+    return graph if all(hasattr(graph, name) for name in known) else None
+
+
+def front_of(graph: Any, names: Container[str] | None = None) -> tuple[list[Any], list[Any]]:
+    """Return the layers that see nothing but inputs and each other, all or those of these names;
+    and what the rest takes: their symbolic outputs, and inputs that go there as they are."""
+    ready = {id(tensor): tensor for tensor in graph.inputs}
+    layers: dict[int, Any] = {}
+    wanted = {id(tensor) for tensor in graph.outputs}
+    by_depth = sorted(graph._nodes_by_depth.items(), reverse=True)
+    for node in (one for _, nodes in by_depth for one in nodes if not one.is_input):
+        layer, read = node.operation, node.input_tensors
+        chosen = is_keras_class(type(layer), _KINDS) and (names is None or layer.name in names)
+        if chosen and all(id(tensor) in ready for tensor in read):
+            layers[id(layer)] = layer
+            ready.update((id(tensor), tensor) for tensor in node.output_tensors)
+        else:
+            wanted |= {id(tensor) for tensor in read}
+    return list(layers.values()), [tensor for key, tensor in ready.items() if key in wanted]
+
+
+def _row_bytes(layer: Any) -> int | None:
+    """Return the bytes that the layer gives for one example, where its place in the model fixes
+    that."""
+    placed_once = len(getattr(layer, "_inbound_nodes", [])) == 1
+    given = getattr(layer, "output", None) if placed_once else None
+    shape, kind = getattr(given, "shape", None), getattr(given, "dtype", "")
+    bits = _BITS.search(getattr(kind, "name", str(kind)))  # Keras 2 has TensorFlow's own types
+    if not shape or None in shape[1:] or bits is None:
+        return None
+    return int(prod(shape[1:])) * int(bits[0]) // 8
+
+
+def is_among(layer: Any, layers: Iterable[Any]) -> bool:
+    """Return True if it is one of these, whatever `==` says."""
+    return any(layer is one for one in layers)
+
+
+def all_layers(model: Any) -> list[Any]:
+    """Return the layers of a model or a layer, in submodels too."""
+    flatten = getattr(model, "_flatten_layers", None)
+    try:
+        return list(flatten() if flatten is not None else model.layers)
+    except Exception:  # a class of the script's may answer with anything
+        return []
+
+
+_SHARED = ("loss", "_compile_loss", "_compile_metrics", "_loss_tracker")
+"""Attributes of a compiled model that two ways to compile it share."""
+
+
+def _split(model: Any, layers: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return a model of these layers, and one of the rest, which shares weights with the user's.
+
+    Nothing of the user's model is changed, nor what its layers know of their places.
+    """
+    refusal = unsplit(model)
+    if refusal is not None:
+        raise NotReplayableError(refusal)
+    graph = graph_of(model)
+    known, tensors = front_of(graph, layers)
+    missing = sorted(set(layers) - {layer.name for layer in known})
+    if missing:
+        raise NotReplayableError(
+            f"The model has no layer {', '.join(missing)} directly behind its inputs."
+        )
+    if not tensors or any(is_among(tensor, graph.outputs) for tensor in tensors):
+        raise NotReplayableError("Behind these layers the model has nothing that is trained.")
+    from keras.src.models.functional import Functional
+
+    with _places_kept(graph), warnings.catch_warnings():
+        # About names of inputs given as a dict, which are the user's own.
+        warnings.simplefilter("ignore")
+        ahead = Functional(graph._inputs_struct, tensors, name=f"{model.name}_inputs")
+        given = tensors[0] if len(tensors) == 1 else tensors
+        return ahead, Functional(given, graph._outputs_struct, name=model.name)
+
+
+def _on_elements(ahead: Any) -> Callable[..., Any]:
+    """Return what these layers do, as a function for a dataset's `map`."""
+
+    def prepared(inputs: Any, *others: Any) -> Any:
+        given = ahead(inputs)
+        # A dataset makes one tensor of a list.
+        given = tuple(given) if isinstance(given, list) else given
+        return (given, *others) if others else given
+
+    return prepared
+
+
+def _step_of_rest(model: Any, rest: Any) -> Callable[[Any], Any]:
+    """Return a step of the rest, compiled as the user's model is at this moment."""
+    from keras.src.utils.tracking import DotNotTrackScope
+
+    own = {name: getattr(model, name) for name in ("optimizer", *_NAMES)}
+    rest.compile(**own, auto_scale_loss=False)
+    with DotNotTrackScope():
+        for name in _SHARED:
+            setattr(rest, name, getattr(model, name))
+    return _Compiled(rest).train_function()
+
+
+@contextmanager
+def _places_kept(graph: Any) -> Iterator[None]:
+    """Keep each layer's list of places: one that is used again lists its new place, and the user's
+    code may look at that list."""
+    lists = [
+        listed
+        for operation in graph._operations
+        for listed in (operation._inbound_nodes, operation._outbound_nodes)
+    ]
+    lengths = [len(listed) for listed in lists]
+    try:
+        yield
+    finally:
+        for listed, length in zip(lists, lengths, strict=True):
+            del listed[length:]
