@@ -36,30 +36,8 @@ _MOST_ROUNDS = 64
 _METADATA_ID = 0x08
 _DOUBLE, _UINT64, _INT64, _TEXT, _BYTES, _REFERENCE = 0x11, 0x18, 0x20, 0x2A, 0x32, 0x38
 """Tags of values; a reference is the number of a text."""
-_BYTE, _SEVEN_BITS = np.uint64(0xFF), np.uint64(0x7F)
-_LENGTH_BITS, _KEY_BITS, _TAG_BITS = map(np.uint64, (8, 24, 32))
-_IMPOSSIBLE = 1
-"""A bit that the tag of a statistic does not have."""
+_BYTE, _LENGTH_BITS = np.uint64(0xFF), np.uint64(8)
 _LONGEST_TEXT = np.uint64(1 << 32)
-# A statistic as most are: 0x22, its length in one byte, 0x08, a key of one byte, the tag and the
-# value of an integer.
-_PLAIN_MASK, _PLAIN, _BEFORE_VALUE = np.uint64(0x80FF80FF), np.uint64(0x00080022), 3
-_NOT_LAST_BYTE = np.uint64((1 << 56) - 1)
-
-
-def _high_bits(length: int) -> tuple[int, int]:
-    """For plain statistics of that length: high bits of the value's bytes in the statistic's first
-    word, as far as the last word does not have them, and in its last word."""
-    size = length - _BEFORE_VALUE
-    if not 1 <= size <= 10:
-        return _IMPOSSIBLE, 0
-    last = sum(0x80 << 8 * place for place in range(max(8 - size, 0), 8))
-    # Of the tenth byte only the lowest bit belongs to a number of 64 bits.
-    last |= 0xFE << 56 if size == 10 else 0
-    return sum(0x80 << 8 * (5 + place) for place in range(size - 8)), last
-
-
-_FIRST_HIGH, _LAST_HIGH = np.array([_high_bits(n) for n in range(128)], np.uint64).T.copy()
 _IS_INTEGER = np.isin(np.arange(256), (_UINT64, _INT64, _REFERENCE))
 
 
@@ -296,44 +274,15 @@ class _StatCursor:
         for _ in range(_MOST_ROUNDS):
             if not len(rows):
                 return
-            rows = self._without(rows, self._at[rows] > self._last)
-            at = self._at[rows]
-            first, after, plain = self._plain(at, self._end[rows])
-            others = rows[:0]
-            if not plain.all():
-                others = rows[~plain]
-                rows, at, first, after = rows[plain], at[plain], first[plain], after[plain]
-            wanted = _among(((first >> _KEY_BITS) & _SEVEN_BITS).view(np.int64), keys)
-            self._at[rows] = after
+            rows, their_keys, found = self._next(
+                self._without(rows, self._at[rows] > self._last)
+            )
+            wanted = _among(their_keys, keys)
             if wanted.any():
-                tags, values, _ = tagged_varints(self._words, at[wanted] + 4)
-                yield rows[wanted], FoundStatistics(tags, values.view(np.int64), after[wanted])
-            if len(others):
-                others, their_keys, found = self._next(others)
-                wanted = _among(their_keys, keys)
-                if wanted.any():
-                    yield others[wanted], found.chosen(wanted)
-                self._at[others] = found.after
-                rows = np.concatenate((rows, others))
+                yield rows[wanted], found.chosen(wanted)
+            self._at[rows] = found.after
             rows = rows[self._at[rows] < self._end[rows]]
         self.odd.extend(rows.tolist())
-
-    def _plain(self, at: Positions, ends: Positions) -> tuple[Words, Positions, NDArray[np.bool_]]:
-        """Return the first words of the statistics at `at`, their ends, and which are plain."""
-        first = self._words[at]
-        lengths = ((first >> _LENGTH_BITS) & _SEVEN_BITS).view(np.int64)
-        after = at + 2
-        after += lengths
-        plain = (first & _PLAIN_MASK) == _PLAIN
-        plain &= after <= ends
-        plain &= _IS_INTEGER[((first >> _TAG_BITS) & _BYTE).view(np.int64)]
-        # Of an integer all bytes but the last have the high bit.
-        last = self._words[np.minimum(after, ends) - 8]
-        high = _FIRST_HIGH[lengths]
-        plain &= (first & high) == high
-        high = _LAST_HIGH[lengths]
-        plain &= (last & high) == (high & _NOT_LAST_BYTE)
-        return first, after, plain
 
     def _next(self, rows: Indices) -> tuple[Indices, NDArray[np.int64], FoundStatistics]:
         """Return the rows without odd ones, and the next statistic of each in any usual form."""
