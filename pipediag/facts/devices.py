@@ -101,7 +101,6 @@ class ProfileClock:
         return round(self.rows[0].start_ms + profile_ms, 6)  # both are whole nanoseconds
 
     def step_index(self, step: int | None) -> int | None:
-        """Return the `index` in `steps.csv` of a step of the profile."""
         if step is None or not 0 <= step < len(self.rows):
             return None
         return self.rows[step].index

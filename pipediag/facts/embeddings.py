@@ -147,7 +147,6 @@ class TableMemory:
 
     @property
     def peak_bytes(self) -> int:
-        """Table, slots, and the larger of temporaries and copy."""
         return self.kept_bytes + max(self.temporary_bytes, self.copy_bytes)
 
 

@@ -47,12 +47,10 @@ class PythonCalls:
 
     @property
     def off_cpu_percent(self) -> float:
-        """Part of the calls' time in which the calling thread was on no CPU."""
         return 100.0 * self.off_cpu_ms / self.wall_ms
 
     @property
     def evidence(self) -> dict[str, Scalar]:
-        """Numbers for a finding."""
         return {
             "python_calls_per_step": self.per_step,
             "python_call_ms": self.wall_ms / self.per_step,

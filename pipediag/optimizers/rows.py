@@ -107,7 +107,6 @@ class Rows:
         return values
 
     def subtract(self, variable: Variable, values: Tensor) -> None:
-        """Subtract a value from each row."""
         tf.raw_ops.ResourceScatterSub(
             resource=_native(variable).handle, indices=self._indices, updates=values
         )

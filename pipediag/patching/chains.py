@@ -10,7 +10,7 @@ import libcst as cst
 from pipediag.patching.arguments import with_arguments
 from pipediag.patching.names import bound, names_in, tensorflow
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Piece, Source, Span, insertion, link, replaced
+from pipediag.patching.source import Change, Piece, Source, Span, link, replaced
 from pipediag.patching.statements import (
     Statement,
     assigns,
@@ -134,21 +134,10 @@ def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str])
     first = call.args[0]
     if first.keyword is not None and first.keyword.value != "map_func":
         raise NotPatchableError("Its function is not its first argument.")
-    start = source.span(first.value).start
-    end = source.span(first).end
+    value = source.span(first.value)
     opening = f"lambda *element: {module}.data.Dataset.from_tensors(element).flat_map("
     return [
         *renamed(source, call, "interleave", {}),
-        insertion(start, opening),
-        *_closed(source, call, end, values),
+        Change(value, (opening.encode(), value, b")")),
+        *with_arguments(source, call, values),
     ]
-
-
-def _closed(source: Source, call: cst.Call, end: int, values: Mapping[str, str]) -> list[Change]:
-    """The bracket behind the function, and the arguments; both may belong to the same place."""
-    changes = with_arguments(source, call, values)
-    close = next((each for each in changes if each.span == Span(end, end)), None)
-    if close is None:
-        return [insertion(end, ")"), *changes]
-    others = [each for each in changes if each is not close]
-    return [Change(close.span, (b")", *close.by)), *others]

@@ -11,8 +11,8 @@ from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.names import is_parameter, last_import, references
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.sites import Repeats
-from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
-from pipediag.patching.statements import Statement, assigned, before, behind
+from pipediag.patching.source import Change, Source, called, name_of, replaced
+from pipediag.patching.statements import assigned, behind
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -103,14 +103,9 @@ def _imported(source: Source, lazy: str, use: int) -> Change:
     """Its import behind the last one; Keras must have been imported by then, as the script does."""
     line = f"from pipediag.optimizers import {lazy}"
     last = last_import(source, use)
-    if last is not None:
-        return behind(source, last, [line])
-    first = source.module.body[0]
-    if source.module.get_docstring() is not None and isinstance(first, cst.SimpleStatementLine):
-        return behind(source, first, [line])
-    if not isinstance(first, Statement):
-        return insertion(0, f"{line}{source.newline}")
-    return before(source, first, [line])
+    if last is None:
+        raise NotPatchableError(f"No import stands before it in the file: `{line}` is to be one.")
+    return behind(source, last, [line])
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:

@@ -87,7 +87,6 @@ class Source:
 
     @property
     def content(self) -> bytes:
-        """The file's bytes."""
         return self.bom + self.data.decode().encode(self.encoding)
 
     @property
@@ -116,11 +115,9 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
-        """Every node, in the order of the text."""
         return list(walk(self.module))
 
     def all(self, kind: type[_Node], within: cst.CSTNode | None = None) -> list[_Node]:
-        """Return the nodes of a kind, in the order of the text."""
         nodes = self.nodes if within is None else walk(within)
         return [node for node in nodes if isinstance(node, kind)]
 
@@ -131,7 +128,6 @@ class Source:
         return {self.span(name).start: call for name, call in named if name is not None}
 
     def calls_of(self, *names: str, line: int | None = None) -> list[cst.Call]:
-        """Return the calls of these names, on all lines or with the name on one."""
         return [
             call
             for call in self.calls.values()
@@ -145,7 +141,6 @@ class Source:
         return Span(start, start + found.length)  # type: ignore[attr-defined]
 
     def line(self, node: cst.CSTNode) -> int:
-        """The number of the line on which the node begins."""
         line: int = self._lines[node].start.line  # type: ignore[attr-defined]
         return line
 
@@ -164,14 +159,12 @@ class Source:
         return next((each for each in self.ancestors(node) if isinstance(each, kind)), None)
 
     def code(self, node: cst.CSTNode) -> str:
-        """The node's text, without parentheses around it."""
         return self.at(self.span(node))
 
     def at(self, span: Span) -> str:
         return self.data[span.start : span.end].decode()
 
     def call(self, op_id: str) -> cst.Call:
-        """The call that makes an operation."""
         call = self.calls.get(self.anchors.get(op_id, -1))
         if call is None:
             raise NotPatchableError("Two of the changes are about the same call.")
@@ -179,7 +172,6 @@ class Source:
 
     @property
     def newline(self) -> str:
-        """Return the characters that end a line here."""
         first = self.data.find(b"\n")
         return "\r\n" if first > 0 and self.data[first - 1 : first] == b"\r" else "\n"
 

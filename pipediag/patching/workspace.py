@@ -41,7 +41,6 @@ class Workspace:
         self.has_changed = False
 
     def source(self, path: str | None) -> Source:
-        """The file as it is by now."""
         if path is None:
             raise NotPatchableError("Which line it is made in was not recorded.")
         if not path.endswith((".py", ".pyw")):
@@ -62,7 +61,6 @@ class Workspace:
         return self._sources[path]
 
     def operation(self, op_id: str) -> Operation:
-        """The operation as it was recorded."""
         op = find(self.session, op_id)
         if op is None:
             raise NotPatchableError("The operation is none that was recorded.")
@@ -73,7 +71,6 @@ class Workspace:
         return op
 
     def call(self, op_id: str) -> tuple[Source, cst.Call]:
-        """The file and the call that makes an operation."""
         op = self.operation(op_id)
         source = self.source(op.file)
         if op_id in self._reasons:
@@ -138,33 +135,28 @@ class Workspace:
             self._reasons[keras_settings.COMPILE] = str(error)
 
     def keras(self) -> KerasUse:
-        """Return what was recorded of the model that the loop trains."""
         loop = self.session.diagnosed_loop()
         if loop is None or loop.keras is None:
             raise NotPatchableError("The loop is none of Keras'.")
         return loop.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
-        """Return the file and the call that compile the model of the loop."""
         source = self.source(self.keras().compile_file)
         if keras_settings.COMPILE in self._reasons:
             raise NotPatchableError(self._reasons[keras_settings.COMPILE])
         return source, source.call(keras_settings.COMPILE)
 
     def of_the_same_call(self, op_id: str) -> list[str]:
-        """This operation and all others that the call has made."""
         source = self.source(self.operation(op_id).file)
         at = source.anchors.get(op_id)
         return [op_id, *(each for each, place in source.anchors.items() if place == at)]
 
     def change(self, source: Source, changes: list[Change]) -> None:
-        """Make changes to a file."""
         after = source.changed(changes)
         self.has_changed = self.has_changed or after.data != source.data
         self._sources[source.path] = after
 
     def contents(self) -> dict[str, bytes]:
-        """The bytes of every file that was looked at."""
         return {path: source.content for path, source in self._sources.items()}
 
 

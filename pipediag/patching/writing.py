@@ -89,24 +89,21 @@ def _refuse_contradictions(changes: Sequence[Change]) -> None:
         raise NotPatchableError("Two of the changes move calls to the same place.")
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
-        for place, values in _settings(change):
-            for name, value in values.items():
-                if given.setdefault((place, name), value) != value:
-                    raise NotPatchableError(f"Two of the changes set `{name}` to other values.")
+        place, values = _settings(change)
+        for name, value in values.items():
+            if given.setdefault((place, name), value) != value:
+                raise NotPatchableError(f"Two of the changes set `{name}` to other values.")
     gone = {change.op_id for change in changes if isinstance(change, Remove)}
     if any(isinstance(c, SetParameters | Move | Replace) and c.op_id in gone for c in changes):
         raise NotPatchableError("One of the changes leaves out what another one changes.")
 
 
-def _settings(change: Change) -> list[tuple[str, dict[str, Scalar]]]:
-    match change:
-        case SetParameters(op_id=place, parameters=values):
-            return [(place, values)]
-        case SetOptions(options=values):
-            return [("options", values)]
-        case SetModel(settings=values):
-            return [("model", values)]
-    return []
+def _settings(change: Change) -> tuple[str, dict[str, Scalar]]:
+    if isinstance(change, SetParameters):
+        return change.op_id, change.parameters
+    if isinstance(change, SetOptions):
+        return "options", change.options
+    return ("model", change.settings) if isinstance(change, SetModel) else ("", {})
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:

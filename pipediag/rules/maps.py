@@ -387,47 +387,48 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     for finding in findings:
         if finding.rule == PARALLEL_MAP.id and finding.edit is not None and finding.op_id:
             by_map.setdefault(finding.op_id, []).append(finding)
-    instead: dict[int, list[Finding]] = {}
-    for op_id, ways in by_map.items():
-        kept = _one_advice(session, op_id, ways, findings)
-        instead |= {id(one): kept if one is ways[0] else [] for one in ways}
-    return [one for finding in findings for one in instead.get(id(finding), [finding])]
+    found: list[Finding] = []
+    for finding in findings:
+        ways = by_map.get(finding.op_id or "", [])
+        if not any(finding is one for one in ways):
+            found.append(finding)
+        elif finding is ways[0]:
+            found += _one_advice(session, ways)
+    return found
 
 
-def _one_advice(
-    session: Session, op_id: str, ways: list[Finding], findings: Sequence[Finding]
-) -> list[Finding]:
+def _one_advice(session: Session, ways: list[Finding]) -> list[Finding]:
     confirmed = [one for one in ways if one.trial.state == "confirmed"]
+    op, tried = session.operation(ways[0].op_id), _also_tried(ways)
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
-        others = [one for one in ways if one is not best]
-        many = best.edit is not None and best.edit.id.endswith(f":{WAITING_CALLS}")
-        calls = f"{WAITING_CALLS} calls at once" if many else "Parallel calls"
-        overlap = f"{calls} make it {best.trial.speedup or 1.0:.3g}x as fast."
+        overlap = f"The calls overlap: {best.trial.speedup or 1.0:.3g}x as fast."
         update = {
             "status": "fail",
             "severity": PARALLEL_MAP.severity,
             "advice": f"{best.advice} {overlap}",
-            "evidence": {**best.evidence, **_also_tried(others)},
+            "evidence": {**best.evidence, **tried},
         }
         return [best.model_copy(update=update)]
-    op = session.operation(op_id)
     refuted = all(one.trial.state == "refuted" for one in ways)
-    if not refuted or op is None or not calls_python(op) or _helps_anyway(op_id, findings):
+    if not refuted or op is None or not calls_python(op):
         return ways
-    no_overlap = PARALLEL_MAP.finding(
+    count = max(2, int(cpus(session)))
+    in_processes = PARALLEL_MAP.finding(
         "fail",
-        f"More calls of {call_name(op)} at once did not help (for Python code that computes, the "
-        f"GIL is the usual reason).{_measured(op)} {_pool(max(2, int(cpus(session))))} Or "
-        "rewrite it in TensorFlow operations, or run it once beforehand."
-        f"{hottest_line_sentence(session)}",
+        f"Call the function of {call_name(op)} in processes, as more calls at once did not help "
+        "(for Python that computes, the GIL is the usual reason): `pool = "
+        f"concurrent.futures.ProcessPoolExecutor({count}, "
+        "mp_context=multiprocessing.get_context(\"spawn\"))` below `if __name__ == '__main__':`, "
+        "and in the map `tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
+        f"`num_parallel_calls={count}`.{_measured(op)}{hottest_line_sentence(session)}",
         op=op,
         title="Call the function in processes, or rewrite it",
-        evidence={**ways[0].evidence, **_also_tried(ways)},
+        evidence={**ways[0].evidence, **tried},
         untried="Pipediag starts no process that would load the script again.",
         speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
     )
-    return [no_overlap, ways[0]]
+    return [in_processes, ways[0]]
 
 
 def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
@@ -437,24 +438,3 @@ def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
         if one.edit is not None and one.trial.speedup is not None
     ]
     return {"also_tried": "; ".join(tried)} if tried else {}
-
-
-def _helps_anyway(op_id: str, findings: Sequence[Finding]) -> bool:
-    return any(
-        isinstance(change, SetParameters)
-        and change.op_id == op_id
-        and "num_parallel_calls" in change.parameters
-        for finding in findings
-        if finding.trial.state == "confirmed" and finding.edit is not None
-        for change in finding.edit.changes
-    )
-
-
-def _pool(count: int) -> str:
-    return (
-        f"Call it in processes: `pool = concurrent.futures.ProcessPoolExecutor({count}, "
-        'mp_context=multiprocessing.get_context("spawn"))`, and in the map '
-        "`tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`. `f` must be at the top level of a module; what makes the "
-        "pool and trains stands below `if __name__ == '__main__':`."
-    )

@@ -42,7 +42,6 @@ class Block:
 
     @property
     def count(self) -> int | None:
-        """Return how often it came, where a row says so."""
         return max((row.count for row in self.rows if row.count is not None), default=None)
 
     @property

@@ -82,7 +82,6 @@ class TakenBy:
 
     @property
     def caveats(self) -> list[str]:
-        """Return what the measurement leaves out."""
         if self.basis != "pipeline":
             return list(self.left_out)
         rest = (
@@ -94,7 +93,6 @@ class TakenBy:
         return [f"{self.why}: the pipeline was measured alone, and {rest}", *self.left_out]
 
     def block(self, variant: Variant, seconds: float) -> RunBlock:
-        """Return the command for a block of the variant."""
         through = self.epoch_examples is not None and variant.runs_through
         alone = self.basis == "pipeline"
         return RunBlock(variant.name, seconds, alone, self.epoch_examples, through)
@@ -142,7 +140,6 @@ class Ratios:
         self.pulled.append(block.examples_per_s / other.examples_per_s)
 
     def look(self, *, last: bool = False) -> Decision | None:
-        """Return the decision after these rounds; see `statistics.look`."""
         return look(self.steps, last=last)
 
 
@@ -175,7 +172,6 @@ class FirstCalls:
         return taken + as_it_is.share(-1.0) if taken is not None and as_it_is is not None else None
 
     def _traced(self, name: str, like: str, blocks: Iterable[TrialBlock]) -> Taken | None:
-        """Return the part of its first step that the first steps of later blocks don't take."""
         later_s = [
             block.first_step_ms / 1e3
             for block in blocks
@@ -236,15 +232,12 @@ class Bench:
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
 
     def used_s(self) -> float:
-        """Return the time since the budget began to count."""
         return self._clock() - self._started
 
     def left_s(self) -> float:
-        """Return the time until the budget ends; negative when it is overdrawn."""
         return self.budget_s - self.used_s()
 
     def prepare(self, variant: Variant, label: str) -> Prepared:
-        """Have a variant built and checked."""
         self._labels[variant.name] = label
         self._announce(variant)
         prepared = self._guarded(variant, lambda: self.executor.prepare(variant))
@@ -279,12 +272,7 @@ class Bench:
         return dict(found)
 
     def prepare_base(self) -> None:
-        """Have the pipeline as written built, and run one block that tells what a round will cost.
-
-        Raises:
-            BaseRefusedError: it can't be run.
-            LostError: the executor is gone.
-        """
+        """Have the pipeline as written built, and run one block, which tells what a round costs."""
         try:
             begin = self._clock()
             self.prepare(BASE_VARIANT, BASE_LABEL)
@@ -294,12 +282,7 @@ class Bench:
             raise BaseRefusedError(error) from error
 
     def round(self, variants: Sequence[Variant], seconds: float = BLOCK_S) -> Round:
-        """Run one block of each variant, in random order.
-
-        Raises:
-            BaseRefusedError: the base failed.
-            LostError: the executor is gone; the round is lost with it.
-        """
+        """Run one block of each variant, in random order."""
         self._rounds += 1
         found = Round()
         for variant in self._order.sample(list(variants), len(variants)):
@@ -312,7 +295,6 @@ class Bench:
         return found
 
     def block(self, variant: Variant, seconds: float = BLOCK_S) -> BlockRun:
-        """Run one block; its whole duration, warm-up included, is what the variant costs."""
         self._announce(variant)
         begin = self._clock()
         block = self._run(variant, self.taken_by.block(variant, seconds))
@@ -336,7 +318,6 @@ class Bench:
         return block
 
     def pull_base(self, seconds: float) -> BlockRun:
-        """Run a block of the base without its consumer; it is no part of a round."""
         return self._run(BASE_VARIANT, RunBlock(BASE, seconds, alone=True))
 
     def cost_s(self, variants: Iterable[Variant]) -> float:
@@ -345,7 +326,6 @@ class Bench:
         return sum(self._walls.get(one.name) or self._expected_s(one) for one in variants)
 
     def takes_long(self, variant: Variant) -> bool:
-        """Return True if a block of it is expected to take the time of several of the base."""
         return self._expected_s(variant) > 2.0 * self.cost_s([BASE_VARIANT])
 
     def _expected_s(self, variant: Variant) -> float:

@@ -54,7 +54,6 @@ class Candidate:
 
     @property
     def changes_model(self) -> bool:
-        """Return True if it has an effect that the pipeline alone can't show."""
         return "model" in touched(self.edit.changes)
 
 

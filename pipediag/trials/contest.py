@@ -77,7 +77,6 @@ class Tried:
 
     @property
     def estimate(self) -> Estimate:
-        """Return the estimate that it was decided by."""
         return estimate(self.ratios.steps, LOOK_ALPHA)
 
 
@@ -95,16 +94,10 @@ class Contest:
         self._last_block_s = BLOCK_S
 
     def enter(self, candidates: Iterable[Candidate]) -> None:
-        """Append edits to those that wait."""
         self._waiting.extend(candidates)
 
     def step(self) -> bool:
-        """Let edits enter, run one round and judge; False when nothing is left that can be tried.
-
-        Raises:
-            BaseRefusedError: the pipeline as written failed.
-            LostError: the executor is gone.
-        """
+        """Let edits enter, run one round and judge; False when nothing is left to be tried."""
         self._admit()
         while self._live and self._cost_with() > self._time_s():
             slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.variant]))
@@ -120,7 +113,6 @@ class Contest:
         return True
 
     def refuse(self, candidate: Candidate, reason: str) -> None:
-        """Record that an edit is not tried at all."""
         self._settle(candidate, Trial(state="not_tried", reason=reason))
 
     def end(self, reason: str, culprit: str) -> None:
@@ -418,7 +410,6 @@ class _Combination:
         )
 
     def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:
-        """Return the decision on what is added, and all of it against base."""
         variants = [BASE_VARIANT, current, with_it]
         ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
         while self._fits(variants, len(ratios)):

@@ -146,7 +146,6 @@ class _Trials:
             self.combined_missing = "No edit was confirmed."
 
     def _allowed(self, listed: list[Candidate]) -> list[Candidate]:
-        """Return those that can be tried here; the others get a trial that says why not."""
         allowed = []
         for one in listed:
             reason = self._why_not(one)
@@ -246,11 +245,7 @@ class _Trials:
                 self._pull_alone(PULLS_SHARE)
 
     def _pull_alone(self, share: float) -> None:
-        """Pull batches if that share of the time left allows enough pulls.
-
-        Raises:
-            LostError: the executor is gone.
-        """
+        """Pull batches if that share of the time left allows enough pulls."""
         if self.alone or self.alone_missing or self._only_pulls:
             return
         # A pull starts and warms up as a block of the loop does, and its batches come no slower.
@@ -264,7 +259,6 @@ class _Trials:
             self.alone_missing = str(error)
 
     def _conclude_alone(self, reason: str) -> None:
-        """Take the blocks of trials that only pulled batches for the pipeline alone."""
         if self.alone or self.alone_missing:
             return
         blocks = self._bench.base_blocks

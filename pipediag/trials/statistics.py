@@ -61,7 +61,6 @@ class Estimate:
 
     @property
     def interval(self) -> Interval:
-        """Return low and high, rounded to four digits after the point."""
         return round(self.low, 4), round(self.high, 4)
 
     def __str__(self) -> str:

@@ -183,13 +183,6 @@ def test_an_argument_that_is_given_by_its_place_is_not_given_twice() -> None:
     assert 'model.compile("adam", "mse", None, [], None, False, 16)' in after
 
 
-def test_an_import_stands_behind_the_docstring() -> None:
-    text = '"""What it does."""\nmodel.compile(optimizer="adam")\nmodel.fit(ds)\n'
-    made, after = patch(text, [], ROW_WISE, keras={"optimizer": "Adam"})
-    assert made.left_out == []
-    assert after.startswith('"""What it does."""\nfrom pipediag.optimizers import LazyAdam\n')
-
-
 def test_the_first_of_two_calls_in_a_row_is_not_taken_for_both() -> None:
     """As AutoGraph converts the function, both are recorded in the line of the statement."""
     text = (
