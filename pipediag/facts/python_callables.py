@@ -58,10 +58,16 @@ class PythonCalls:
             "python_off_cpu_percent": self.off_cpu_percent,
         }
 
-    def sentence(self, what: str = "call") -> str:
-        """Return what a call takes, and how much of that off the CPU."""
-        wall, off = self.wall_ms / self.per_step, self.off_cpu_ms / self.per_step
-        return f"Each {what} takes {exact_time(wall)}, {exact_time(off)} of it off the CPU."
+
+def call_times(op: Operation | None) -> str:
+    """Return the sentence on what a call of its Python takes; nothing where none was measured."""
+    calls = python_calls(op)
+    if calls is None:
+        return ""
+    wall, off = calls.wall_ms / calls.per_step, calls.off_cpu_ms / calls.per_step
+    return (
+        f" Each call of its Python takes {exact_time(wall)}, {exact_time(off)} of it off the CPU."
+    )
 
 
 def python_calls(op: Operation | None) -> PythonCalls | None:

@@ -34,7 +34,7 @@ from pipediag.facts.run import (
     time_of_epochs,
 )
 from pipediag.facts.step import class_ms
-from pipediag.rules.epoch_start import foretold, run_without_first_batches, without_first_batches
+from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
@@ -253,10 +253,9 @@ def _of_maps(session: Session) -> Finding | None:
     if reason is not None:
         return finding("informative", reason)
     time = time_of_epochs(session) if early else None
-    at_most, for_run = None if early else _gain_of_cache(session, op), None
+    bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
     if time is not None:
-        at_most = without_first_batches(time)
-        for_run = run_without_first_batches(session, time)
+        bounds = without_first_batches(session, time)
     return finding(
         weight.to_try,
         weight.before(f"{cache.advice()}{foretold(time)}"),
@@ -265,8 +264,8 @@ def _of_maps(session: Session) -> Finding | None:
         condition=cache.condition,
         untried=cache.untried(),
         part="epoch_start" if early else "steps",
-        speedup_at_most=at_most,
-        for_run=for_run,
+        speedup_at_most=bounds[0],
+        for_run=bounds[1],
     )
 
 

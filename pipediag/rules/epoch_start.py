@@ -36,7 +36,7 @@ from pipediag.facts.run import (
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Rule, known
 from pipediag.rules.shuffling import ENOUGH_MIXED, buffer_size, smaller_buffer, smaller_size
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
@@ -54,22 +54,21 @@ def foretold(time: LoopTime | None) -> str:
     return "" if seen else " No later epoch was seen: that it waits as long is inferred."
 
 
-def without_first_batches(time: LoopTime, instead_s: float = 0.0) -> float | None:
-    """Return the loop over the loop without those waits; the steps take `instead_s` longer then."""
-    return bound(time.total_s, time.first_batches_s - instead_s)
+Bounds = tuple[float | None, RunGain | None]
+"""The most that the loop gains, and the run; None where that is not known."""
 
 
-def run_without_first_batches(
-    session: Session, time: LoopTime, instead_s: float = 0.0
-) -> RunGain | None:
-    """Return the most that the run gains without them, by its ledger; None if not known.
+def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Bounds:
+    """Return the bounds without those waits, after which the steps take `instead_s` longer.
 
-    What the steps take longer counts as a part of the waits, as the ledger may be of one epoch.
+    By the ledger that is a part of the waits, as it may be of one epoch.
     """
+    at_most = bound(time.total_s, time.first_batches_s - instead_s)
     waits_s = later_starts_s(session)
     if waits_s is None or time.first_batches_s <= 0.0:
-        return None
-    return gain_at_most(session.run, waits_s * max(0.0, 1.0 - instead_s / time.first_batches_s))
+        return at_most, None
+    left = max(0.0, 1.0 - instead_s / time.first_batches_s)
+    return at_most, gain_at_most(session.run, waits_s * left)
 
 
 FILL_SHARE = Threshold("time to fill the buffer", 5.0, "% of the loop", "own choice, as for input")
@@ -123,9 +122,8 @@ def _by_later_epochs(
     count = above[0].cardinality if above else None
     times = max(1.0, count / size) if count and size and size > 0 else 1.0
     work_s = max(0.0, times * time.first_batches_s - time.steps_s)
-    at_most = without_first_batches(time, work_s)
-    for_run = run_without_first_batches(session, time, work_s)
-    yield from _judged(session, op, wait_ms, estimate, share, at_most, for_run)
+    bounds = without_first_batches(session, time, work_s)
+    yield from _judged(session, op, wait_ms, estimate, share, bounds)
 
 
 def _is_the_wait(session: Session, op: Operation) -> bool:
@@ -160,8 +158,8 @@ def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Iterator
     if fill_ms < steps_ms if share is None else share < FILL_SHARE.value:
         return
     at_most = None if share is None else bound(100.0, share)
-    for_run = gain_at_most(session.run, starts_s(session))
-    yield from _judged(session, op, fill_ms, estimate, share, at_most, for_run)
+    bounds = at_most, gain_at_most(session.run, starts_s(session))
+    yield from _judged(session, op, fill_ms, estimate, share, bounds)
 
 
 def _judged(
@@ -170,8 +168,7 @@ def _judged(
     fill_ms: float,
     estimate: float | None,
     share: float | None,
-    at_most: float | None,
-    for_run: RunGain | None,
+    bounds: Bounds,
 ) -> Iterator[Finding]:
     """Yield what a long wait before the first batch is: a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
@@ -222,8 +219,8 @@ def _judged(
         "fail",
         advice if smaller is None else f"{advice} {less}, until then.",
         part="epoch_start",
-        for_run=for_run,
-        speedup_at_most=at_most,
+        speedup_at_most=bounds[0],
+        for_run=bounds[1],
     )
 
 
@@ -294,9 +291,8 @@ class _Cure:
 
 @SLOW_EPOCH_START.found_by
 def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
-    run, loop, later_s = session.run, session.diagnosed_loop(), later_starts_s(session)
-    assert run is not None
-    assert loop is not None
+    run, loop = known(session.run), known(session.diagnosed_loop())
+    later_s = later_starts_s(session)
     if later_s is None:
         percent = 100.0 * starts_s(session) / run.whole_s if run.whole_s > 0 else 0.0
         if percent >= NOTABLE.value:
@@ -354,7 +350,7 @@ def _cure(session: Session) -> _Cure | None:
     """Return the cure by what the pipeline is made of; None where the script wrote none of it."""
     if not operations(session):
         return None
-    through = run_through(session, SLOW_EPOCH_START.id)
+    through = _run_through(session)
     repeated = (
         "Let one pipeline run through all epochs: `.repeat()` before its `prefetch`, and "
         "`steps_per_epoch` in `fit`, or a count of steps in your own loop."
@@ -390,7 +386,7 @@ def _cure(session: Session) -> _Cure | None:
     )
 
 
-def run_through(session: Session, rule: str) -> Edit | None:
+def _run_through(session: Session) -> Edit | None:
     """Return a `repeat` at the end, before a prefetch; None where an epoch is long or repeats, or
     nothing says how many steps it has."""
     loop, run, last = session.diagnosed_loop(), session.run, last_before_prefetch(session)
@@ -406,7 +402,7 @@ def run_through(session: Session, rule: str) -> Edit | None:
     if epoch_s > LONGEST_EPOCH_S:
         return None
     return Edit(
-        id=f"{rule}:repeat:{last.id}",
+        id=f"{SLOW_EPOCH_START.id}:repeat:{last.id}",
         label=f"one pipeline through all epochs, by a repeat after the {place_name(last)}",
         changes=(Insert(last.id, "repeat"),),
         caveat="Measured from the second step of an epoch to the second of the next.",

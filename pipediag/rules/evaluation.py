@@ -25,7 +25,7 @@ from pipediag.facts.run import faster_evaluation
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.maps import is_serial_and_stateful, tuned_calls
 from pipediag.rules.relevance import THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
@@ -55,8 +55,7 @@ COSTLY_EVALUATION = Rule(
 
 @COSTLY_EVALUATION.found_by
 def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
-    run = session.run
-    assert run is not None
+    run = known(session.run)
     cheap = {
         (one.file, one.line)
         for one, _ in _small_predictions(session)
@@ -79,8 +78,7 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
 def _how_often(
     session: Session, run: Run, row: RunPart, loop: Loop | None, count: int | None
 ) -> Finding:
-    diagnosed = session.diagnosed_loop()
-    assert diagnosed is not None
+    diagnosed = known(session.diagnosed_loop())
     seldom = count is not None and count < OFTEN.value
     # Where it comes often, every fifth has to remain, or one.
     left = 0.0 if seldom or count is None else max(1, count // EVERY) / count

@@ -22,37 +22,38 @@ from pipediag.vocabulary import Framework, Policy
 _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
 _AMD = re.compile(r"AMD|Radeon|Instinct", re.IGNORECASE)
-_NO_TENSOR_CORES = re.compile(r"\b[KMP]\d{1,4}\b|GTX|\bMX\d|TITAN X", re.IGNORECASE)
-"""GTX 16 has none in spite of its capability of 7.5."""
-_GENERATIONS = (
-    (re.compile(r"\b(H[12]00|H800|H20|GH200|G?B[123]00)\b|RTX (50|PRO)"), 9),
-    (re.compile(r"\b(A2|A1[06]G?|A30|A40|A[18]00|L4|L40S?|L20)\b|RTX ([34]0|A\d)|Ada\b"), 8),
-    (re.compile(r"\b(V100|GV100|T4G?|TITAN (V|RTX))\b|RTX 20|Quadro RTX", re.IGNORECASE), 7),
-    (_NO_TENSOR_CORES, 6),
+_GENERATIONS: tuple[tuple[re.Pattern[str], Policy], ...] = (
+    # GTX 16 has no tensor cores in spite of its capability of 7.5.
+    (re.compile(r"\b[KMP]\d{1,4}\b|GTX|\bMX\d|TITAN X", re.IGNORECASE), "none"),
+    (
+        re.compile(
+            r"\b(A2|A1[06]G?|A30|A40|A[18]00|L4|L40S?|L20|H[12]00|H800|H20|GH200|G?B[123]00)\b"
+            r"|RTX ([345]0|PRO|A\d)|Ada\b"
+        ),
+        "mixed_bfloat16",
+    ),
+    (
+        re.compile(r"\b(V100|GV100|T4G?|TITAN (V|RTX))\b|RTX 20|Quadro RTX", re.IGNORECASE),
+        "mixed_float16",
+    ),
 )
-"""Major compute capability by name, 9 for all later ones too."""
+"""By name: tensor cores came with compute capability 7.0, those for bfloat16 with 8.0."""
 
 
 def sixteen_bit_policy(model: str | None) -> Policy | None:
-    """Return the Keras policy for the tensor cores (from compute capability 7.0 on; bfloat16 from
-    8.0 on), `none` without any, None if not known."""
-    major = _major(model)
-    if major is None:
-        return None
-    if major < 7 or _NO_TENSOR_CORES.search(model or ""):
-        return "none"
-    return "mixed_bfloat16" if major >= 8 else "mixed_float16"
-
-
-def _major(model: str | None) -> int | None:
+    """Return the Keras policy for the tensor cores, `none` without any, None if not known."""
     if model is None or _AMD.search(model):
         return None
-    named = next((major for pattern, major in _GENERATIONS if pattern.search(model)), None)
+    named = next((policy for pattern, policy in _GENERATIONS if pattern.search(model)), None)
     told = _CAPABILITY.search(model)
     if named is not None or told is None:
         return named
     major = int(told.group(1))
-    return major if major < 9 or _NVIDIA.search(model) else None
+    if major < 7:
+        return "none"
+    if major >= 9 and not _NVIDIA.search(model):
+        return None
+    return "mixed_bfloat16" if major >= 8 else "mixed_float16"
 
 
 GPU_UNUSED = Rule(

@@ -24,8 +24,8 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import (
     WAITS_FIRST,
+    call_times,
     hottest_line_sentence,
-    python_calls,
     python_evidence,
     waits_first,
 )
@@ -349,17 +349,12 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
         advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
-    return f"{advice}{_measured(op)}"
+    return f"{advice}{call_times(op)}"
 
 
 def _many_advice(session: Session, op: Operation) -> str:
     threads = f", with {ON_THREADS}" if _lacks_threads(session, op) else ""
-    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{_measured(op)}"
-
-
-def _measured(op: Operation) -> str:
-    calls = python_calls(op)
-    return f" {calls.sentence('call of its Python')}" if calls is not None else ""
+    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{call_times(op)}"
 
 
 def reason(function: RecordedFunction | None) -> str:
@@ -421,7 +416,7 @@ def _one_advice(session: Session, ways: list[Finding]) -> list[Finding]:
         f"concurrent.futures.ProcessPoolExecutor({count}, "
         "mp_context=multiprocessing.get_context(\"spawn\"))` below `if __name__ == '__main__':`, "
         "and in the map `tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`.{_measured(op)}{hottest_line_sentence(session)}",
+        f"`num_parallel_calls={count}`.{call_times(op)}{hottest_line_sentence(session)}",
         op=op,
         title="Call the function in processes, or rewrite it",
         evidence={**ways[0].evidence, **tried},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 from pipediag.facts.embeddings import padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
@@ -28,10 +28,9 @@ from pipediag.rules.caching import (
     bytes_each,
     elements_of_a_pass,
     elements_to_cache,
-    fits_in_memory,
 )
 from pipediag.rules.relevance import at_most_without, input_first
-from pipediag.rules.rule import Place, Rule
+from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import Edit, MoveLayers, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -63,54 +62,87 @@ _ARITHMETIC = frozenset({"Normalization"})
 
 @PREPROCESSING_IN_MODEL.found_by
 def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
-    loop = session.diagnosed_loop()
-    assert loop is not None
-    keras, place = loop.keras, (loop.file, loop.line)
-    if keras is None or not keras.input_layers:
-        yield from _of_own_code(session, place)
-        return
+    loop, work = known(session.diagnosed_loop()), session.text_work
+    weighs = work is not None and work.percent >= TEXT_WORK.value
+    waits, after = input_first(session), last_before_prefetch(session)
+    finding = partial(
+        PREPROCESSING_IN_MODEL.finding,
+        "fail" if weighs and waits is None else "informative",
+        place=(loop.file, loop.line),
+        speedup_at_most=None if work is None else at_most_without(session, work.percent),
+    )
+    evidence: dict[str, Scalar] = {}
+    if work is not None:
+        most = ", ".join(f"`{kind}`" for kind in list(work.operations)[:_MOST_TYPES])
+        evidence["text_work_percent_of_step"] = work.percent
+        evidence["text_work_ms_per_step"] = work.ms
+        evidence["text_operations"] = most or None
+    behind = f"after {call_name(after)}" if after is not None else "after the batch"
+    if loop.keras is not None and loop.keras.input_layers:
+        yield from _of_layers(session, loop.keras, after, behind, waits, finding, evidence)
+    elif weighs and waits is None:
+        yield finding(
+            f"Prepare the text in the pipeline, {behind}: `dataset.map(lambda x, y: (prepare(x), "
+            "y), num_parallel_calls=tf.data.AUTOTUNE)`, with `prepare` what the step does to its "
+            "text now.",
+            evidence=evidence,
+            untried="The text work is in the script's own code: take it out of the step by hand.",
+        )
+
+
+def _of_layers(
+    session: Session,
+    keras: KerasUse,
+    after: Operation | None,
+    behind: str,
+    waits: str | None,
+    finding: Callable[..., Finding],
+    evidence: dict[str, Scalar],
+) -> Iterator[Finding]:
     movable = [layer for layer in keras.input_layers if layer.behind_input]
     layers = movable or keras.input_layers
     if all(layer.kind in _ARITHMETIC for layer in layers):
         # That is quick where the model runs.
         return
-    waits, after = input_first(session), last_before_prefetch(session)
-    said = ", ".join(f"{layer.name} ({layer.kind})" for layer in layers)
-    finding = partial(
-        PREPROCESSING_IN_MODEL.finding,
-        "fail" if _weighs(session) and waits is None else "informative",
-        place=place,
-        speedup_at_most=_at_most(session),
-    )
-    evidence: dict[str, Scalar] = {"layers": said, **_measured(session)}
+    listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
+    names = tuple(layer.name for layer in layers)
+    quoted = ", ".join(f"`{name}`" for name in names)
+    evidence = {**evidence, "layers": listed.replace("`", "")}
     kept = _kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
     if kept is not None:
         # The work is not only elsewhere, but done once.
         passes = passes_over_data(session)
         yield finding(
-            f"Let the pipeline prepare the inputs once, by {_with_kinds(movable)} after "
-            f"{call_name(kept.after)}, and keep what they give: about {memory_size(kept.bytes)} in "
-            f"memory. {_code(movable, kept)}",
+            f"Let the pipeline prepare the inputs once, by {listed} after {call_name(kept.after)}, "
+            f"and keep what they give: about {memory_size(kept.bytes)} in memory. "
+            f"{_code(movable, kept)}",
             title="Prepare inputs once, and cache them",
             evidence={
                 **evidence,
                 "cache_bytes": kept.bytes,
                 "passes_over_data": "unlimited" if passes == math.inf else passes,
             },
-            edit=kept.edit(movable),
+            edit=Edit(
+                f"{PREPROCESSING_IN_MODEL.id}:{kept.after.id}",
+                f"{quoted} in a map with a cache after the {place_name(kept.after)}, and not in "
+                "the model",
+                (MoveLayers(names, kept.after.id, kept.rows, kept.elements),),
+                caveat=f"{CAVEAT} Measured once the cache is full.",
+            ),
         )
-    untried, edit = _why_untried(keras, after), None
-    if after is not None and untried is None:
-        edit = Edit(
-            id=PREPROCESSING_IN_MODEL.id,
-            label=f"{_quoted(layers)} in a map after the {place_name(after)}, and not in the model",
-            changes=(MoveLayers(tuple(layer.name for layer in layers), after.id),),
-            caveat=CAVEAT,
-        )
-    advice = (
-        f"Move {_with_kinds(layers)} into the pipeline, {_behind(after)}, beside the steps. "
-        f"{untried or _code(layers)}"
-    )
+    untried, edit = None, None
+    if keras.unsplit is not None:
+        untried = f"{keras.unsplit} Take the calls of these layers out of its code by hand."
+    elif not movable:
+        untried = "Move what stands before them in the model, too, if it is not trained."
+    elif after is None:
+        untried = "What hands the batches to `fit` was not recorded."
+    else:
+        label = f"{quoted} in a map after the {place_name(after)}, and not in the model"
+        changes = (MoveLayers(names, after.id),)
+        edit = Edit(PREPROCESSING_IN_MODEL.id, label, changes, caveat=CAVEAT)
+    advice = f"Move {listed} into the pipeline, {behind}, beside the steps."
+    advice = f"{advice} {untried or _code(layers)}"
     yield finding(
         advice if waits is None else f"{waits} {advice}",
         evidence=evidence,
@@ -119,67 +151,7 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     )
 
 
-def _quoted(layers: list[InputLayer]) -> str:
-    return ", ".join(f"`{layer.name}`" for layer in layers)
-
-
-def _with_kinds(layers: list[InputLayer]) -> str:
-    return " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
-
-
-def _behind(after: Operation | None) -> str:
-    return f"after {call_name(after)}" if after is not None else "after the batch"
-
-
-def _of_own_code(session: Session, place: Place) -> Iterator[Finding]:
-    work = session.text_work
-    if work is None or not _weighs(session) or input_first(session):
-        return
-    yield PREPROCESSING_IN_MODEL.finding(
-        "fail",
-        f"Prepare the text in the pipeline, {_behind(last_before_prefetch(session))}: "
-        "`dataset.map(lambda x, y: (prepare(x), y), num_parallel_calls=tf.data.AUTOTUNE)`, with "
-        "`prepare` what the step does to its text now. That takes "
-        f"{work.percent:.0f} % of each step.",
-        place=place,
-        evidence=_measured(session),
-        untried="The text work is in the script's own code: take it out of the step by hand.",
-        speedup_at_most=_at_most(session),
-    )
-
-
-def _weighs(session: Session) -> bool:
-    return session.text_work is not None and session.text_work.percent >= TEXT_WORK.value
-
-
-def _measured(session: Session) -> dict[str, Scalar]:
-    work = session.text_work
-    if work is None:
-        return {}
-    most = ", ".join(f"`{kind}`" for kind in list(work.operations)[:_MOST_TYPES])
-    found: dict[str, Scalar] = {
-        "text_work_percent_of_step": work.percent,
-        "text_work_ms_per_step": work.ms,
-    }
-    return {**found, "text_operations": most} if most else found
-
-
-def _at_most(session: Session) -> float | None:
-    """Return the bound without text work, and without dispatch where both share the CPUs."""
-    work = session.text_work
-    return None if work is None else at_most_without(session, work.percent)
-
-
-def _why_untried(keras: KerasUse, after: Operation | None) -> str | None:
-    if keras.unsplit is not None:
-        return f"{keras.unsplit} Take the calls of these layers out of its code by hand."
-    if not any(layer.behind_input for layer in keras.input_layers):
-        return "Move what stands before them in the model, too, if it is not trained."
-    return "What hands the batches to `fit` was not recorded." if after is None else None
-
-
-@dataclass(frozen=True)
-class _KeptInputs:
+class _KeptInputs(NamedTuple):
     """A place where prepared inputs can be kept for later passes, after `after`."""
 
     after: Operation
@@ -188,17 +160,6 @@ class _KeptInputs:
     elements: int
     """Elements of the cache of a trial."""
     bytes: float
-
-    def edit(self, layers: list[InputLayer]) -> Edit:
-        """Return the layers there, and a cache after them."""
-        names = tuple(layer.name for layer in layers)
-        return Edit(
-            id=f"{PREPROCESSING_IN_MODEL.id}:{self.after.id}",
-            label=f"{_quoted(layers)} in a map with a cache after the {place_name(self.after)}, "
-            "and not in the model",
-            changes=(MoveLayers(names, self.after.id, self.rows, self.elements),),
-            caveat=f"{CAVEAT} Measured once the cache is full.",
-        )
 
 
 def _kept_inputs(
@@ -216,10 +177,8 @@ def _kept_inputs(
         return None
     prepared = sum(one for one in each if one is not None) * (1 if rows is not None else size)
     total = float(count * (prepared + (bytes_each(session, after) or 0.0)))
-    passes = passes_over_data(session)
-    if against(session, passes, total, count) is not None or not fits_in_memory(session, total):
-        return None
-    return _KeptInputs(after, rows, held, total)
+    barred = against(session, passes_over_data(session), total, count)
+    return _KeptInputs(after, rows, held, total) if barred is None else None
 
 
 _MIXES = ("shuffle", "repeat")
@@ -354,9 +313,7 @@ ONE_HOT_INPUT = Rule(
 
 @ONE_HOT_INPUT.found_by
 def _check_one_hot_input(session: Session) -> Iterator[Finding]:
-    loop, pipeline = session.diagnosed_loop(), session.pipeline
-    assert loop is not None
-    assert pipeline is not None
+    loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
     functions = [op for op in pipeline.ops if op.function is not None]
     makers = [op for op in functions if op.function and "OneHot" in op.function.graph_ops]
     rows = list(_wide_floats(loop.element_spec or ""))

@@ -26,6 +26,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import (
     WAITS_FIRST,
+    call_times,
     generator_of_keras,
     has_workers,
     hottest_line_sentence,
@@ -364,11 +365,10 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     first, second = rewrite, _several_at_once(op, edit, outer)
     if waits_first(op):
         first, second = second, first
-    measured = f" {calls.sentence('`next` of it')}" if calls is not None else ""
-    line = hottest_line_sentence(session)
+    measured = call_times(op) + hottest_line_sentence(session)
     return finding(
         "fail",
-        f"{first} Or {second[0].lower()}{second[1:]}{measured}{line}",
+        f"{first} Or {second[0].lower()}{second[1:]}{measured}",
         place=running_line(session, op),
         edit=on_threads(edit),
     )
@@ -415,7 +415,7 @@ def _how_many(session: Session, outer: Operation) -> int:
 
 def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Finding:
     op, weight = generator_of_keras(session), weigh_input(session)
-    line, calls = hot_line(session.host, "source"), python_calls(op)
+    line = hot_line(session.host, "source")
     finding = partial(
         PYTHON_INPUT.finding,
         op_id=op.id if op is not None else None,
@@ -425,8 +425,7 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     )
     if weight.status != "fail":
         return finding("pass", weight.sentence)
-    measured = f" {calls.sentence()}" if calls is not None else ""
-    hottest = hottest_line_sentence(session)
+    measured, hottest = call_times(op), hottest_line_sentence(session)
     if not is_pydataset:
         return finding("fail", f"{_REWRITE}{measured}{hottest}")
     cheaper = f"Make `{keras.source}.__getitem__` cheaper. {_REWRITE}{hottest}"

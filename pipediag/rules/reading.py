@@ -17,7 +17,7 @@ from pipediag.facts.pipeline import (
     place_name,
     uses,
 )
-from pipediag.facts.python_callables import python_calls, python_evidence
+from pipediag.facts.python_callables import call_times, python_evidence
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
@@ -242,7 +242,7 @@ def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
 
 
 def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
-    calls, measured = str(count) if threads else "tf.data.AUTOTUNE", python_calls(op)
+    calls = str(count) if threads else "tf.data.AUTOTUNE"
     advice = (
         f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
@@ -254,4 +254,4 @@ def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
             f" Or call it in a map before, `ds.map(..., num_parallel_calls={count})` on as many "
             "threads, which keeps the order of the rows."
         )
-    return advice if measured is None else f"{advice} {measured.sentence()}"
+    return advice + call_times(op)

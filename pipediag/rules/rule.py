@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.limits import Threshold
@@ -29,6 +29,7 @@ from pipediag.vocabulary import (
     StepClass,
 )
 
+_Known = TypeVar("_Known")
 Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "host", "devices"]
 Place = tuple[str | None, int | None]
 Check = Callable[[Session], Iterable[Finding]]
@@ -182,6 +183,12 @@ pipeline_rule = partial(
     tried_when_informing=True,
 )
 """Describes a rule on an operation that the step waits for."""
+
+
+def known(section: _Known | None) -> _Known:
+    """Return a section that the rule needs, without which its check is not called."""
+    assert section is not None
+    return section
 
 
 def _rounded(value: Scalar) -> Scalar:

@@ -10,7 +10,7 @@ from functools import partial
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Place, Rule
+from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, Run, RunPart, callback_words
 from pipediag.session.model import Session
@@ -135,8 +135,7 @@ def _check_slow_start(session: Session) -> Iterator[Finding]:
 
 def _blocks(session: Session, part: RunPartName) -> tuple[Run, list[Block]]:
     """Return the ledger, and the blocks of a part of it."""
-    run = session.run
-    assert run is not None
+    run = known(session.run)
     rows = run.seen if part == "before_training" and run.scope != "run" else run.parts
     # What has no line after the training is the script's exit.
     placed = (row for row in rows if row.line is not None or part != "after_training")
@@ -236,8 +235,7 @@ _OF_KERAS = {
 
 @SLOW_EPOCH_END.found_by
 def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
-    run = session.run
-    assert run is not None
+    run = known(session.run)
     # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
     others = {
         (loop.file, loop.line)

@@ -34,7 +34,7 @@ from pipediag.rules.model_edits import (
     shared_calls_effect,
 )
 from pipediag.rules.relevance import input_first
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileFunction, Edit, SetModel, SetParameters, SkipCallback
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -116,10 +116,7 @@ OWN_PYTHON = Rule(
 
 @OWN_PYTHON.found_by
 def _check_own_python(session: Session) -> Iterator[Finding]:
-    loop, host, steps = session.diagnosed_loop(), session.host, session.steps
-    assert loop is not None
-    assert host is not None
-    assert steps is not None
+    loop, host, steps = known(session.diagnosed_loop()), known(session.host), known(session.steps)
     percent, ms = class_percent(session, ["python"]), class_ms(session, ["python"])
     of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
     of_long = percent >= LONG.value and ms >= LONG_MS.value
@@ -181,8 +178,7 @@ _INSTEAD = {"evaluate": "Evaluate every so many steps, or call `model.test_on_ba
 
 @PREDICT_IN_STEP.found_by
 def _check_predict_in_step(session: Session) -> Iterator[Finding]:
-    loop = session.diagnosed_loop()
-    assert loop is not None
+    loop = known(session.diagnosed_loop())
     for call in sorted(loop.nested, key=lambda call: -call.percent):
         if call.percent >= SHARE.value:
             yield PREDICT_IN_STEP.finding(
@@ -215,8 +211,7 @@ OWN_PYTHON_FIRST = "Python of the script's own takes most of that: deal with it 
 
 @HOST_OVERHEAD.found_by
 def _check_host_overhead(session: Session) -> Iterator[Finding]:
-    loop, edit = session.diagnosed_loop(), several_steps_a_call(session, HOST_OVERHEAD.id)
-    assert loop is not None
+    loop, edit = known(session.diagnosed_loop()), several_steps_a_call(session, HOST_OVERHEAD.id)
     callbacks = callbacks_percent(session)
     percent, python = class_percent(session, CALL_CLASSES), class_percent(session, ["python"])
     percent -= callbacks
@@ -297,9 +292,7 @@ FACTOR = 4
 
 @SMALL_BATCH.found_by
 def _check_small_batch(session: Session) -> Iterator[Finding]:
-    loop, steps = session.diagnosed_loop(), session.steps
-    assert loop is not None
-    assert steps is not None
+    loop, steps = known(session.diagnosed_loop()), known(session.steps)
     size = steps.batch_size or loop.batch_size
     percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
     batch = next(iter(reversed(operations(session, *BATCHING))), None)
@@ -357,8 +350,7 @@ EAGER_EXECUTION = Rule(
 
 @EAGER_EXECUTION.found_by
 def _check_eager_execution(session: Session) -> Iterator[Finding]:
-    loop, keras = session.diagnosed_loop(), keras_of(session)
-    assert loop is not None
+    loop, keras = known(session.diagnosed_loop()), keras_of(session)
     edit = untried = None
     place = (loop.file, loop.line)
     if session.environment.run_functions_eagerly:

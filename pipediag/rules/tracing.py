@@ -12,7 +12,7 @@ from pipediag.facts.run import rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import GROUPS, class_ms, class_percent, lengths_vary, most_percent
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileFunction, Edit
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
@@ -43,9 +43,7 @@ RETRACING = Rule(
 
 @RETRACING.found_by
 def _check_retracing(session: Session) -> Iterator[Finding]:
-    loop, steps = session.diagnosed_loop(), session.steps
-    assert loop is not None
-    assert steps is not None
+    loop, steps = known(session.diagnosed_loop()), known(session.steps)
     percent = class_percent(session, ["compile"]) if session.breakdown else None
     retraced = steps.retraces >= RETRACES.value
     if not retraced and (percent is None or percent < COMPILE.value):
@@ -170,8 +168,7 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
 
     In a run of unknown length, of which no share can be told, it informs of what was seen.
     """
-    run = session.run
-    assert run is not None
+    run = known(session.run)
     whole = run.scope == "run"
     repeated = _repeated(run.parts if whole else run.seen)
     if not repeated:
