@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pipediag.cli.common import newest_report, say
+from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
 
 
@@ -25,7 +26,7 @@ def _formats(
 
 
 @click.command(name="show")
-@click.argument("session", metavar="[SESSION]", type=Path, required=False)
+@click.argument("sessions", metavar="[SESSION]...", type=Path, nargs=-1)
 @click.option(
     "--format",
     "formats",
@@ -42,16 +43,32 @@ def _formats(
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
-    session: Path | None, *, formats: tuple[str, ...] | None, output: Path | None, verbose: bool
+    sessions: tuple[Path, ...],
+    *,
+    formats: tuple[str, ...] | None,
+    output: Path | None,
+    verbose: bool,
 ) -> None:
     """Print the summary of a recorded session, or write its report with --format.
 
-    SESSION is a session.json or its directory, by default the newest report below reports/.
-    TensorFlow is not needed.
+    SESSION is a session.json or its directory, by default the newest report below reports/. Of
+    several, or of a directory with one for each worker of a job, the job is summarised: which
+    worker the others wait for, and why. TensorFlow is not needed.
     """
+    from rich.console import Console
+
     from pipediag.session.store import load_session
 
-    session = session or newest_report()
+    given = sessions or (newest_report(),)
+    of_job = sessions_of_job(given)
+    if of_job:
+        from pipediag.reporters.terminal.job import render_job
+
+        if formats is not None:
+            raise PipediagError("--format is for one session. Name the directory of one worker.")
+        render_job(of_job, Console())
+        return
+    [session] = given
     loaded = load_session(session)
     directory = session if session.is_dir() else session.parent
     if formats is not None:
@@ -60,8 +77,6 @@ def command(
         for path in write_formats(loaded, output or directory, formats):
             say(f"wrote {path}")
         return
-    from rich.console import Console
-
     from pipediag.reporters.terminal.summary import render
 
     render(
@@ -71,3 +86,17 @@ def command(
         report_written=(directory / "report.html").is_file(),
         verbose=verbose,
     )
+
+
+def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
+    """Return the sessions of a job's workers; none where one session is meant."""
+    from pipediag.session.files import SESSION_FILE
+
+    if len(given) > 1:
+        return list(given)
+    [directory] = given
+    if not directory.is_dir() or (directory / SESSION_FILE).is_file():
+        return []
+    # Runs of `analyze --repeats` are no workers.
+    found = (file.parent for file in directory.glob(f"*/{SESSION_FILE}"))
+    return sorted(one for one in found if not one.name.startswith("run-"))

@@ -293,7 +293,7 @@ _HINTS: dict[RunPartName, str] = {
 }
 _GROUPS: dict[str, tuple[Group, str]] = {
     "compute": ("compute", "computing on the device"),
-    "transfer": ("transfer", "copies"),
+    "transfer": ("transfer", "copies and exchange between replicas"),
     "overhead": ("overhead", "starting operations and Python"),
     "balanced": ("overhead", "starting operations and Python"),
 }
@@ -337,6 +337,8 @@ def _in_the_step(session: Session) -> Iterator[str]:
         elif group == "overhead":
             hint = "`pipediag trace REPORT/trace -o DIR` writes a timeline of what each call does."
             hot = hot_line(session.host, "main")
+        elif class_ms(session, ["collective"]) > class_ms(session, ["device_copy"]):
+            hint = "It includes the wait for slower workers: compare the steps of all of them."
     elif bound_by != "input":
         return
     elif op is None:

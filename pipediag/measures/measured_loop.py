@@ -108,6 +108,11 @@ BESIDE_TENSORFLOW = (
 Sections = dict[str, Any]
 """The sections of the session that tell of one loop, by their names, as its fields."""
 
+_SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
+_STALLED = 4.0
+"""Times the median, from which on a profiled step of several workers is not the script's: all
+of them wait while the profiler of one starts or stops. Own choice: that took seconds."""
+
 MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host", "embedding_cost")
 
 
@@ -131,14 +136,18 @@ def measure_loop(
     `host` is the host in its baseline.
     """
     trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
-    split = _split_of(recording, trace)
+    split, several = _split_of(recording, trace), loop.strategy in _SEVERAL_WORKERS
+    if several and split is not None:
+        split = split.up_to(_STALLED)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
     pipeline, operation_of = measure_pipeline(recording, loop, trace)
     python_percent = _python_percent(steps, pipeline)
     contention = _contention(recording, host, steps, pipeline, python_percent)
-    native = native_input_wait(recording, loop)
+    # Several workers agree in `next` that each has a batch: who waits there may wait for another.
+    agreeing = several and split is not None
+    native = None if agreeing else native_input_wait(recording, loop)
     compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
     wait = settle_input_wait(
         native,

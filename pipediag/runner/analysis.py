@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
+from pipediag.facts.job import worker_of
 from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
@@ -90,9 +91,12 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     if not request.module:
         check_script(request.script)
     check_tensorflow()
-    output = prepare_output(
-        request.output or default_directory(request.script, module=request.module), request.force
-    )
+    directory = request.output or default_directory(request.script, module=request.module)
+    worker = worker_of(os.environ)
+    if worker is not None:
+        # Workers may share a disk, and are started with the same command.
+        directory /= worker.name
+    output = prepare_output(directory, request.force)
     settings = _settings(request, output)
     try:
         start = partial(

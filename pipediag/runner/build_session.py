@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipediag import __version__
 from pipediag.errors import add_note
+from pipediag.facts.job import worker_of
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all, with_pauses_left_out, with_saved_traces
@@ -85,6 +88,10 @@ UNDECIDED = Verdict(
 )
 """What a session holds until its verdict is decided, as that rests on all the rest of it."""
 
+_PEER_ENDED = re.compile(r"(Unavailable|Aborted|Cancelled)Error\b")
+"""What TensorFlow raises in a worker where another one of its job has ended."""
+LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
+
 
 def diagnose(
     capture_directory: Path, child: ChildResult, host: HostTrack, settings: RunSettings
@@ -98,6 +105,9 @@ def diagnose(
         PipediagError: the recording is there and can't be read.
     """
     recording = read_recording(capture_directory / RECORDING_FILE)
+    left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
+    if left_alone and worker_of(os.environ) is not None:
+        child = replace(child, outcome="stopped", detail=LEFT_ALONE)
     if recording is None:
         sections = lacking(NO_RECORDING)
         sections |= {"environment": describe_machine(None), "run_missing": NO_RECORDING}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from pipediag.facts.job import worker_of
 from pipediag.sensors import cgroup
 from pipediag.sensors.gpus import installed_gpus
 from pipediag.session.model import Environment
@@ -33,6 +34,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         gpu_installed=installed_gpus(root),
         platform=platform.platform(),
         fingerprint=_fingerprint(model, cores, quota, known.devices),
+        worker=worker_of(os.environ),
         **vars(known),
     )
 

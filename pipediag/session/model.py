@@ -122,6 +122,19 @@ class Script(Record):
         return file if file.is_file() else None
 
 
+@dataclass(frozen=True)
+class Worker:
+    """One of several processes that a launcher started to train together."""
+
+    name: str
+    """As its directory is called: `worker-1`, `chief-0`, `rank-3`."""
+    rank: int | None
+    """None where it does not train, as a parameter server."""
+    size: int
+    """Workers that train."""
+    launcher: str
+
+
 @dataclass(kw_only=True)
 class Environment(RecordedEnvironment):
     """The machine, with Python and the frameworks on it."""
@@ -136,6 +149,8 @@ class Environment(RecordedEnvironment):
     platform: str
     fingerprint: str
     """Hash of what makes two machines comparable: CPU model, cores, quota, devices, TensorFlow."""
+    worker: Worker | None = None
+    """Which worker of a job it was; None for a process that trains alone."""
 
 
 class OtherProcesses(Record):

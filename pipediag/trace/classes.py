@@ -6,6 +6,8 @@
   that only calls a function wraps other events and is not compute. Nor are operations of tf.data's
   own functions, whatever thread they are on; the body of a loop inside a graph is, though tf.data
   runs it.
+- A collective is a kernel that exchanges values between devices, or such an operation on the host.
+  It includes the wait for other workers, which a strategy has in its iterators, too.
 - Input wait is the time in `IteratorGetNextOp::DoCompute`, where the consumer blocks; in PyTorch,
   the time in which the training thread takes a batch from its DataLoader. A multi-device iterator's
   GetNext is called by a background prefetcher and blocks nobody.
@@ -130,6 +132,7 @@ def classify(events: TraceEvents) -> Activity:
         by_class = _with_accelerators(by_class, events.accelerators, graph, line)
     else:
         by_class["device_compute"] = union(eager, graph.operations())
+        by_class["collective"] = graph.collectives()
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
@@ -202,18 +205,20 @@ def _with_accelerators(
     return {
         **host,
         **{name: union(*(device.running(name) for device in devices)) for name in DEVICE_CLASSES},
+        "collective": union(*(d.running("collective") for d in devices), graph.collectives()),
         "device_wait": union(host["device_wait"], blocked),
         "dispatch": union(called, launching),
     }
 
 
 def _eager_calls(line: Line, *, graph_only: bool) -> Intervals:
-    """Return eager calls of graph functions, and unless `graph_only` of GetNext too."""
+    """Return eager calls of graph functions, and unless `graph_only` of what waits too."""
     calls = line.starting("EagerExecute")
     chosen = calls[line.integers("is_func", calls) != 0]
     if not graph_only:
         # The event around it names its operation only in a statistic.
-        chosen = np.concatenate((chosen, line.starting("EagerLocalExecute: IteratorGetNext")))
+        other = ("EagerLocalExecute: IteratorGetNext", "EagerLocalExecute: Collective")
+        chosen = np.concatenate((chosen, line.starting(*other)))
     return line.during(chosen)
 
 

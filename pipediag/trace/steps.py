@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,14 @@ class StepSplit:
     ns: NDArray[np.int64]
     """Shape (steps, classes), columns as in `classes`; each row adds up to its step exactly."""
     classes: tuple[StepClass, ...] = STEP_CLASSES
+
+    def up_to(self, times_median: float) -> StepSplit:
+        """Return the steps that are not longer than so many times the median."""
+        durations = self.durations_ns
+        kept = durations <= times_median * np.median(durations)
+        numbers = tuple(n for n, one in zip(self.steps.numbers, kept, strict=True) if one)
+        steps = replace(self.steps, windows=self.steps.windows[kept], numbers=numbers)
+        return replace(self, steps=steps, ns=self.ns[kept])
 
     def column(self, name: StepClass) -> NDArray[np.int64]:
         """Return nanoseconds of one class per step."""

@@ -50,8 +50,10 @@ THUNK = "hlo_op"
 OPERATION = re.compile(r"[^\s:]+:(?!:)[A-Za-z_][\w>]*$")
 _WRAPPER_OPERATION = re.compile(
     r".*:(__\w+|(Stateful|Stateless)?PartitionedCall|(Stateless)?(If|While|Case)|RemoteCall"
-    r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*)$"
+    r"|(Xla|_Xla)(\w*Launch\w*|Run|Compile\w*)|IteratorGetNext\w*|MultiDeviceIterator\w*"
+    r"|Collective\w+)$"
 )
+_COLLECTIVE = re.compile(r"[^\s:]+:Collective\w+$")
 _REDUCTION = re.compile(r"ReduceDatasetOp::DoCompute$")
 _EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
 _NUMBER = r"(\[\d+\])?"
@@ -214,6 +216,10 @@ class TrainingGraph:
             self._part_of(lambda line: line.during(line.having(_operation_names(line)))),
             *(line.during(self._reductions(line)) for line in self.lines),
         )
+
+    def collectives(self) -> Intervals:
+        """Return when an operation exchanged values with other workers, or waited for them."""
+        return self._part_of(lambda line: line.during_like(_COLLECTIVE))
 
     def operation_pieces(self) -> Iterator[tuple[Line, Indices, NDArray[np.int64]]]:
         """Yield for each thread such events, and spans in which each was the innermost."""

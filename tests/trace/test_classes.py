@@ -36,6 +36,22 @@ CASES: dict[str, tuple[Threads, Spans]] = {
         },
         {"device_compute": [[120, 180], [200, 290]], "dispatch": [[0, 1000]]},
     ),
+    "an exchange with other workers is no compute, in the step or before it": (
+        {
+            "python": [
+                *CALL,
+                ("EagerExecute", 1100, 1400),
+                ("EagerLocalExecute: CollectiveReduceV2", 1110, 1390),
+                ("KernelAndDeviceFunc::Run", 1120, 1380),
+            ],
+            "collective_ops/1": [
+                ("StatefulPartitionedCall/cond/CollectiveReduceV2_1:CollectiveReduceV2", 300, 900),
+                ("CollectiveReduceV2:CollectiveReduceV2", 1150, 1350),
+            ],
+            "tf_Compute/1": [(PROCESS, 100, 300, STEP), ("dense/MatMul:MatMul", 200, 290)],
+        },
+        {"device_compute": [[200, 290]], "collective": [[300, 900], [1150, 1350]]},
+    ),
     "tf.data's operations are not the step's": (
         {
             "python": CALL,

@@ -219,6 +219,11 @@ def _decide_consumer(
     shared = on_a_repeated_batch(session) is not None
     at_most = most_of_free_input(session) if shared else None
     sentence = other_sentence(first, most, breakdown, at_most) + also
+    if session.environment.worker is not None and first == "transfer":
+        sentence += (
+            " That includes waiting for slower workers: `pipediag show` of all workers' reports "
+            "names them."
+        )
     culprit = None
     if first == "overhead":
         eager = eager_culprit(session.diagnosed_loop())

@@ -20,9 +20,12 @@ _DEPRECATED_OPTION = "experimental_threading"
 
 
 def facts_of(dataset: Any) -> DatasetFacts:
-    """Return what it tells of itself; a strategy's dataset is known by the one that it
-    distributes."""
+    """Return what it tells of itself; a strategy's dataset is known by the one that it distributes,
+    or that its function made for this process."""
     original = getattr(dataset, "_original_dataset", dataset)
+    of_function = getattr(dataset, "_datasets", None)
+    if of_function is not None and len(of_function) == 1:
+        [original] = of_function
     strategy = getattr(dataset, "_strategy", None)
     replicas = strategy.num_replicas_in_sync if strategy is not None else 1
     name = type(strategy).__name__ if strategy is not None else None

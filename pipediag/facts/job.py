@@ -1,0 +1,189 @@
+"""A job of several workers that train one model: who they are, and whom the others wait for.
+
+Workers exchange gradients in each step, so all of them take as long as the slowest. What a worker
+does beside the exchange is its own work; the rest of its step it exchanges or waits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+
+from pipediag.errors import PipediagError
+from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.session.findings import Verdict
+from pipediag.session.model import Session, Worker
+from pipediag.session.record import Interval
+from pipediag.vocabulary import StepClass
+
+_LAUNCHERS = (
+    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("Horovod", "HOROVOD_RANK", "HOROVOD_SIZE"),
+    ("PMI", "PMI_RANK", "PMI_SIZE"),
+    ("torchrun", "RANK", "WORLD_SIZE"),
+)
+"""Launchers with their variables for a process's rank and for the number of processes."""
+
+SAME_STEP = 1.1
+"""Ratio of the longest to the shortest mean step up to which workers took their steps together. Own
+choice: each worker measures a window of its own."""
+
+STRAGGLES = INPUT_BOUND_PERCENT / 100.0
+"""Part of the step that a worker's own work has to be longer than the next one's: own choice, the
+limit on the input wait of a step."""
+
+
+def worker_of(variables: Mapping[str, str]) -> Worker | None:
+    """Return which worker of a job a process with these environment variables is; None if alone.
+
+    TensorFlow's `TF_CONFIG` goes first, as it says what the training does; launchers also start
+    what is independent.
+    """
+    found = _of_tensorflow(variables.get("TF_CONFIG", ""))
+    if found is not None:
+        return found
+    for launcher, rank, size in _LAUNCHERS:
+        numbers = variables.get(rank, ""), variables.get(size, "")
+        if all(one.isdecimal() for one in numbers) and int(numbers[1]) > 1:
+            return Worker(f"rank-{int(numbers[0])}", int(numbers[0]), int(numbers[1]), launcher)
+    return None
+
+
+def _of_tensorflow(text: str) -> Worker | None:
+    try:
+        config = json.loads(text)
+        cluster, task = config["cluster"], config["task"]
+        kind, index = str(task["type"]), int(task["index"])
+        hosts = [(name, n) for name in cluster for n in range(len(cluster[name]))]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    train = sorted((one for one in hosts if one[0] in ("chief", "worker")), key=lambda one: one)
+    if len(hosts) < 2:
+        return None
+    rank = train.index((kind, index)) if (kind, index) in train else None
+    return Worker(f"{kind}-{index}", rank, len(train), "TF_CONFIG")
+
+
+@dataclass(frozen=True)
+class WorkersStep:
+    """The mean step of one worker."""
+
+    worker: Worker
+    script: str
+    verdict: Verdict
+    step_ms: float
+    classes_ms: Mapping[StepClass, float]
+    exchange_percent: Interval
+    """Ends of the 95 % interval of the time in collectives, waits for others included."""
+
+    @property
+    def own_ms(self) -> float:
+        """Milliseconds of the step outside collectives."""
+        return self.step_ms - self.classes_ms["collective"]
+
+    @property
+    def own_limits_ms(self) -> Interval:
+        low, high = self.exchange_percent
+        return self.step_ms * (1.0 - high / 100.0), self.step_ms * (1.0 - low / 100.0)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All workers of a job whose sessions are there, by rank."""
+
+    size: int
+    steps: list[WorkersStep]
+    unmeasured: dict[str, str]
+    """Names of workers without a measured step, with the reason."""
+
+    @property
+    def missing(self) -> int:
+        """Workers without a session."""
+        return max(0, self.size - len(self.steps) - len(self.unmeasured))
+
+    @property
+    def together(self) -> bool:
+        """True if the steps are as long on all workers, as they are where these exchange."""
+        lengths = [one.step_ms for one in self.steps]
+        return bool(lengths) and max(lengths) <= SAME_STEP * min(lengths)
+
+    @cached_property
+    def straggler(self) -> WorkersStep | None:
+        """The worker that the others wait for: its own work is longer, beyond all intervals."""
+        if len(self.steps) < 2 or not self.together:
+            return None
+        *others, slowest = sorted(self.steps, key=lambda one: one.own_ms)
+        apart = slowest.own_limits_ms[0] > max(one.own_limits_ms[1] for one in others)
+        saved_ms = slowest.own_ms - others[-1].own_ms
+        return slowest if apart and saved_ms >= STRAGGLES * slowest.step_ms else None
+
+    @property
+    def without_straggler(self) -> float | None:
+        """The most that the job gains, as a ratio, where the straggler's own work is as short as
+        the next worker's."""
+        slowest = self.straggler
+        if slowest is None:
+            return None
+        next_ms = max(one.own_ms for one in self.steps if one is not slowest)
+        return slowest.step_ms / (slowest.step_ms - (slowest.own_ms - next_ms))
+
+    def longer_classes(self, one: WorkersStep) -> list[tuple[StepClass, float]]:
+        """Return the classes that take a worker longer than the others on average, the largest
+        difference first, with the milliseconds."""
+        others = [other for other in self.steps if other is not one]
+        more = {
+            name: ms - fmean(other.classes_ms[name] for other in others)
+            for name, ms in one.classes_ms.items()
+            if name != "collective"
+        }
+        return sorted(
+            ((name, ms) for name, ms in more.items() if ms > 0), key=lambda found: -found[1]
+        )
+
+    @property
+    def exchange_percent(self) -> float:
+        """Percent of the step in collectives on the worker that waits least: no wait for a peer."""
+        return min(
+            (100.0 * one.classes_ms["collective"] / one.step_ms for one in self.steps), default=0.0
+        )
+
+
+def job_of(sessions: Iterable[Session]) -> Job:
+    """Return the job that these sessions are of; one after another, so that thousands may come.
+
+    Raises:
+        PipediagError: a session is of no worker, or two are of one.
+    """
+    steps: list[WorkersStep] = []
+    unmeasured: dict[str, str] = {}
+    known: dict[str, int] = {}
+    for session in sessions:
+        worker, shares = session.environment.worker, session.breakdown
+        if worker is None:
+            raise PipediagError(
+                f"The session of {session.script.path} is not of a worker: nothing in its "
+                "environment named a job. Show it alone."
+            )
+        if worker.name in known:
+            raise PipediagError(f"Two sessions are of {worker.name}. Name those of one job.")
+        known[worker.name] = worker.size
+        if session.steps is None or shares is None:
+            reason = session.breakdown_missing or session.steps_missing
+            unmeasured[worker.name] = reason or session.verdict.summary
+            continue
+        steps.append(
+            WorkersStep(
+                worker=worker,
+                script=session.script.path,
+                verdict=session.verdict,
+                step_ms=session.steps.mean_ms,
+                classes_ms={one: share.ms for one, share in shares.items()},
+                exchange_percent=shares["collective"].ci95_percent,
+            )
+        )
+    steps.sort(key=lambda one: (one.worker.rank is None, one.worker.rank or 0, one.worker.name))
+    return Job(max(known.values(), default=0), steps, unmeasured)

@@ -1,0 +1,112 @@
+"""The summary of a job on the terminal: a line for each worker, and whom the others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pipediag.facts.job import Job, WorkersStep, job_of
+from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.facts.names import as_typed
+from pipediag.reporters.terminal import MAX_WIDTH, Encoded, prose, right
+from pipediag.reporters.words.labels import STEP_CLASS
+from pipediag.reporters.words.quantities import milliseconds, number, percent
+from pipediag.session.store import load_session
+from pipediag.vocabulary import StepClass
+
+_COLUMNS: tuple[tuple[str, tuple[StepClass, ...]], ...] = (
+    ("input", ("input_wait",)),
+    ("compute", ("device_compute", "device_wait")),
+    ("copies", ("device_copy",)),
+    ("host", ("dispatch", "python", "compile")),
+    ("exchange", ("collective",)),
+)
+_NAMED = 0.05
+"""Part of the own work from which on a class that takes longer is named. Own choice."""
+_MOST_ROWS = 16
+"""Workers that are shown of a large job: those with the longest own work."""
+
+
+def render_job(directories: Sequence[Path], console: Console) -> None:
+    """Print who trains in a job, where each worker's step goes, and which worker is waited for.
+
+    Raises:
+        PipediagError: a session can't be read, is of no worker, or two are of one worker.
+    """
+    job = job_of(load_session(directory) for directory in directories)
+    shown: list[RenderableType] = [prose(title(job), "bold")]
+    shown += [prose(text) for text in sentences(job)]
+    if job.steps:
+        shown += [Text(), _table(job)]
+    straggler = job.straggler or (job.steps[0] if job.steps else None)
+    if straggler is not None:
+        name = straggler.worker.name
+        directory = next((one for one in directories if one.name == name), None)
+        if directory is not None:
+            shown += [Text(), prose(f"More on {name}: pipediag show {as_typed(directory)}")]
+    console.print(Encoded(Group(*shown)), width=min(console.width, MAX_WIDTH), highlight=False)
+
+
+def title(job: Job) -> str:
+    """Return the one sentence on a job."""
+    if not job.steps:
+        return "No worker has measured steps."
+    slowest = job.straggler
+    if slowest is not None:
+        return (
+            f"The others wait for {slowest.worker.name}: its own work takes "
+            f"{milliseconds(slowest.own_ms)} of a step of {milliseconds(slowest.step_ms)}."
+        )
+    if not job.together:
+        return "The workers' steps differ in length: they do not train in step."
+    if job.exchange_percent >= INPUT_BOUND_PERCENT:
+        return (
+            f"No worker is waited for. Exchanging gradients takes {percent(job.exchange_percent)} "
+            "of the step on every worker."
+        )
+    return f"No worker is waited for. {job.steps[0].verdict.summary}"
+
+
+def sentences(job: Job) -> Iterator[str]:
+    """Yield what else is known of a job."""
+    slowest, bound = job.straggler, job.without_straggler
+    if slowest is not None and bound is not None:
+        more = [
+            f"{STEP_CLASS[name].lower()} {milliseconds(ms)}"
+            for name, ms in job.longer_classes(slowest)
+            if ms >= _NAMED * slowest.own_ms
+        ]
+        if more:
+            yield f"Longer than on the others, by their mean: {', '.join(more)}."
+        yield f"As fast as the next worker, it would make the job at most {number(bound)}x as fast."
+        yield f"{slowest.worker.name}: {slowest.verdict.summary}"
+    for name, reason in job.unmeasured.items():
+        yield f"{name} has no measured steps: {reason}"
+    if job.missing:
+        yield f"{job.missing} of {job.size} workers have no session here."
+
+
+def _table(job: Job) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("Worker", no_wrap=True)
+    for name in ("step", *(column for column, _ in _COLUMNS), "own work"):
+        table.add_column(name, justify="right", no_wrap=True)
+    rows = job.steps
+    if len(rows) > _MOST_ROWS:
+        rows = sorted(rows, key=lambda one: -one.own_ms)[:_MOST_ROWS]
+    for one in rows:
+        table.add_row(one.worker.name, *map(right, _cells(one)))
+    if len(job.steps) > len(rows):
+        table.add_row(f"and {len(job.steps) - len(rows):,} more with shorter own work")
+    return table
+
+
+def _cells(one: WorkersStep) -> Iterator[str]:
+    yield milliseconds(one.step_ms)
+    for _, classes in _COLUMNS:
+        yield percent(100.0 * sum(one.classes_ms[name] for name in classes) / one.step_ms)
+    yield milliseconds(one.own_ms)
