@@ -166,14 +166,11 @@ def write_perfetto(
     Times count from the first event of each host. The findings stand at the first host's first
     step.
 
-    Args:
-        path: the file; it is replaced whole or not at all.
-        summaries: with the host of each; where there is only one, the host is not shown.
-        findings: what the rules say of all hosts together.
-        most_host_events: of the threads of all hosts.
+    A host is shown where there are several. The findings are of all hosts together.
 
     Raises:
-        PipediagError: a profile can no longer be read, or the file cannot be written.
+        PipediagError: a profile can no longer be read, or the file cannot be written; it is
+            replaced whole or not at all.
     """
     several = len(summaries) > 1
     left_out, longest_ns = 0, 0

@@ -68,21 +68,11 @@ def table(session: Session, name: str) -> pandas.DataFrame:
     return frame
 
 
-def run(session: Session) -> pandas.DataFrame:
-    """Return one row for each place that the run's time goes to."""
-    return _table(session.run.parts if session.run else [], partial(_cells, RunPart))
-
-
 def breakdown(session: Session) -> pandas.DataFrame:
     """Return one row for each class of the step's time; the percents add up to 100."""
     shares = session.breakdown or {}
     rows = [{"class": name, **_cells(Share, share)} for name, share in shares.items()]
     return _frame(rows, ("class", *_cells(Share)))
-
-
-def loops(session: Session) -> pandas.DataFrame:
-    """Return one row for each place that took batches."""
-    return _table(session.loops, partial(_cells, Loop))
 
 
 def windows(session: Session) -> pandas.DataFrame:
@@ -100,11 +90,6 @@ def windows(session: Session) -> pandas.DataFrame:
         return {**_cells(Window, window), "first_step_index": first, "last_step_index": last}
 
     return _table(session.windows, row)
-
-
-def steps(session: Session) -> pandas.DataFrame:
-    """Return one row for each step that was timed."""
-    return _table(session.step_rows, partial(_cells, StepRow))
 
 
 def pipeline(session: Session) -> pandas.DataFrame:
@@ -243,18 +228,31 @@ def host(session: Session) -> pandas.DataFrame:
     return _table(session.host_samples, row)
 
 
-def hot_python(session: Session) -> pandas.DataFrame:
-    """Return one row for each line of Python that was seen running."""
-    lines = session.host.hot_python if session.host else []
-    return _table(lines, partial(_cells, HotLine))
+def _records(
+    kind: type[Any], items: Callable[[Session], Sequence[object]]
+) -> Callable[[Session], pandas.DataFrame]:
+    """Return a table that has a row for each of these records."""
+    return lambda session: _table(items(session), partial(_cells, kind))
 
 
 TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
-    make.__name__: make
-    for make in (
-        *(run, breakdown, loops, windows, steps, pipeline, embeddings, findings, evidence),
-        *(trials, gaps, devices, copies, host, hot_python),
-    )
+    "run": _records(RunPart, lambda session: session.run.parts if session.run else []),
+    "breakdown": breakdown,
+    "loops": _records(Loop, lambda session: session.loops),
+    "windows": windows,
+    "steps": _records(StepRow, lambda session: session.step_rows),
+    "pipeline": pipeline,
+    "embeddings": embeddings,
+    "findings": findings,
+    "evidence": evidence,
+    "trials": trials,
+    "gaps": gaps,
+    "devices": devices,
+    "copies": copies,
+    "host": host,
+    "hot_python": _records(
+        HotLine, lambda session: session.host.hot_python if session.host else []
+    ),
 }
 
 
@@ -262,14 +260,11 @@ def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> Non
     """Write every idle gap of a profile's devices as one table, piece by piece.
 
     A session keeps the longest gaps of a device; this table has all from the floor on, device by
-    device in order of time. A profile alone knows no operations and lines of a script.
-
-    Args:
-        path: the CSV file, replaced whole or not at all.
-        summaries: with the host of each; where there is only one, the host is not shown.
+    device in order of time. A profile alone knows no operations and lines of a script. The host is
+    shown where there are several.
 
     Raises:
-        PipediagError: a file cannot be written.
+        PipediagError: the file cannot be written; an earlier one is still there.
     """
     with replacing(path) as file:
         file.write(as_csv(_frame([], _gap(None, None))).encode())

@@ -110,15 +110,9 @@ def explain_gaps(
 ) -> DeviceGaps:
     """Return the gaps of one device with their causes.
 
-    Args:
-        gaps: the gaps; one that the window's end cuts off ends with the first activity after that.
-        host: the host's activity.
-        other_devices: when any other device was busy.
-        start_ns: the starts of the device's activities.
-        launched_by: the place of each activity's call, as `LaunchCalls.of` gives it.
-        calls: all launch calls.
-        records: the iterators of the input pipeline.
-        training: the thread that launches where no call shows it.
+    A gap that the window's end cuts off ends with the first activity after that. `start_ns` and
+    `launched_by` are the device's activities and their calls; `training` is the thread that
+    launches where no call shows it.
     """
     # A gap without a call has the last place, `NOT_FOUND`, in each column.
     call = np.append(launched_by, NOT_FOUND)[np.searchsorted(start_ns, gaps[:, 1])]

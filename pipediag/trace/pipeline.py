@@ -194,9 +194,7 @@ class _Attribution:
 def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
     """Return every iterator that was called.
 
-    Args:
-        events: the profile.
-        scan_names: events of the loop inside a graph that takes the input, if there is one.
+    A loop inside a graph takes the input in events of the scan's names.
     """
     attribution = _Attribution(scan_names)
     for line in events.host_lines:

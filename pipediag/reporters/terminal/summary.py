@@ -31,12 +31,7 @@ def render(
 ) -> None:
     """Print the summary of a session: ten to fifteen lines, unless `verbose`.
 
-    Args:
-        session: what is summarised.
-        console: where to.
-        output_directory: where the session is; None where it was not written.
-        report_written: whether the page lies beside it.
-        verbose: shows every reason, operation and finding, however many lines that takes.
+    The directory is None where the session was not written.
     """
     directory = None if output_directory is None else as_typed(output_directory)
     report = directory / "report.html" if directory is not None and report_written else None

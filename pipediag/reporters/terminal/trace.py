@@ -72,14 +72,7 @@ _ALL = _Most(sys.maxsize, 10_000)
 def render(
     report: TraceReport, console: Console, *, written: Sequence[str], verbose: bool = False
 ) -> None:
-    """Print a trace report: of everything what comes first, unless `verbose`.
-
-    Args:
-        report: what was found.
-        console: where to.
-        written: a line for each file that was written; none where nothing was.
-        verbose: shows all devices, kernels, gaps and findings.
-    """
+    """Print a trace report, with a line for each file that was written; `verbose` shows all."""
     most = _ALL if verbose else _Most()
     found = sorted(report.devices, key=_by_name)
     idlest = sorted(found, key=lambda device: -device.idle_ms)[: most.items if verbose else 1]

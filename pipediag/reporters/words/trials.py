@@ -141,10 +141,7 @@ def not_tried(session: Session) -> list[Finding]:
 def change(session: Session, edit_id: str, *, with_effect: bool = False) -> str:
     """Return what an edit changes, in a few words; its id where no finding has it.
 
-    Args:
-        session: the session whose findings have the edit.
-        edit_id: of the edit.
-        with_effect: adds the condition, or what the edit does to the results unless they stay.
+    `with_effect` adds the condition, or what the edit does to the results unless they stay.
     """
     finding = next((f for f in session.findings if f.edit and f.edit.id == edit_id), None)
     if finding is None or finding.edit is None:
