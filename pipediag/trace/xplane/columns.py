@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.trace.files import MalformedError
 from pipediag.trace.xplane.protobuf import (
     PADDING,
     Field,
@@ -25,7 +24,6 @@ from pipediag.trace.xplane.protobuf import (
     field_at,
     parsed,
     tagged_varints,
-    varint_at,
     words_of,
 )
 
@@ -47,9 +45,6 @@ _BEGINNINGS = tuple(
         (0xFF808080FF, 0x1000808008),
     )
 )
-# Distance from an event's tag to its offset's: between them are a length of one or two bytes, the
-# tag of the name's id, and that id.
-_OFFSET_PLACES = range(4, 8)
 # Bits of the word that begins with an event's tag: its length takes two bytes, or more.
 _LONG, _LONGER = np.uint64(0x8000), np.uint64(0x800000)
 
@@ -147,30 +142,25 @@ class _Chunk:
         self._words = words_of(padded)
 
     def events(self) -> tuple[Positions, Positions]:
-        """Find where the payload of each event that lies wholly in the chunk begins and ends."""
+        """Find where the payload of each event begins and ends, up to one that is no right guess.
+
+        None of them reaches beyond the chunk.
+        """
         tags, begins, ends = self._guesses()
         broken = np.flatnonzero(np.append(ends[:-1] != tags[1:], True))
-        found: list[tuple[Positions, Positions]] = []
+        found = [np.empty(0, np.intp)]
         at = 0
-        while at < self._size and self._bytes[at] == EVENT_TAG:
-            first = int(np.searchsorted(tags, at))
-            if first < len(tags) and tags[first] == at:
-                last = int(broken[np.searchsorted(broken, first)]) + 1
-                piece = begins[first:last], ends[first:last]
-            else:
-                piece = self._one_event(at)
-            at = int(piece[1][-1])
-            if at > self._size:
-                found.append((piece[0][:-1], piece[1][:-1]))
-                break
-            found.append(piece)
-        if not found:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        return np.concatenate([b for b, _ in found]), np.concatenate([e for _, e in found])
+        while (first := int(np.searchsorted(tags, at))) < len(tags) and tags[first] == at:
+            last = int(broken[np.searchsorted(broken, first)]) + 1
+            found.append(np.arange(first, last))
+            at = int(ends[last - 1])
+        chosen = np.concatenate(found)
+        chosen = chosen[ends[chosen] <= self._size]
+        return begins[chosen], ends[chosen]
 
     def _guesses(self) -> tuple[Positions, Positions, Positions]:
         """Find places that look like an event's tag: the tag, the payload's beginning and end."""
-        tags = self._likely_tags()
+        tags = np.flatnonzero(self._bytes[: self._size] == EVENT_TAG)
         words = self._words[tags]
         # Two bytes hold lengths up to 16383; longer events are no guesses.
         two = (words & _LONG) != 0
@@ -185,22 +175,6 @@ class _Chunk:
         lengths = ((words >> 8) & 0x7F) | np.where(two, (words >> 9) & 0x3F80, 0)
         begins = tags + np.where(two, 3, 2)
         return tags, begins, begins + lengths
-
-    def _likely_tags(self) -> Positions:
-        """Find where an event's tag may be by comparing single bytes, which is fast."""
-        offsets = self._bytes == _OFFSET
-        near = np.zeros(self._size, np.bool_)
-        for place in _OFFSET_PLACES:
-            near |= offsets[place : place + self._size]
-        return np.flatnonzero(near & (self._bytes[: self._size] == EVENT_TAG))
-
-    def _one_event(self, at: int) -> tuple[Positions, Positions]:
-        try:
-            length, begin = varint_at(self._bytes.data, at + 1, self._size)
-        except MalformedError:
-            # The chunk's end cuts the length, or it is damaged.
-            length, begin = self._size, at + 1
-        return np.array([begin]), np.array([min(begin + length, self._size + 1)])
 
     def decode(self, begins: Positions, ends: Positions, places: Places) -> EventColumns:
         """Decode these events."""
