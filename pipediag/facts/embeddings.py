@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.session.embeddings import NO_PROGRAM, Embedding, EmbeddingCost, EmbeddingIds
+from pipediag.session.embeddings import NO_PROGRAM, Embedding, EmbeddingCost
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import EmbeddingIds, KerasUse
 from pipediag.vocabulary import StepPart, TablePart
 
 LARGE = Threshold(

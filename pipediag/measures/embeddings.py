@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,16 @@ from pipediag.session.embeddings import (
     CostPart,
     Embedding,
     EmbeddingCost,
-    EmbeddingIds,
     FusedParts,
     PartName,
 )
 from pipediag.session.loops import Share
 from pipediag.session.recorded_loops import (
-    IdFacts,
-    RecordedIds,
     RecordedLoop,
     RecordedTableUse,
     RecordedVariable,
     TableFacts,
+    TableUse,
 )
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
@@ -42,11 +40,6 @@ _READS = {"Cast"}
 """Operations of a lookup on the whole table, which are no part of its update."""
 _NOT_READ = "The step was not read: its loop ended before, or was not measured."
 _NOT_WRITTEN = "The step does not write it."
-_OF_USE = (
-    *("device", "lookups", "copied_on_lookup", "gradient", "gradient_spread"),
-    *("whole_table_operations", "temporary_bytes", "temporary_peak_bytes", "slots", "slot_bytes"),
-)
-"""Fields that a row takes over from the traced step."""
 
 
 def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
@@ -58,29 +51,30 @@ def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
 def _describe(variable: RecordedVariable) -> Embedding:
     use, ids = variable.use, variable.ids
     table = variable.rows * variable.dim * item_bytes(variable.dtype)
-    measured = _ids(ids) if ids is not None else None
-    recorded = {one.name: getattr(variable, one.name) for one in fields(TableFacts)}
-    of_use: dict[str, Any] = {}
-    if use is not None:
-        of_use = {name: getattr(use, name) for name in _OF_USE}
-        of_use["variable"] = variable.variable  # TensorFlow's name is one for several tables
-        of_use |= {"update": _update(use), "copied_bytes_per_step": table * use.copies}
-    return Embedding(
-        **{
-            **recorded,
-            "table_bytes": table,
-            "slot_bytes": table * (variable.slots or 0),
-            "gradient": None,
-            "update": None,
-            "rows_touched_per_step": (
-                None if measured is None or measured.incomplete else round(measured.unique_per_step)
-            ),
-            "missing": _missing(variable),
-            "ids": measured,
-            "ids_missing": None if measured else variable.ids_missing or _NOT_READ,
-            **of_use,
-        }
+    described = Embedding(
+        **_of(TableFacts, variable),
+        table_bytes=table,
+        slot_bytes=table * (variable.slots or 0),
+        gradient=None,
+        update=None,
+        rows_touched_per_step=None if not ids or ids.incomplete else round(ids.unique_per_step),
+        missing=_missing(variable),
+        ids=ids,
+        ids_missing=None if ids else variable.ids_missing or _NOT_READ,
     )
+    if use is None:
+        return described
+    return replace(
+        described,
+        **{**_of(TableUse, use), "variable": variable.variable},
+        slots=use.slots,
+        update=_update(use),
+        copied_bytes_per_step=table * use.copies,
+    )
+
+
+def _of(kind: type[Any], record: Any) -> dict[str, Any]:
+    return {one.name: getattr(record, one.name) for one in fields(kind)}
 
 
 def _update(use: RecordedTableUse) -> SparseOrDense | None:
@@ -95,25 +89,6 @@ def _missing(variable: RecordedVariable) -> str | None:
     if variable.use is None:
         return variable.use_missing or _NOT_READ
     return _NOT_WRITTEN if variable.use.gradient is None else None
-
-
-def _ids(ids: RecordedIds) -> EmbeddingIds:
-    count = len(ids.batches)
-    return EmbeddingIds(
-        **{one.name: getattr(ids, one.name) for one in fields(IdFacts)},
-        batches=count,
-        first_batch=min(ids.batches),
-        last_batch=max(ids.batches),
-        lookups_per_step=ids.lookups / count,
-        unique_per_step=ids.unique_per_batch,
-        hot_percent=100 * ids.top_lookups / ids.lookups,
-        hot_percent_ahead=_percent(ids.top_lookups_ahead, ids.lookups_ahead or 0),
-        zero_percent=_percent(ids.zero_lookups, ids.lookups),
-    )
-
-
-def _percent(part: int | None, whole: int) -> float | None:
-    return None if part is None or not whole else 100 * part / whole
 
 
 def item_bytes(dtype: str) -> int:

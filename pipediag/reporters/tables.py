@@ -23,7 +23,7 @@ from pipediag.facts.embeddings import padding_percent, parts_ms
 from pipediag.facts.names import run_id
 from pipediag.measures.profile import all_gaps
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
-from pipediag.session.embeddings import Embedding, EmbeddingIds
+from pipediag.session.embeddings import Embedding
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
@@ -31,6 +31,7 @@ from pipediag.session.loops import Loop, Share, StepRow, Window
 from pipediag.session.model import HostSample, HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts
+from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary

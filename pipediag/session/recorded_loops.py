@@ -78,39 +78,48 @@ class KerasUse:
     """Where the script last compiled the model."""
 
 
-@dataclass
-class RecordedTableUse:
-    """Use of an embedding table by a traced step, from its graph."""
+@dataclass(kw_only=True)
+class TableUse:
+    """Use of an embedding table by a traced step, from its graph; None where that was not read."""
 
-    variable: str
-    device: str
-    lookups: int
-    """Gathers by different ids."""
-    copied_on_lookup: bool
-    """True if a lookup reads the value of the whole variable first."""
+    variable: str | None = None
+    device: str | None = None
+    lookups: int | None = None
+    """Places in the step that look it up, each by other ids."""
     gradient: SparseOrDense | None
-    """None where the step does not write the table."""
-    gradient_spread: bool
+    """`sparse`: of the rows that were looked up; None where the step does not write the table."""
+    slot_bytes: int | None
+    """Of the optimizer's variables for it."""
+    temporary_bytes: int | None = None
+    """Of all tensors of the table's size that a step makes beside the variables, as if none shared
+    its memory with another. Estimated from the graph: XLA makes fewer of them."""
+    temporary_peak_bytes: int | None = None
+    """Of those that are in memory at one time, at most: an operation that works element by element
+    writes over an input that nothing else reads."""
+    whole_table_operations: dict[str, int] = field(default_factory=dict)
+    """Operations of the graph that make such a tensor, by type."""
+    gradient_spread: bool | None = None
     """True if rows of the gradient are spread over a tensor of the table's size."""
+    copied_on_lookup: bool | None = None
+    """True if a lookup reads the whole variable first."""
+
+
+@dataclass(kw_only=True)
+class RecordedTableUse(TableUse):
+    """The same with what the parent needs to divide the step's time."""
+
     writes_whole: bool
     """True if the step writes all rows of the table, or of a slot of its optimizer."""
-    whole_table_operations: dict[str, int]
-    """Operations that make a tensor of the table's shape, by type."""
-    temporary_bytes: int
-    """Of all these tensors, as if none shared its memory with another."""
     slots: int
-    slot_bytes: int
-    temporary_peak_bytes: int | None = None
-    """Of those that are in memory at one time."""
     copies: int = 0
     """Times that a step copies the whole table to look rows up in it."""
     operations: dict[TablePart, list[str]] = field(default_factory=dict)
     """Operations of the step, by the part of what the table costs; with the calls they are in."""
 
 
-@dataclass
-class IdFacts:
-    """Facts about the ids that a table was looked up by in a few batches."""
+@dataclass(kw_only=True)
+class EmbeddingIds:
+    """The ids that a table was looked up by in a few batches of the run, and no others."""
 
     dtype: str
     """In the batch, or where the step makes them."""
@@ -142,24 +151,22 @@ class IdFacts:
     """The first of them: before and after."""
     collided: int = 0
     """Different ids that came out of it as one that another had come out as."""
-
-
-@dataclass(kw_only=True)
-class RecordedIds(IdFacts):
-    """The ids that a table was looked up by, as counted in the child."""
-
-    batches: list[int]
-    """Which, counted from 1 in the loop."""
-    unique_per_batch: float
-    """Mean of different ids in a batch."""
-    zero_lookups: int
-    top_lookups: int
-    """Lookups by the most frequent ids, as many as one in a hundred of the table's rows."""
-    top_lookups_ahead: int | None
-    """Lookups of the later half of the batches by ids that were the most frequent ones in the
-    earlier half; None with one batch."""
-    lookups_ahead: int | None
-    """Lookups of that later half."""
+    batches: int
+    """How many were looked at."""
+    first_batch: int
+    """The number of the first of them in the loop, counted from 1."""
+    last_batch: int
+    lookups_per_step: float
+    unique_per_step: float
+    """Mean number of different ids in a batch, which are the rows that a step needs; of several
+    replicas, in the batch that they share."""
+    hot_percent: float
+    """Share of these lookups by the most frequent ids, as many as one in a hundred of the table's
+    rows: much, whatever the ids, where the lookups are few."""
+    hot_percent_ahead: float | None = None
+    """Share of the later half of the batches by ids that were most frequent in the earlier half."""
+    zero_percent: float | None = None
+    """Share of lookups by id 0."""
 
 
 @dataclass
@@ -209,7 +216,7 @@ class RecordedVariable(TableFacts):
     loop_id: str | None = None
     use: RecordedTableUse | None = None
     use_missing: str | None = None
-    ids: RecordedIds | None = None
+    ids: EmbeddingIds | None = None
     ids_missing: str | None = None
 
     def tell_anew(self, later: RecordedVariable) -> None:

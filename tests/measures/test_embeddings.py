@@ -13,7 +13,6 @@ from pipediag.measures.embeddings import (
 from pipediag.measures.recorded_windows import Missing
 from pipediag.session.embeddings import Embedding, EmbeddingCost
 from pipediag.session.recorded_loops import (
-    RecordedIds,
     RecordedTableUse,
     RecordedVariable,
     Softmax,
@@ -25,6 +24,7 @@ from pipediag.vocabulary import TablePart
 from tests.measures.traces import make_trace
 from tests.recordings import make_recorded_loop, make_recording
 from tests.records import make_breakdown
+from tests.rules.sessions import make_ids
 
 TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
 USE = RecordedTableUse(
@@ -40,21 +40,7 @@ USE = RecordedTableUse(
     slots=1,
     slot_bytes=4000,
 )
-IDS = RecordedIds(
-    batches=[5, 6, 7, 8],
-    dtype="int64",
-    lookups=400,
-    unique=90,
-    unique_per_batch=60.4,
-    smallest=0,
-    largest=999,
-    zero_lookups=40,
-    zeros_within=3,
-    top_lookups=200,
-    top_lookups_ahead=80,
-    lookups_ahead=200,
-    outside=0,
-)
+IDS = make_ids(unique_per_step=60.4)
 
 
 def described(**changes: object) -> Embedding:
@@ -96,15 +82,9 @@ def test_what_passes_over_the_whole_table_is_dense(
     assert (row.missing is None) is (update is not None)
 
 
-def test_ids_of_a_few_batches() -> None:
-    row = described()
-
-    assert row.rows_touched_per_step == 60
-    assert row.ids is not None
-    assert (row.ids.batches, row.ids.first_batch, row.ids.last_batch) == (4, 5, 8)
-    assert (row.ids.lookups_per_step, row.ids.unique_per_step) == (100.0, 60.4)
-    assert (row.ids.hot_percent, row.ids.hot_percent_ahead) == (50.0, 40.0)
-    assert row.ids.zero_percent == 10.0
+def test_rows_that_a_step_touches() -> None:
+    assert described().rows_touched_per_step == 60
+    assert described(ids=replace(IDS, incomplete="Some are drawn.")).rows_touched_per_step is None
 
 
 PARTS: dict[TablePart, list[str]] = {

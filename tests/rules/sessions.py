@@ -14,11 +14,11 @@ import pytest
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
 from pipediag.session.edits import Change
-from pipediag.session.embeddings import EmbeddingIds
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.vocabulary import FindingStatus, Framework, GapCause
 from tests.factories import (
     make_compute_bound_session,

@@ -195,7 +195,7 @@ def test_the_last_moment_of_which_anything_is_known(timeline: Timeline, last_ns:
 
 TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
 FROZEN = replace(TRAINED, trainable=False, slots=0)
-USE = RecordedTableUse("words", "CPU", 1, True, None, False, False, {}, 0, 0, 0)
+USE = RecordedTableUse(variable="words", gradient=None, slot_bytes=0, writes_whole=False, slots=0)
 
 
 def test_a_table_that_is_frozen_before_the_second_fit_is_told_as_frozen() -> None:

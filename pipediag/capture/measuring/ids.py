@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from pipediag.capture.runtime import LookedUp, Passage
-from pipediag.session.recorded_loops import RecordedIds
+from pipediag.session.recorded_loops import EmbeddingIds
 
 _EXAMPLES = 5
 _TOP_SHARE = 0.01
@@ -46,27 +46,28 @@ class IdTally:
                 self._before.append(one.before.ravel())
                 self._after.append(one.ids.ravel())
 
-    def recorded(self) -> RecordedIds:
+    def recorded(self) -> EmbeddingIds:
         """Return all that was counted, of one id at least."""
         np = self._np
         ids = np.concatenate(self._ids)
         values, counts = np.unique(ids, return_counts=True)
-        ahead, ahead_of = self._ahead()
         top = math.ceil(_TOP_SHARE * self._rows)
         outside = (values < 0) | (values >= self._rows)
-        record = RecordedIds(
-            batches=list(self._batches),
+        record = EmbeddingIds(
+            batches=len(self._batches),
+            first_batch=min(self._batches),
+            last_batch=max(self._batches),
             dtype=self._passage.dtype,
             lookups=len(ids),
+            lookups_per_step=len(ids) / len(self._batches),
             unique=len(values),
-            unique_per_batch=float(np.mean([len(np.unique(one)) for one in self._ids])),
+            unique_per_step=float(np.mean([len(np.unique(one)) for one in self._ids])),
             smallest=int(values[0]),
             largest=int(values[-1]),
-            zero_lookups=int(counts[values == 0].sum()),
+            zero_percent=100 * int(counts[values == 0].sum()) / len(ids),
             zeros_within=self._zeros_within,
-            top_lookups=int(np.sort(counts)[::-1][:top].sum()),
-            top_lookups_ahead=ahead,
-            lookups_ahead=ahead_of,
+            hot_percent=100 * int(np.sort(counts)[::-1][:top].sum()) / len(ids),
+            hot_percent_ahead=self._hot_percent_ahead(),
             outside=int(counts[outside].sum()),
             outside_examples=self._outside_examples(),
             cast_through=self._passage.through,
@@ -84,15 +85,15 @@ class IdTally:
         behind = np.logical_or.accumulate(used[:, ::-1], axis=1)[:, ::-1]
         self._zeros_within += int((~used & before & behind).sum())
 
-    def _ahead(self) -> tuple[int | None, int | None]:
-        """Return the later half's lookups of the earlier half's top ids, and all of its lookups."""
+    def _hot_percent_ahead(self) -> float | None:
+        """Return percent of the later half's lookups by the earlier half's top ids."""
         np, half = self._np, len(self._ids) // 2
         if half == 0:
-            return None, None
+            return None
         values, counts = np.unique(np.concatenate(self._ids[:half]), return_counts=True)
         top = values[np.argsort(counts, kind="stable")[::-1][: math.ceil(_TOP_SHARE * self._rows)]]
         later = np.concatenate(self._ids[half:])
-        return int(np.isin(later, top).sum()), len(later)
+        return 100 * int(np.isin(later, top).sum()) / len(later) if len(later) else None
 
     def _outside_examples(self) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = []
@@ -101,7 +102,7 @@ class IdTally:
             found += [(batch, int(one)) for one in bad[: _EXAMPLES - len(found)]]
         return found
 
-    def _count_casts(self, record: RecordedIds) -> None:
+    def _count_casts(self, record: EmbeddingIds) -> None:
         if not self._before:
             return
         np = self._np

@@ -14,8 +14,9 @@ from pipediag.reporters.words.quantities import (
     number,
     percent,
 )
-from pipediag.session.embeddings import Embedding, EmbeddingCost, EmbeddingIds, PartName
+from pipediag.session.embeddings import Embedding, EmbeddingCost, PartName
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.vocabulary import StepPart
 
 _PARTS: dict[StepPart, str] = {
