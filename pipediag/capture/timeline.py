@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.line_sampler import LineSampler
-from pipediag.session.timeline import Span, seen_line, span_line, until_line
+from pipediag.session.messages import encode
+from pipediag.session.timeline import Span, Unwritten
 from pipediag.vocabulary import SpanKind
 
 _MOST_LINES = 200_000
@@ -54,7 +55,7 @@ class TimelineFile:
         """End the file: from now on nothing is known, although the script goes on."""
         if self.takes_more:
             self.takes_more = False
-            self._write(until_line(time.monotonic_ns()), ())
+            self._write(encode(Unwritten(time.monotonic_ns())), ())
 
     def leave(self) -> None:
         """Leave the file to the parent, in a forked child."""
@@ -68,7 +69,7 @@ class TimelineFile:
             with self._path.open("ab", buffering=0) as file:
                 if self._begun and file.tell() == 0:
                     self._note(DELETED)
-                    line = b"".join(map(span_line, lasting)) + line
+                    line = b"".join(map(encode, lasting)) + line
                 self._begun = True
                 file.write(line)
         except OSError as error:
@@ -95,7 +96,7 @@ class Timeline:
         self._open: list[Span] = []
         self._steps: Span | None = None
         self._sampler = LineSampler(
-            lambda seen: self._file.append(seen_line(seen), self._lasting())
+            lambda seen: self._file.append(encode(seen), self._lasting())
         )
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
@@ -216,7 +217,7 @@ class Timeline:
             self._sampler.rest()
 
     def _write(self, span: Span) -> None:
-        self._file.append(span_line(span), self._lasting())
+        self._file.append(encode(span), self._lasting())
 
     def _lasting(self) -> list[Span]:
         return [*self._open, *([self._steps] if self._steps is not None else [])]

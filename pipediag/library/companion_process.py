@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pipediag
@@ -23,11 +22,12 @@ from pipediag.session.messages import (
     RunSettings,
     Started,
     TrialsAwaited,
+    WrittenFile,
 )
 
 
 @dataclass(frozen=True)
-class CompanionRequest:
+class CompanionRequest(WrittenFile):
     """Request to the companion: a JSON file; descriptors are inherited."""
 
     pid: int
@@ -46,13 +46,6 @@ class CompanionRequest:
     kept: bool = False
     """True if the directory is the user's: reports are written there, too, and it is not removed if
     the program ends too soon."""
-
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> CompanionRequest:
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
 
 
 class NotebookTeller(Teller):

@@ -275,6 +275,8 @@ def as_written(change: Change) -> Change:
     return change
 
 
-def changes_from_json(values: list[dict[str, Any]]) -> tuple[Change, ...]:
-    """Return changes from what `asdict` made of them. Raises KeyError for an unknown kind."""
-    return tuple(_BY_NAME[value["do"]](**value) for value in values)
+def changes_of(values: Iterable[Change | dict[str, Any]]) -> tuple[Change, ...]:
+    """Return changes, also from what `asdict` made of them. Raises KeyError for unknown kinds."""
+    return tuple(
+        _BY_NAME[value["do"]](**value) if isinstance(value, dict) else value for value in values
+    )

@@ -1,18 +1,19 @@
 """Messages between the two processes of an analysis: one JSON object a line.
 
 Plain dataclasses, because the user's process makes them too. Times are `time.monotonic_ns()`.
+The timeline is written by the same codec.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from pipediag.session.edits import Change, Check, changes_from_json
+from pipediag.session.edits import Change, Check, changes_of
 from pipediag.vocabulary import Call, OwnEnding, WindowKind
 
 SETTINGS_FILE = "settings.json"
@@ -28,8 +29,22 @@ WantedLoop = int | Literal["longest"]
 """Which of several training loops: the one that begins at a line, or the longest."""
 
 
+class WrittenFile:
+    """Base of a dataclass that one process writes into a file for another."""
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(vars(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls: type[Written], path: Path) -> Written:
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+
+Written = TypeVar("Written", bound=WrittenFile)
+
+
 @dataclass(frozen=True)
-class RunSettings:
+class RunSettings(WrittenFile):
     """Passed to the child as a JSON file. Paths are absolute: the script may change directory."""
 
     script: str
@@ -69,6 +84,10 @@ class RunSettings:
     replaced_files: dict[str, str] | None = None
     """Of a run that is not observed: by their paths, files in place of which others are run."""
 
+    def __post_init__(self) -> None:
+        # JSON knows no tuples.
+        object.__setattr__(self, "args", tuple(self.args))
+
     @property
     def input_only(self) -> bool:
         """Return True if nothing consumes the batches: the pipeline is measured alone."""
@@ -89,14 +108,6 @@ class RunSettings:
     @property
     def trace_directory(self) -> Path:
         return Path(self.capture_directory) / TRACE_DIRECTORY
-
-    def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def read(cls, path: Path) -> RunSettings:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        return cls(**{**fields, "args": tuple(fields["args"])})
 
 
 # What the child tells.
@@ -274,6 +285,9 @@ class Prepare:
     files: dict[str, str] = field(default_factory=dict)
     """Text of the files in which a change rewrites a call, as the patch would write them."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "changes", changes_of(self.changes))
+
 
 @dataclass(frozen=True)
 class RunBlock:
@@ -304,28 +318,22 @@ Command = ArmCommand | EndTrials
 Message = TypeVar("Message")
 
 
-def _prepare(
-    arm: str, changes: list[dict[str, Any]], check: Check | None, files: dict[str, str]
-) -> Prepare:
-    return Prepare(arm, changes_from_json(changes), check, files)
+def kinds_of(union: Any) -> dict[str, type[Any]]:
+    """Return the dataclasses of a union by their names, for `decode`."""
+    return {kind.__name__: kind for kind in get_args(union)}
 
 
-FROM_CHILD: dict[str, Callable[..., FromChild]] = {
-    kind.__name__: kind for kind in get_args(FromChild)
-}
-COMMANDS: dict[str, Callable[..., Command]] = {
-    **{kind.__name__: kind for kind in get_args(Command)},
-    Prepare.__name__: _prepare,
-}
+FROM_CHILD: Mapping[str, type[FromChild]] = kinds_of(FromChild)
+COMMANDS: Mapping[str, type[Command]] = kinds_of(Command)
 
 
-def encode(message: FromChild | Command) -> bytes:
-    """Return the message as a line, in ASCII."""
+def encode(message: Any) -> bytes:
+    """Return a dataclass as a line, in ASCII."""
     return json.dumps({"is": type(message).__name__, **asdict(message)}).encode() + b"\n"
 
 
-def decode(line: bytes, kinds: Mapping[str, Callable[..., Message]]) -> Message | None:
-    """Return the message in a line; None where it is none of these kinds, or none at all."""
+def decode(line: bytes, kinds: Mapping[str, type[Message]]) -> Message | None:
+    """Return the dataclass in a line; None where it is none of these kinds, or none at all."""
     try:
         fields = json.loads(line)
         return kinds[fields.pop("is")](**fields)

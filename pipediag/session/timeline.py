@@ -1,23 +1,24 @@
 """Timeline that the child writes as the run goes: spans, and lines that were seen running.
 
-One JSON array a line, appended at once, so that a killed process leaves all but its last one.
+One record a line, appended at once, so that a killed process leaves all but its last one.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.session.messages import decode, kinds_of
 from pipediag.vocabulary import SpanKind
-
-_SPAN, _LINES, _UNTIL = "span", "lines", "until"
 
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of the script's thread; those of one thread lie apart or within each other."""
+    """A stretch of the script's thread; those of one thread lie apart or within each other.
+
+    It is written first while it lasts, and once more when it has ended.
+    """
 
     id: int
     kind: SpanKind
@@ -54,6 +55,19 @@ class SeenLines:
     end_ns: int
     lines: tuple[SeenLine, ...]
 
+    def __post_init__(self) -> None:
+        # As written, they are objects of JSON.
+        lines: Iterable[Any] = self.lines
+        known = (SeenLine(**one) if isinstance(one, dict) else one for one in lines)
+        object.__setattr__(self, "lines", tuple(known))
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """From this moment on nothing was written, although the script went on."""
+
+    since_ns: int
+
 
 @dataclass
 class Timeline:
@@ -71,47 +85,23 @@ class Timeline:
         return max([*ends, *(one.end_ns for one in self.seen)], default=None)
 
 
-def span_line(span: Span) -> bytes:
-    """Return a span as written, first while it lasts and once more when it has ended."""
-    values = (span.id, span.kind, span.start_ns, span.end_ns, span.name, span.file, span.line)
-    return _encoded([_SPAN, *values])
-
-
-def seen_line(seen: SeenLines) -> bytes:
-    """Seen lines as written."""
-    lines = [list(astuple(one)) for one in seen.lines]
-    return _encoded([_LINES, seen.start_ns, seen.end_ns, lines])
-
-
-def until_line(now_ns: int) -> bytes:
-    """Return the moment, as written, from which on nothing is known."""
-    return _encoded([_UNTIL, now_ns])
-
-
 def parse_timeline(lines: Iterable[bytes]) -> Timeline:
     """Parse what was written; a line that was cut, or is none of these, is passed over."""
     spans: dict[int, Span] = {}
-    seen: list[SeenLines] = []
-    until_ns: int | None = None
+    timeline = Timeline()
     for line in lines:
-        try:
-            kind, *values = json.loads(line)
-            if kind == _SPAN:
-                span = Span(*values)
+        match decode(line, _WRITTEN):
+            case Span() as span:
                 spans[span.id] = span
-            elif kind == _LINES:
-                start_ns, end_ns, listed = values
-                seen.append(SeenLines(start_ns, end_ns, tuple(SeenLine(*one) for one in listed)))
-            elif kind == _UNTIL:
-                (until_ns,) = values
-        except (ValueError, TypeError):
-            continue
-    in_order = sorted(spans.values(), key=lambda span: (span.start_ns, span.id))
-    return Timeline(in_order, seen, until_ns)
+            case SeenLines() as seen:
+                timeline.seen.append(seen)
+            case Unwritten(since_ns):
+                timeline.until_ns = since_ns
+    timeline.spans = sorted(spans.values(), key=lambda span: (span.start_ns, span.id))
+    return timeline
 
 
-def _encoded(values: list[Any]) -> bytes:
-    return json.dumps(values, separators=(",", ":")).encode("ascii") + b"\n"
+_WRITTEN = kinds_of(Span | SeenLines | Unwritten)
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
 from pipediag.session.edits import PASSES_DIFFER
-from pipediag.session.messages import TIMELINE_FILE, RunSettings
+from pipediag.session.messages import TIMELINE_FILE, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recording import Recording
 from pipediag.session.store import load_session
-from pipediag.session.timeline import HostTrack, Span, span_line
+from pipediag.session.timeline import HostTrack, Span
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.factories import make_finding, make_loop, make_session
@@ -70,7 +70,7 @@ def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(
         Span(2, "fit", 2000 * MS, None, "fit", SCRIPT, 20),
         Span(3, "steps", 2000 * MS, None, "loop1"),
     ]
-    (tmp_path / TIMELINE_FILE).write_bytes(b"".join(map(span_line, spans)))
+    (tmp_path / TIMELINE_FILE).write_bytes(b"".join(map(encode, spans)))
     session = diagnosed(tmp_path, make_recording(), outcome="timed-out", held_ns=4000 * MS)
     assert session.run.total_s == pytest.approx(3.0)
     assert session.run.pipediag_s == pytest.approx(2.0)

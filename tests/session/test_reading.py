@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
+from pipediag.session.messages import encode
 from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable
 from pipediag.session.recording import Recording
@@ -20,10 +21,8 @@ from pipediag.session.timeline import (
     SeenLines,
     Span,
     Timeline,
+    Unwritten,
     parse_timeline,
-    seen_line,
-    span_line,
-    until_line,
 )
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
@@ -121,7 +120,7 @@ SPANS = [
 SEEN = SeenLines(
     30, 40, (SeenLine("train.py", 3, "main", True, 9, at_ns=35), SeenLine("b.py", 1, "f", False, 1))
 )
-LINES = [*map(span_line, SPANS), seen_line(SEEN), until_line(99)]
+LINES = [*map(encode, SPANS), encode(SEEN), encode(Unwritten(99))]
 
 
 def test_all_that_is_written_reads_back() -> None:
@@ -133,7 +132,7 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     ended = Span(1, "script", 10, 90)
     later = Span(9, "fit", 5, 6)
 
-    assert parse_timeline(map(span_line, [*SPANS, later, ended])).spans == [
+    assert parse_timeline(map(encode, [*SPANS, later, ended])).spans == [
         later,
         ended,
         *SPANS[1:],
@@ -146,14 +145,14 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
         b"",
         b"5",
         b"null",
-        b'"span"',
-        b'["span",1,"fit"]',
-        b'["span",[1],"fit",1,2]',
-        b'["lines",1,2,[[1]]]',
-        b'["until",1,2]',
-        b'["other",1]',
+        b'"Span"',
+        b'["Span",1,"fit"]',
+        b'{"is":"Span","id":1}',
+        b'{"is":"SeenLines","start_ns":1,"end_ns":2,"lines":[{"file":"a.py"}]}',
+        b'{"is":"Unwritten","since_ns":1,"until_ns":2}',
+        b'{"is":"Other"}',
         b"\xff\xfe",
-        b'["span",1,"ste["span",1,"steps",1,2]',
+        b'{"is":"Span","id":1,{"is":"Span"}',
     ],
 )
 def test_a_line_that_nobody_wrote_is_passed_over(line: bytes) -> None:
@@ -177,7 +176,7 @@ def test_a_cut_last_line_is_passed_over(length: int) -> None:
 def test_any_name_and_place_reads_back(name: str, file: str | None, line: int | None) -> None:
     span = Span(1, "callback", 5, 6, name, file, line)
 
-    assert parse_timeline(span_line(span).splitlines()).spans == [span]
+    assert parse_timeline(encode(span).splitlines()).spans == [span]
 
 
 @pytest.mark.parametrize(
