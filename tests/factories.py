@@ -17,7 +17,6 @@ from pipediag.session.loops import (
     Ceiling,
     Differential,
     Loop,
-    LoopTime,
     Perturbation,
     StepRow,
     Window,
@@ -120,21 +119,6 @@ def make_loop(**overrides: Any) -> Loop:
         "keras": make_keras(),
     }
     return Loop(**{**values, **overrides})
-
-
-def make_loop_time(**overrides: Any) -> LoopTime:
-    """A loop of which 80 % is waiting for first batches, by twelve epochs of 20 steps."""
-    values: dict[str, Any] = {
-        "total_s": 20.0,
-        "steps_s": 3.0,
-        "step_ms": 10.0,
-        "first_batches_s": 16.0,
-        "between_epochs_s": 1.0,
-        "unexplained_s": 0.0,
-        "epoch_ends_seen": 4,
-        "first_batch_ms": 1600.0,
-    }
-    return LoopTime(**{**values, **overrides})
 
 
 def make_host(**overrides: Any) -> Host:

@@ -41,6 +41,27 @@ def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run
     return Run(**{**values, **overrides})
 
 
+def make_waits(
+    first_batches_s: float = 16.0,
+    steps_s: float = 3.0,
+    between_s: float = 1.0,
+    *,
+    each_s: float = 1.6,
+    first_s: float = 0.05,
+    count: int | None = None,
+    **overrides: Any,
+) -> Run:
+    """A loop of which 80 % is waiting for first batches behind the first one; `count` of steps."""
+    of_loop: dict[str, Any] = {"loop_id": "loop_0", "file": SCRIPT, "line": 20}
+    waits = 1 + round(first_batches_s / each_s)
+    parts = [
+        make_part("epoch_start", first_batches_s + first_s, count=waits, **of_loop),
+        make_part("epoch_end", between_s, **of_loop),
+        make_part("steps", steps_s, count=count, **of_loop),
+    ]
+    return make_run(*parts, whole_s=sum(one.seconds for one in parts), **overrides)
+
+
 WAITING = Evaluation(steps=32, step_ms=10.0, consumer_ms=2.0)
 """80 % of a step."""
 

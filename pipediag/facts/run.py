@@ -15,7 +15,7 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.session.ledger import EXITING, MAKING, PAUSE, PAUSES, Run, RunPart
-from pipediag.session.loops import Loop, LoopTime
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import Prediction
@@ -31,19 +31,6 @@ FIRST_BATCHES = Threshold(
     "% of the loop",
     "own choice, equal to the limit on the input wait of a step",
 )
-
-
-def steps_percent(loop: Loop | None) -> float | None:
-    """Percent of the loop's time that steps times their mean explain."""
-    time = loop.time if loop is not None else None
-    return None if time is None or not time.total_s else 100.0 * time.steps_s / time.total_s
-
-
-def seen_time(session: Session) -> LoopTime | None:
-    """Return the time of the diagnosed loop, if the end of an epoch was seen in it."""
-    loop = session.diagnosed_loop()
-    time = loop.time if loop is not None else None
-    return time if time is not None and time.epoch_ends_seen else None
 
 
 def fills_a_shuffle(session: Session, op: Operation) -> bool:
@@ -184,10 +171,6 @@ def first_waits(session: Session) -> list[RunPart]:
     return [row for row in rows if row.what not in (MAKING, PAUSE, PAUSES)]
 
 
-def _later_starts(session: Session) -> int:
-    return sum(max(0, (row.count or 1) - 1) for row in first_waits(session))
-
-
 def whole_in_words(run: Run) -> str:
     """Return the name of what the ledger's percents are of."""
     return _SCOPES[run.scope]
@@ -204,26 +187,82 @@ scripts that fill nothing, ten waited up to 0.33 s longer for their first batch 
 ones."""
 
 
-def time_of_epochs(session: Session) -> LoopTime | None:
-    """Return the diagnosed loop's time with the starts of all its epochs; None if not known.
+@dataclass(frozen=True)
+class LoopTime:
+    """Time of the diagnosed loop behind its first batch, by the ledger; parts add up to it."""
+
+    steps_s: float
+    """Steps times their mean."""
+    slower_s: float
+    """What steps took beyond that."""
+    first_batches_s: float
+    """Waiting for the first batch of each epoch after the first."""
+    making_s: float
+    """Making the iterators of these epochs."""
+    between_s: float
+    """What else lies between an epoch's last step and the request for the next batch."""
+    first_batch_ms: float | None
+    """Mean wait for one of these batches; None where nothing is known of later epochs."""
+    ends_seen: int
+
+    @property
+    def total_s(self) -> float:
+        parts = (self.slower_s, self.first_batches_s, self.making_s, self.between_s)
+        return self.steps_s + sum(parts)
+
+
+def loop_time(session: Session) -> LoopTime | None:
+    """Return the diagnosed loop's time, or None without a ledger of it.
 
     Where no end of an epoch was seen, each later start waits as long as the first one if all that
-    was waited for comes again (`comes_again`). The first wait itself is not in it, as in what is
-    seen.
+    was waited for comes again (`comes_again`). Inside a tf.function no clock sees the epochs.
     """
-    return seen_time(session) or _projected_time(session)
+    loop, run, steps = session.diagnosed_loop(), session.run, session.steps
+    if loop is None or run is None or loop.kind == "in_graph":
+        return None
+    rows, fill_ms = rows_of_loop(session, "epoch_start"), steps.fill_ms if steps else None
+    waits, first = first_waits(session), 1 if run.scope == "run" else 0
+    later = max((row.count or 1 for row in waits), default=first) - first
+    waits_s = sum(row.seconds for row in waits)
+    waits_s = max(0.0, waits_s - first * (fill_ms or 0.0) / 1000.0)
+    each_ms: float | None = 1000.0 * waits_s / later if later else 0.0
+    if not loop.epoch_ends:
+        each_ms = fill_ms if first and later and comes_again(session) is not None else None
+        waits_s = later * (each_ms or 0.0) / 1000.0
+    makings = [row for row in rows if row.what == MAKING]
+    made_s = sum(row.seconds * (1.0 - first / max(row.count or 1, 1)) for row in makings)
+    in_steps_s = _seconds(session, "steps")
+    calls = [row.count for row in rows_of_loop(session, "steps") if row.count and row.what is None]
+    mean_s = steps.mean_ms * steps.batches_per_call / 1000.0 if steps else 0.0
+    explained_s = min(in_steps_s, sum(calls) * mean_s) if calls and mean_s else in_steps_s
+    time = LoopTime(
+        steps_s=explained_s,
+        slower_s=in_steps_s - explained_s,
+        first_batches_s=waits_s,
+        making_s=made_s,
+        between_s=_seconds(session, "evaluation") + _seconds(session, "epoch_end"),
+        first_batch_ms=each_ms,
+        ends_seen=loop.epoch_ends,
+    )
+    return time if time.total_s > 0.0 else None
+
+
+def time_of_epochs(session: Session) -> LoopTime | None:
+    """Return that time where it is known what later epochs wait for their first batch."""
+    time = loop_time(session)
+    return time if time is not None and time.first_batch_ms is not None else None
 
 
 def first_batch_percent(session: Session) -> float:
     """Return the percent of the loop's time spent waiting for first batches; 0 if not known."""
     time = time_of_epochs(session)
-    return 100.0 * time.first_batches_s / time.total_s if time is not None and time.total_s else 0.0
+    return 100.0 * time.first_batches_s / time.total_s if time is not None else 0.0
 
 
 def steps_beside_percent(session: Session) -> float | None:
     """Return the percent of that time that steps times their mean explain; None if not known."""
     time = time_of_epochs(session)
-    return 100.0 * time.steps_s / time.total_s if time is not None and time.total_s else None
+    return 100.0 * time.steps_s / time.total_s if time is not None else None
 
 
 def long_percent(session: Session) -> float | None:
@@ -237,13 +276,8 @@ def later_starts_s(session: Session) -> float | None:
 
     In the first, the pipeline has to start. None where nothing is known of later waits.
     """
-    run, time = session.run, time_of_epochs(session)
-    if run is None or time is None or time.first_batch_ms is None:
-        return None
-    whole = sum(row.seconds for row in first_waits(session))
-    if run.scope != "run":
-        return whole
-    return min(whole, _later_starts(session) * time.first_batch_ms / 1000.0)
+    time = time_of_epochs(session)
+    return time.first_batches_s if time is not None else None
 
 
 def comes_again(session: Session) -> Operation | None:
@@ -265,25 +299,5 @@ def comes_again(session: Session) -> Operation | None:
     return None
 
 
-def _projected_time(session: Session) -> LoopTime | None:
-    run, steps, later = session.run, session.steps, _later_starts(session)
-    if run is None or run.scope != "run" or not later or comes_again(session) is None:
-        return None
-    assert steps is not None
-    assert steps.fill_ms is not None
-    steps_s, waits_s = _seconds(session, "steps"), later * steps.fill_ms / 1000.0
-    between_s = _seconds(session, "evaluation") + _seconds(session, "epoch_end")
-    return LoopTime(
-        total_s=steps_s + waits_s + between_s,
-        steps_s=steps_s,
-        step_ms=steps.mean_ms,
-        first_batches_s=waits_s,
-        between_epochs_s=between_s,
-        unexplained_s=0.0,
-        epoch_ends_seen=0,
-        first_batch_ms=steps.fill_ms,
-    )
-
-
 def _seconds(session: Session, part: RunPartName) -> float:
-    return sum(row.seconds for row in rows_of_loop(session, part))
+    return sum(row.seconds for row in rows_of_loop(session, part) if row.what not in (PAUSE, PAUSES))

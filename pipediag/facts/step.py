@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pipediag.facts.limits import limits_within
+from pipediag.facts.limits import bound, limits_within
+from pipediag.facts.run import loop_time
 from pipediag.session.edits import touched
 from pipediag.session.loops import Share, Steps
 from pipediag.session.model import Session
@@ -144,7 +145,7 @@ def most_of_free_input(session: Session) -> float | None:
     found += [alone] if alone is not None else []
     found += [100.0 / (100.0 - contested)] if contested is not None and contested < 100 else []
     most = max(*found, _tried_in_the_pipeline(session))
-    return _of_the_loop(session, most) or ceiling.loop_speedup_if_input_free or most
+    return _of_the_loop(session, most) or most
 
 
 def _tried_in_the_pipeline(session: Session) -> float:
@@ -190,12 +191,7 @@ def on_a_repeated_batch(session: Session) -> float | None:
 
 def _of_the_loop(session: Session, gain: float) -> float | None:
     """Return the gain of the whole loop where its steps gain so much; None where not known."""
-    loop, ceiling = session.diagnosed_loop(), session.ceiling
-    time = loop.time if loop is not None else None
-    if time is None or ceiling is None:
+    time = loop_time(session)
+    if time is None:
         return None
-    steps, of_loop = ceiling.speedup_if_input_free, ceiling.loop_speedup_if_input_free
-    if not steps or not of_loop:
-        return None
-    left = time.total_s / of_loop - time.steps_s * (1.0 / steps - 1.0 / gain)
-    return time.total_s / left if left > 0 else None
+    return bound(time.total_s, time.first_batches_s + time.steps_s * (1.0 - 1.0 / gain))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.measures.bootstrap import Floats, Measured, interval, resampled_means
-from pipediag.session.loops import Ceiling, LoopTime, Share
+from pipediag.session.loops import Ceiling, Share
 from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import StepClass
 
@@ -105,9 +105,7 @@ _LEAST_CONSUMER_PERCENT = 0.1
 """Below it the ceiling is a division by noise: a thousandfold gain would be claimed."""
 
 
-def measure_ceiling(
-    input_wait: Measured, breakdown: Mapping[StepClass, Share], time: LoopTime | None = None
-) -> Ceiling:
+def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) -> Ceiling:
     """Return step over consumer time, as the breakdown has them, with a 95 % interval, and the
     largest class of the rest; `unattributed` names no bottleneck."""
     consumer = 100.0 - breakdown["input_wait"].percent
@@ -122,20 +120,7 @@ def measure_ceiling(
         speedup_if_input_free=100.0 / consumer,
         ci95=interval(draws),
         next_bottleneck=_largest(breakdown),
-        loop_speedup_if_input_free=_of_loop(time, breakdown) if time is not None else None,
     )
-
-
-def _of_loop(time: LoopTime, breakdown: Mapping[StepClass, Share]) -> float | None:
-    """Return the bound for the loop; None where next to nothing would be left. What the breakdown's
-    mean step takes longer than the loop's are waits for first batches, which count once."""
-    first_batch_ms = max(0.0, sum(share.ms for share in breakdown.values()) - time.step_ms)
-    waited_ms = min(time.step_ms, max(0.0, breakdown["input_wait"].ms - first_batch_ms))
-    waited_in_steps = time.steps_s * waited_ms / time.step_ms if time.step_ms else 0.0
-    left = time.total_s - time.first_batches_s - waited_in_steps
-    if left < time.total_s * _LEAST_CONSUMER_PERCENT / 100.0:
-        return None
-    return time.total_s / left
 
 
 def _largest(breakdown: Mapping[StepClass, Share]) -> StepClass | None:

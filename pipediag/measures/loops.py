@@ -1,8 +1,8 @@
-"""The loops of the script, where their time goes, and which of them is diagnosed."""
+"""The loops of the script, and which of them is diagnosed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import PurePath
@@ -13,19 +13,19 @@ import numpy as np
 
 from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
-from pipediag.measures.recorded_windows import Floats, blocks_of, step_ms, steps_ns
+from pipediag.measures.recorded_windows import Missing, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
-from pipediag.session.loops import Evaluation, Loop, LoopTime, NestedCall
+from pipediag.session.ledger import Run
+from pipediag.session.loops import Evaluation, Loop, NestedCall
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
     KerasUse,
     LoopFacts,
-    RecordedBoundary,
     RecordedEvaluation,
     RecordedLoop,
 )
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.vocabulary import EVALUATING, WindowKind
+from pipediag.vocabulary import EVALUATING
 
 _SLOW_NS = 100_000_000
 """Own choice: from here on a time that was seen alone is slow. To destroy an iterator, TensorFlow
@@ -58,7 +58,11 @@ def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> Recorded
     `snapshot` is none: another run may have written it. Behind a `repeat` no epoch is seen to end.
     """
     blocks = blocks_of(recording, loop, "baseline")
-    if loop.role != "training" or not blocks or _epochs(loop) == 1:
+    epochs = loop.planned_rounds
+    if loop.keras is not None:
+        # Keras trains for one by default.
+        epochs = (loop.keras.epochs or 1) * (epochs or 1)
+    if loop.role != "training" or not blocks or epochs == 1:
         return None
     ended_ns = min((boundary.start_ns for boundary in loop.epoch_boundaries), default=None)
     if loop.boundaries and (ended_ns is None or ended_ns < blocks[-1].starts_ns[-1]):
@@ -71,96 +75,11 @@ def cache_filled_meanwhile(recording: Recording, loop: RecordedLoop) -> Recorded
     return next((op for op in unrepeated if op.kind == "cache"), None)
 
 
-def _epochs(loop: RecordedLoop) -> int | None:
-    """Return the planned epochs, where they are known; Keras trains for one by default."""
-    if loop.keras is None:
-        return loop.planned_rounds
-    return (loop.keras.epochs or 1) * (loop.planned_rounds or 1)
-
-
-IN_GRAPH = "The loop runs inside a tf.function, where no clock sees what lies between its epochs."
-TOO_SHORT = "No step followed the first one, or none was measured without a profiler."
-
-_DISTURBED: tuple[WindowKind, ...] = ("profile", "repeat")
-
-
-def time_of(recording: Recording, loop: RecordedLoop) -> LoopTime | None:
-    """Return where the loop's time went as far as it was seen; None where nothing can be said.
-
-    Steps count with the baseline's mean, in which no first batch is waited for: where a call asks
-    for its batch itself, what the first call takes longer is that wait. The parts add up to the
-    whole; steps that would be more than is left are cut.
-    """
-    step_ms = steady_step_ms(recording, loop)
-    if step_ms is None or loop.warm_ns is None or loop.last_ns is None:
-        return None
-    disturbed = steps_ns(recording, loop, *_DISTURBED)
-    each_wait = [
-        wait
-        for boundary in loop.epoch_boundaries
-        if boundary.asked_ns not in disturbed and (wait := _wait_ms(boundary, step_ms)) is not None
-    ]
-    # From the last step to the request for the next batch.
-    ahead = [max(0, boundary.asked_ns - boundary.start_ns) for boundary in loop.epoch_boundaries]
-    made = [
-        min(boundary.making_ns, ns)
-        for boundary, ns in zip(loop.epoch_boundaries, ahead, strict=True)
-    ]
-    between = (sum(ahead) - sum(made)) / 1e6
-    number = pause_among(made)
-    pause_ns = made.pop(number) if number is not None else 0
-    total_ns = loop.last_ns - loop.warm_ns - loop.set_aside_ns - sum(disturbed.values()) - pause_ns
-    count = _undisturbed(loop, disturbed)
-    if count <= 0 or total_ns <= 0:
-        return None
-    total = total_ns / 1e6
-    waits = min(sum(each_wait), total)
-    making = min(sum(made) / 1e6, total - waits)
-    between = min(between, total - waits - making)
-    steps = min(count * step_ms, total - waits - making - between)
-    rest = max(0.0, round(total - steps - waits - making - between, 6))
-    return LoopTime(
-        total_s=total / 1000.0,
-        steps_s=steps / 1000.0,
-        step_ms=step_ms,
-        first_batches_s=waits / 1000.0,
-        making_s=making / 1000.0,
-        between_epochs_s=between / 1000.0,
-        unexplained_s=rest / 1000.0,
-        epoch_ends_seen=len(ahead),
-        first_batch_ms=(fmean(each_wait) if each_wait else 0.0) if ahead else None,
-    )
-
-
-def _undisturbed(loop: RecordedLoop, disturbed: Mapping[int, int]) -> int:
-    """Return the batches after the first step, without those of steps that pipediag disturbed."""
-    return loop.warm_steps - len(disturbed) * loop.batches_per_call
-
-
-def _wait_ms(boundary: RecordedBoundary, step_ms: float) -> float | None:
-    if boundary.handed_ns is not None:
-        return (boundary.handed_ns - boundary.asked_ns) / 1e6
-    if boundary.first_step_ns is None:
-        return None
-    return max(0.0, boundary.first_step_ns / 1e6 - step_ms)
-
-
-def time_missing(loop: RecordedLoop) -> str:
-    """Return why a training loop's time is not known."""
-    return IN_GRAPH if loop.kind == "in_graph" else TOO_SHORT
-
-
 def seen_s(loop: RecordedLoop) -> float:
     """Return the seconds from the first request to the last batch, without pipediag's own work."""
     if loop.asked_ns is None or loop.last_ns is None:
         return loop.elapsed_ns / 1e9
     return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
-
-
-def steady_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Return the mean per batch in the baseline, without steps that wait for a first batch."""
-    steady: Floats = np.array(list(steady_steps_ns(recording, loop).values()), dtype=float)
-    return float(steady.mean()) / 1e6 / loop.batches_per_call if len(steady) else None
 
 
 def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
@@ -170,54 +89,13 @@ def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
     return {start: ns for start, ns in measured.items() if start not in first}
 
 
-def diagnosed_loop(
-    recording: Recording, among: Iterable[RecordedLoop] | None = None
-) -> RecordedLoop | None:
-    """Return the training loop that costs most, of all or `among` some; None where nothing trained.
-    One with a baseline goes before one without, which has nothing to diagnose."""
-    loops = recording.loops if among is None else among
-    training = [loop for loop in loops if loop.role == "training"]
-
-    def rank(loop: RecordedLoop) -> tuple[bool, float]:
-        measured = len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS
-        return measured, cost_s(recording, loop)
-
-    return max(training, key=rank, default=None)
-
-
-def cost_s(recording: Recording, loop: RecordedLoop) -> float:
-    """Return the seconds of the whole loop: as projected, or as far as it was seen.
-
-    One of the script's own that goes on, or was cut off, is as long as the source and the length of
-    its data tell, if they do.
-    """
-    projected = projected_s(recording, loop)
-    if projected is not None:
-        return projected
-    lasts = [one.last_ns or 0 for one in recording.loops if one.role == "training"]
-    in_it = recording.outcome in ("running", "stopped")
-    cut_off = in_it and loop.last_ns == max(lasts, default=None)
-    median = median_step_ms(recording, loop)
-    if not cut_off or median is None or not loop.data_steps or not loop.planned_rounds:
-        return seen_s(loop)
-    return max(seen_s(loop), median * loop.data_steps * loop.planned_rounds / 1000.0)
-
-
-def projected_s(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Return what the planned steps take at the pace of those seen, with all between them, and no
-    less than was seen. None without a plan, and where an epoch was seen that is unlike others."""
-    if loop.planned_steps is None or cache_filled_meanwhile(recording, loop) is not None:
+def whole_s(run: Run | Missing, loop: RecordedLoop) -> float | None:
+    """Return the seconds of the whole loop by the ledger, no less than was seen; None where that
+    has none of it, or is of less than the run."""
+    if isinstance(run, Missing) or run.scope != "run":
         return None
-    time = time_of(recording, loop)
-    if time is not None and loop.asked_ns is not None and loop.warm_ns is not None:
-        seen = _undisturbed(loop, steps_ns(recording, loop, *_DISTURBED))
-        planned = max(0, loop.planned_steps - loop.batches_per_call)
-        start_s = (loop.warm_ns - loop.asked_ns) / 1e9
-        return max(seen_s(loop), start_s + time.total_s * planned / seen)
-    median = median_step_ms(recording, loop)
-    if median is None:
-        return None
-    return max(seen_s(loop), median * loop.planned_steps / 1000.0)
+    took_s = sum(row.seconds for row in run.parts if row.loop_id == loop.id)
+    return max(seen_s(loop), took_s) if took_s else None
 
 
 def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
@@ -232,9 +110,11 @@ def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
     return loop.elapsed_ns / 1e6 / loop.steps if loop.steps else None
 
 
-def loop_rows(recording: Recording, diagnosed: RecordedLoop | None) -> list[Loop]:
+def loop_rows(
+    recording: Recording, run: Run | Missing, diagnosed: RecordedLoop | None
+) -> list[Loop]:
     """Every loop of the script, in the order in which they began."""
-    return [_row(recording, loop, loop is diagnosed) for loop in recording.loops]
+    return [_row(recording, run, loop, loop is diagnosed) for loop in recording.loops]
 
 
 def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
@@ -252,16 +132,14 @@ def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
     return replace(loop.keras, callbacks=callbacks)
 
 
-def _row(recording: Recording, loop: RecordedLoop, diagnosed: bool) -> Loop:
-    time = time_of(recording, loop) if loop.role == "training" else None
+def _row(recording: Recording, run: Run | Missing, loop: RecordedLoop, diagnosed: bool) -> Loop:
     filled = cache_filled_meanwhile(recording, loop)
     own: dict[str, Any] = {
         "diagnosed": diagnosed,
         "elapsed_s": seen_s(loop),
         "median_step_ms": median_step_ms(recording, loop),
-        "projected_s": projected_s(recording, loop),
-        "time": time,
-        "time_missing": time_missing(loop) if time is None and loop.role == "training" else None,
+        "projected_s": whole_s(run, loop),
+        "epoch_ends": len(loop.epoch_boundaries),
         "keras": _keras(recording, loop),
         "nested": _nested(loop),
         "filled_cache_op_id": filled.id if filled is not None else None,
@@ -301,17 +179,25 @@ _MOST_NAMED = 8
 
 
 def chosen_loop(
-    recording: Recording, wanted: WantedLoop | None
+    recording: Recording, run: Run | Missing, wanted: WantedLoop | None
 ) -> tuple[RecordedLoop | None, list[str]]:
     """Return the loop to diagnose, or None, and a note where several or none were to choose from.
 
-    Args:
-        wanted: the line that `--loop` gives, or `longest`, which is what is chosen anyway.
+    It is the training loop that costs most. One with a baseline goes before one without, which has
+    nothing to diagnose. `wanted` is the line that `--loop` gives, or `longest`, which is what is
+    chosen anyway.
     """
     training = [loop for loop in recording.loops if loop.role == "training"]
     at_line = isinstance(wanted, int)
     among = [loop for loop in training if not at_line or loop.line == wanted]
-    loop = diagnosed_loop(recording, among)
+
+    def cost_s(loop: RecordedLoop) -> float:
+        return whole_s(run, loop) or seen_s(loop)
+
+    def rank(loop: RecordedLoop) -> tuple[bool, float]:
+        return len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS, cost_s(loop)
+
+    loop = max(among, key=rank, default=None)
     others = _named(_place(one) for one in training if one is not loop)
     note = None
     if loop is None:
@@ -328,7 +214,7 @@ def chosen_loop(
     elif len(training) > 1:
         note = (
             f"Of {len(training)} training loops the one at {_place(loop)} is diagnosed: it takes "
-            f"most, {cost_s(recording, loop):.3g} s, of those that could be measured. Others were "
+            f"most, {cost_s(loop):.3g} s, of those that could be measured. Others were "
             f"seen at {others}; `--loop LINE` takes another."
         )
     elif wanted is None and recording.outcome == "stopped" and loop.followed_by:

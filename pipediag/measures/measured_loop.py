@@ -8,16 +8,13 @@ from typing import Any
 
 from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
-from pipediag.measures.bootstrap import Measured
 from pipediag.measures.breakdown import break_down, measure_ceiling
 from pipediag.measures.embeddings import has_parts, measure_embedding_cost
 from pipediag.measures.input_wait import (
-    SettledInputWait,
     contention_of,
     native_input_wait,
     settle_input_wait,
 )
-from pipediag.measures.loops import cache_filled_meanwhile, time_of
 from pipediag.measures.pipeline import measure_pipeline
 from pipediag.measures.profile import describe_devices
 from pipediag.measures.recorded_windows import Missing, step_rows
@@ -41,7 +38,6 @@ from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
-from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.vocabulary import Contention, StepClass
 
@@ -136,14 +132,20 @@ def measure_loop(
     `host` is the host in its baseline.
     """
     trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
-    split, several = _split_of(recording, trace), loop.strategy in _SEVERAL_WORKERS
+    split = trace.steps if trace else None
+    if split is not None and recording.environment.keras_backend == "torch":
+        # The trace may show only that TensorFlow does not compute the step.
+        split = split if split.column("device_compute").any() else None
+    several = loop.strategy in _SEVERAL_WORKERS
     if several and split is not None:
         split = split.up_to(_STALLED)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)
     pipeline, operation_of = measure_pipeline(recording, loop, trace)
-    python_percent = _python_percent(steps, pipeline)
+    # The CPU time of the pipeline's Python, on other threads.
+    python_ms = sum(op.python_cpu_ms_per_step or 0.0 for op in pipeline.ops)
+    python_percent = 0.0 if isinstance(steps, Missing) else 100.0 * python_ms / steps.mean_ms
     contention = _contention(recording, host, steps, pipeline, python_percent)
     # Several workers agree in `next` that each has a batch: who waits there may wait for another.
     agreeing = several and split is not None
@@ -158,13 +160,22 @@ def measure_loop(
         python_percent=python_percent,
         compiled=compiled,
     )
-    breakdown = _breakdown(steps, wait, split, compiled)
+    breakdown: dict[StepClass, Share] | Missing
+    ceiling: Ceiling | Missing
+    if isinstance(steps, Missing) or steps.count < FEWEST_STEPS:
+        few = f"Fewer than {FEWEST_STEPS} steps were measured without a profiler."
+        breakdown = ceiling = Missing(few)
+    elif wait.chosen is None:
+        breakdown = ceiling = Missing(NO_METHOD)
+    else:
+        breakdown = break_down(steps.mean_ms, wait.chosen, split, compiled)
+        ceiling = measure_ceiling(wait.chosen, breakdown)
     sections = {
         "steps": steps,
         "breakdown": breakdown,
         "perturbation": perturbation or Missing(steps_missing(recording, loop)),
         "differential": alone.differential if alone else None,
-        "ceiling": _ceiling(recording, loop, breakdown, wait),
+        "ceiling": ceiling,
         "pipeline": pipeline,
         "host": host,
         "embedding_cost": measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
@@ -177,14 +188,6 @@ def measure_loop(
     if trace is not None and trace.steps is not None and split is None:
         untold = BESIDE_TENSORFLOW
     return _as_fields(sections), [untold] if untold else []
-
-
-def _split_of(recording: Recording, trace: TraceSummary | None) -> StepSplit | None:
-    """Return None too where the trace shows only that TensorFlow does not compute the step."""
-    split = trace.steps if trace else None
-    if split is None or recording.environment.keras_backend != "torch":
-        return split
-    return split if split.column("device_compute").any() else None
 
 
 def _contention(
@@ -206,39 +209,3 @@ def _contention(
         accelerated=environment is not None and on_accelerator(environment.devices),
         pipeline_ms=sum(known) if known else None,
     )
-
-
-def _python_percent(steps: Steps | Missing, pipeline: Pipeline) -> float:
-    """Return the CPU time of the pipeline's Python, on other threads, in percent of the step."""
-    if isinstance(steps, Missing):
-        return 0.0
-    spent_ms = sum(op.python_cpu_ms_per_step or 0.0 for op in pipeline.ops)
-    return 100.0 * spent_ms / steps.mean_ms
-
-
-def _breakdown(
-    steps: Steps | Missing,
-    wait: SettledInputWait,
-    split: StepSplit | None,
-    compiled: Measured | None,
-) -> dict[StepClass, Share] | Missing:
-    if isinstance(steps, Missing) or steps.count < FEWEST_STEPS:
-        return Missing(f"Fewer than {FEWEST_STEPS} steps were measured without a profiler.")
-    if wait.chosen is None:
-        return Missing(NO_METHOD)
-    return break_down(steps.mean_ms, wait.chosen, split, compiled)
-
-
-def _ceiling(
-    recording: Recording,
-    loop: RecordedLoop,
-    breakdown: dict[StepClass, Share] | Missing,
-    wait: SettledInputWait,
-) -> Ceiling | Missing:
-    if isinstance(breakdown, Missing):
-        return breakdown
-    # The breakdown rests on it.
-    assert wait.chosen is not None
-    # What an epoch that fills a cache waits for says nothing of the whole loop.
-    filled = cache_filled_meanwhile(recording, loop) is not None
-    return measure_ceiling(wait.chosen, breakdown, None if filled else time_of(recording, loop))

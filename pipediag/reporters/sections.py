@@ -107,7 +107,7 @@ def overview(session: Session) -> Iterator[Row]:
 
 def reasons(session: Session) -> list[str]:
     """Return what the verdict rests on, and what was left out, a sentence each."""
-    verdict, loop = session.verdict, run.loop_time(session.diagnosed_loop())
+    verdict, loop = session.verdict, run.time_of_loop(session)
     found = [advice.lead(verdict.summary)[1], *verdict.reasons, loop]
     found += [f"Left out: {label}: {why}" for label, why in trials.dropped(session)]
     return [text for text in (*found, *session.notes[1:]) if text]

@@ -118,7 +118,7 @@ def _rows_of_an_epoch(session: Session, op: Operation) -> int | None:
     Readers of files can't say how many elements they hold.
     """
     loop = session.diagnosed_loop()
-    if loop is None or loop.time is None or not loop.time.epoch_ends_seen or not loop.batch_size:
+    if loop is None or not loop.epoch_ends or not loop.batch_size:
         return None
     if loop.keras is not None and loop.keras.steps_per_epoch:
         return None
@@ -129,7 +129,7 @@ def _rows_of_an_epoch(session: Session, op: Operation) -> int | None:
         return None
     if any(other.kind in ("repeat", "take", "unbatch") for other in below):
         return None
-    return math.ceil(loop.steps / loop.time.epoch_ends_seen) * loop.batch_size
+    return math.ceil(loop.steps / loop.epoch_ends) * loop.batch_size
 
 
 def against(

@@ -23,6 +23,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import (
     FIRST_BATCHES,
+    LoopTime,
     comes_again,
     first_batch_percent,
     holds_all,
@@ -41,7 +42,6 @@ from pipediag.rules.shuffling import ENOUGH_MIXED, buffer_size, smaller_buffer, 
 from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain
-from pipediag.session.loops import LoopTime
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import READERS, RUNS_A_FUNCTION
@@ -50,7 +50,7 @@ from pipediag.vocabulary import RunPartName
 
 def foretold(time: LoopTime | None) -> str:
     """Return what the advice rests on, where no later epoch was seen to wait."""
-    seen = time is None or time.epoch_ends_seen
+    seen = time is None or time.ends_seen
     return "" if seen else " No later epoch was seen: that it waits as long is inferred."
 
 

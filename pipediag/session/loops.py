@@ -79,9 +79,6 @@ class Ceiling(Record):
     ci95: Interval | None = None
     next_bottleneck: StepClass | None
     missing: str | None = None
-    loop_speedup_if_input_free: float | None = None
-    """The same of the whole loop, with the waits for each epoch's first batch; None where these
-    are not known."""
 
 
 class Differential(Record):
@@ -129,28 +126,6 @@ class NestedCall(Record):
     """Mean of a call."""
 
 
-class LoopTime(Record):
-    """Time of a loop from the end of its first step on, without pipediag's own work; the
-    parts add up to the whole."""
-
-    total_s: float
-    steps_s: float
-    """Steps times `step_ms`."""
-    step_ms: float
-    """Mean step, which holds no wait for an epoch's first batch here."""
-    first_batches_s: float
-    """Waiting for the first batch of each epoch after the first."""
-    making_s: float = 0.0
-    """Making the iterators of each epoch after the first."""
-    between_epochs_s: float
-    """What else lies between an epoch's last step and the request for the next batch."""
-    unexplained_s: float
-    """The rest: slower steps, or work between steps that no measured step had."""
-    epoch_ends_seen: int
-    first_batch_ms: float | None
-    """Mean wait for an epoch's first batch; None where no epoch's end was seen."""
-
-
 class Evaluation(Record):
     """Steps of a loop that evaluates, in a short look: its first ones are left out."""
 
@@ -171,10 +146,9 @@ class Loop(LoopFacts):
     """From the first request to the last hand-over, without what pipediag took."""
     median_step_ms: float | None = None
     projected_s: float | None = None
-    """What the whole loop would take, its epochs' ends as far as one was seen, where the script
-    says how long it runs."""
-    time: LoopTime | None = None
-    time_missing: str | None = None
+    """What the whole loop takes by the ledger of the run; None where that is of less."""
+    epoch_ends: int = 0
+    """Ends of epochs that were seen."""
     nested: list[NestedCall] = field(default_factory=list)
     """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
     filled_cache_op_id: str | None = None

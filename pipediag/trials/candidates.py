@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.order import known_gain
-from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, seen_time
+from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, time_of_epochs
 from pipediag.session.edits import (
     Change,
     Check,
@@ -199,7 +199,7 @@ def _start_ms(session: Session) -> float | None:
 
     The wait is one behind an epoch's end, if any was seen.
     """
-    time = seen_time(session)
+    time = time_of_epochs(session)
     wait_ms = time.first_batch_ms if time is not None else None
     if wait_ms is None and session.steps is not None:
         wait_ms = session.steps.fill_ms

@@ -11,14 +11,15 @@ from pipediag.facts.run import (
     first_batch_percent,
     later_starts_s,
     long_percent,
+    loop_time,
     steps_beside_percent,
     time_of_epochs,
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests import factories, records
-from tests.factories import make_loop, make_loop_time, make_session
-from tests.ledgers import make_part, make_run
+from tests.factories import make_loop, make_session
+from tests.ledgers import make_part, make_run, make_waits
 from tests.records import make_operation, make_steps
 from tests.rules.sessions import batch, session_of, source
 
@@ -98,7 +99,7 @@ def in_the_first_epoch(
     starts = make_part("epoch_start", 16.0, loop_id="loop_0", count=count, basis="projected")
     return session_of(
         *(ops or chain()),
-        loops=[make_loop(time=make_loop_time(epoch_ends_seen=0, first_batches_s=0.0))],
+        loops=[make_loop()],
         steps=make_steps(fill_ms=fill_ms),
         run=make_run(starts, whole_s=64.0, **run),
     )
@@ -109,10 +110,11 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
 
     time = time_of_epochs(session)
     assert time is not None
-    assert (time.epoch_ends_seen, time.first_batch_ms) == (0, 2000.0)
-    assert (time.first_batches_s, time.steps_s, time.total_s) == (14.0, 48.0, 62.0)
+    assert (time.ends_seen, time.first_batch_ms) == (0, 2000.0)
+    # A thousand steps of 10 ms are 10 s of the 48.
+    assert (time.first_batches_s, time.steps_s, time.slower_s) == (14.0, 10.0, 38.0)
     assert first_batch_percent(session) == pytest.approx(100.0 * 14 / 62)
-    assert steps_beside_percent(session) == pytest.approx(100.0 * 48 / 62)
+    assert steps_beside_percent(session) == pytest.approx(100.0 * 10 / 62)
     assert later_starts_s(session) == 14.0
 
 
@@ -158,6 +160,20 @@ def test_of_other_first_waits_nothing_follows(session: Session) -> None:
 def test_waits_for_first_batches_are_spoken_of_from_a_twentieth_of_the_loop_on(
     first_batches_s: float, percent: float | None
 ) -> None:
-    time = make_loop_time(total_s=100.0, first_batches_s=first_batches_s)
+    run = make_waits(first_batches_s, 95.0 - first_batches_s, 5.0, each_s=0.7)
 
-    assert long_percent(make_session(loops=[make_loop(time=time)])) == percent
+    assert long_percent(make_session(run=run, loops=[make_loop(epoch_ends=7)])) == percent
+
+
+def test_the_parts_of_a_loop_add_up_to_its_time() -> None:
+    """Of 8 s in 400 steps of 10 ms, half is in slower ones; the first wait is no later epoch's."""
+    loop = make_loop(epoch_ends=10)
+    time = loop_time(make_session(run=make_waits(steps_s=8.0, count=400), loops=[loop]))
+
+    assert time is not None
+    assert (time.steps_s, time.slower_s, time.between_s) == (4.0, 4.0, 1.0)
+    assert (time.first_batches_s, time.first_batch_ms) == pytest.approx((16.0, 1600.0))
+    assert time.total_s == pytest.approx(25.0)
+    in_graph = [make_loop(kind="in_graph", epoch_ends=10)]
+    assert loop_time(make_session(run=make_waits(), loops=in_graph)) is None
+    assert loop_time(make_session(run=None)) is None

@@ -20,7 +20,7 @@ from pipediag.measures.input_wait import (
 from pipediag.measures.steps import ConsumerAlone, measure_differential
 from pipediag.session.loops import Differential, InputWait, Perturbation
 from pipediag.trace.steps import StepSplit
-from tests.factories import make_host, make_loop_time
+from tests.factories import make_host
 from tests.measures.traces import make_split
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, make_breakdown
@@ -290,30 +290,3 @@ def test_a_step_of_waiting_alone_has_no_ceiling() -> None:
     ceiling = measure_ceiling(Measured(100.0, np.array([100.0])), make_breakdown(input_wait=100.0))
     assert ceiling.speedup_if_input_free is None
     assert "input wait alone" in (ceiling.missing or "")
-
-
-def test_the_whole_loop_gains_by_the_waits_between_epochs_as_well() -> None:
-    """Of 20 s, 16 s are first batches, and half of 3 s of steps is waiting."""
-    wait = Measured(50.0, np.array([50.0]))
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), make_loop_time())
-    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)
-    nothing_left = make_loop_time(steps_s=4.0, between_epochs_s=0.0)
-    all_wait = measure_ceiling(
-        Measured(99.8, np.array([99.8])), make_breakdown(input_wait=99.8), nothing_left
-    )
-    assert all_wait.loop_speedup_if_input_free is None
-
-
-def test_free_input_still_creates_and_destroys_iterators() -> None:
-    wait = Measured(50.0, np.array([50.0]))
-    time = make_loop_time(making_s=0.5, between_epochs_s=0.5)
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=50.0), time)
-    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)
-
-
-def test_a_wait_for_a_first_batch_that_is_a_step_as_well_counts_once() -> None:
-    """The mean step of 10 ms has 9 ms of them, and 0.5 ms of other waiting, of its steady 1 ms."""
-    wait = Measured(95.0, np.array([95.0]))
-    time = make_loop_time(step_ms=1.0)
-    ceiling = measure_ceiling(wait, make_breakdown(input_wait=95.0), time)
-    assert ceiling.loop_speedup_if_input_free == pytest.approx(20.0 / 2.5)

@@ -28,9 +28,7 @@ from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
 from tests.recordings import (
     make_block,
-    make_plan,
     make_recorded_loop,
-    make_recorded_operation,
     make_recording,
     make_window,
 )
@@ -60,20 +58,6 @@ def test_sections_of_an_input_bound_loop() -> None:
     assert found.pipeline.bottleneck_op_id == "op2"
     assert (found.host, found.host_missing) == (None, NOT_SAMPLED.reason)
     assert "No step was profiled" in notes[0]
-
-
-def test_steps_that_fill_a_cache_tell_no_gain_of_the_whole_loop() -> None:
-    timed: dict[str, Any] = {"warm_ns": 3000 * MS, "last_ns": 4400 * MS, "warm_steps": 60}
-    loop = make_recorded_loop(**timed)
-    cached = [*make_plan()[:2], make_recorded_operation("op3", "cache", parent_ids=["op2"])]
-
-    def of_loop(recording: Recording) -> float | None:
-        ceiling = measured(recording)[0].ceiling
-        assert isinstance(ceiling, Ceiling)
-        return ceiling.loop_speedup_if_input_free
-
-    assert of_loop(make_recording(loops=[loop])) is not None
-    assert of_loop(make_recording(loops=[loop], operations=cached)) is None
 
 
 def test_too_few_steps_have_no_breakdown() -> None:

@@ -14,7 +14,7 @@ from pipediag.session.edits import Edit, Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import FindingStatus
-from tests.factories import make_host, make_keras, make_loop, make_loop_time, make_session
+from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import (
     make_breakdown,
     make_function,
@@ -146,8 +146,7 @@ def from_files(*then: Operation, element_bytes: int | None = 100, **parameters: 
 def with_epoch_ends(session: Session, ends: int, **loop: Any) -> Session:
     diagnosed = session.diagnosed_loop()
     assert diagnosed is not None
-    time = make_loop_time(epoch_ends_seen=ends)
-    loops = [replace(diagnosed, time=time, steps=300, batch_size=32, **loop)]
+    loops = [replace(diagnosed, epoch_ends=ends, steps=300, batch_size=32, **loop)]
     return session.model_copy(update={"loops": loops})
 
 

@@ -30,7 +30,7 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import RunPartName
-from tests.factories import make_loop, make_loop_time, make_session
+from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_operation
 from tests.rules.sessions import batch, cases, decided, only, saved_s, session_of, source
@@ -229,14 +229,12 @@ THROUGH = Edit(
 def waits(
     seconds: float,
     *ops: Operation,
-    first_ms: float = 2000.0,
     ends: int = 19,
     input_wait: float = 1.0,
     count: int = 20,
     **overrides: Any,
 ) -> Session:
     """Each of twenty epochs waits for two seconds; the steps wait for nothing."""
-    time = make_loop_time(first_batch_ms=first_ms, epoch_ends_seen=ends)
     part = make_part(
         "epoch_start", seconds, file="train.py", line=20, count=count, loop_id="loop_0"
     )
@@ -244,7 +242,7 @@ def waits(
         *(ops or (READER,)),
         batch(),
         run=make_run(part, **overrides),
-        loops=[make_loop(time=time)],
+        loops=[make_loop(epoch_ends=ends)],
         breakdown=make_breakdown(input_wait=input_wait, device_compute=90.0),
     )
 
@@ -269,24 +267,24 @@ SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
     {
         "files": (waits(40.0), ("fail", IN_PARALLEL)),
         "parallel reads": (
-            waits(20.0, reader(num_parallel_reads=-1), first_ms=1000.0),
+            waits(20.0, reader(num_parallel_reads=-1)),
             ("fail", THROUGH.changes),
         ),
-        "a generator": (waits(90.0, GENERATOR, first_ms=4500.0), ("fail", None)),
+        "a generator": (waits(90.0, GENERATOR), ("fail", None)),
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),
         "a buffer of short epochs": (
-            waits(20.0, source(), buffer(5000), first_ms=1000.0),
+            waits(20.0, source(), buffer(5000)),
             ("fail", THROUGH.changes),
         ),
         "of Keras": (OF_KERAS, ("informative", None)),
         "steps wait": (waits(40.0, input_wait=60.0), ("informative", IN_PARALLEL)),
         # A step waits for 6 ms of its 10, and a generator that loads first for ten times as long.
         "loads first": (
-            waits(40.0, GENERATOR, first_ms=61.0, input_wait=60.0, count=2000),
+            waits(36.7, GENERATOR, input_wait=60.0, count=601),
             ("fail", None),
         ),
-        "10 %": (waits(40.0, first_ms=527.0), ("fail", IN_PARALLEL)),
-        "5 %": (waits(40.0, first_ms=264.0), ("informative", IN_PARALLEL)),
+        "10 %": (waits(10.1), ("fail", IN_PARALLEL)),
+        "5 %": (waits(5.1), ("informative", IN_PARALLEL)),
         "one epoch": (waits(1.0, count=1, whole_s=4.0, scope="epoch"), ("fail", IN_PARALLEL)),
         "no end seen": (waits(5.0, ends=0), ("inconclusive", None)),
     },

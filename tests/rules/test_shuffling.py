@@ -13,8 +13,8 @@ from pipediag.rules.shuffling import SMALL_SHUFFLE, smaller_buffer, smaller_size
 from pipediag.session.edits import Insert, Move, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.factories import make_keras, make_loop, make_loop_time
-from tests.ledgers import make_part, make_run
+from tests.factories import make_keras, make_loop
+from tests.ledgers import make_part, make_run, make_waits
 from tests.records import (
     make_breakdown,
     make_function,
@@ -184,7 +184,7 @@ HOLDS_ALL = make_operation(
 )
 
 
-def waiting(*ops: Operation, **time: Any) -> Session:
+def waiting(*ops: Operation, ends: int = 4, **time: Any) -> Session:
     """The map has run out before the first batch; the steps wait for nothing."""
     return session_of(
         *(ops or (EMPTY, ran_out(), HOLDS_ALL)),
@@ -192,11 +192,12 @@ def waiting(*ops: Operation, **time: Any) -> Session:
         loops=[
             make_loop(
                 keras=make_keras(epochs=12),
-                time=make_loop_time(**time),
+                epoch_ends=ends,
                 projected_s=22.0,
                 elapsed_s=10.0,
             )
         ],
+        run=make_waits(first_s=1.7, **time),
         steps=make_steps(fill_ms=1700.0),
         breakdown=make_breakdown(input_wait=1.0, dispatch=70.0, python=20.0),
     )
@@ -225,10 +226,12 @@ def test_waits_at_the_ends_of_epochs(session: Session, status: str) -> None:
 def test_moving_the_shuffle_leaves_the_work_to_the_steps() -> None:
     """16 s of work beside 3 s of steps: 20 s of loop become 20 - 16 + 13."""
     finding = only(SLOW_SHUFFLE_FILL, waiting())
-    assert finding.evidence["fill_percent_of_loop"] == 80.0
+    assert finding.evidence["fill_percent_of_loop"] == pytest.approx(80.0)
     assert finding.speedup_at_most == pytest.approx(20.0 / 17.0, abs=0.001)
-    times = {"steps_s": 16.0, "first_batches_s": 4.0, "between_epochs_s": 0.0}
-    half = only(SLOW_SHUFFLE_FILL, waiting(**times, first_batch_ms=400.0))
+    half = only(
+        SLOW_SHUFFLE_FILL,
+        waiting(**{"steps_s": 16.0, "first_batches_s": 4.0, "between_s": 0.0, "each_s": 0.4}),
+    )
     assert half.speedup_at_most == pytest.approx(20.0 / 16.0, abs=0.001)
 
 
@@ -241,18 +244,18 @@ def test_a_cache_saves_the_waits_of_every_epoch_but_the_first() -> None:
     assert finding.speedup_at_most == pytest.approx(5.0)
     assert finding.edit is not None
     assert finding.edit.whole_epoch
-    little = waiting(steps_s=19.0, first_batches_s=0.9, between_epochs_s=0.1)
+    little = waiting(steps_s=19.0, first_batches_s=0.9, between_s=0.1, each_s=0.3)
     assert only(MISSING_CACHE, little).status == "pass"
     behind = waiting(EMPTY, HOLDS_ALL, ran_out())
     assert only(MISSING_CACHE, behind).status != "fail"
-    all_waits = waiting(first_batches_s=20.0, steps_s=0.0, between_epochs_s=0.0)
+    all_waits = waiting(first_batches_s=20.0, steps_s=0.0, between_s=0.0)
     assert only(MISSING_CACHE, all_waits).speedup_at_most == 100.0
 
 
 def in_the_first_epoch(*ops: Operation) -> Session:
     """Twelve epochs, of which a part of the first was seen; each waits for two seconds."""
     starts = make_part("epoch_start", 24.0, loop_id="loop_0", count=12)
-    session = waiting(*ops, epoch_ends_seen=0, first_batches_s=0.0, first_batch_ms=None)
+    session = waiting(*ops, ends=0)
     run = make_run(starts, whole_s=72.0)
     return session.model_copy(update={"steps": make_steps(fill_ms=2000.0), "run": run})
 

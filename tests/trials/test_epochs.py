@@ -19,8 +19,8 @@ from pipediag.trials.candidates import (
 from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
-from tests.factories import make_keras, make_loop, make_loop_time, make_session
-from tests.ledgers import make_part, make_run
+from tests.factories import make_keras, make_loop, make_session
+from tests.ledgers import make_part, make_run, make_waits
 from tests.records import make_operation, make_pipeline, make_steps
 from tests.trials.bench import BATCH, MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
 
@@ -30,10 +30,12 @@ S = 1_000_000_000
 def waiting(first_batch_ms: float = 1600.0, ledger: bool = True, **loop: Any) -> Session:
     """Epochs of 20 batches of 32, each of which takes 10 ms, behind a wait."""
     given: dict[str, Any] = {"keras": make_keras(epochs=12, steps_per_epoch=20), **loop}
+    each_s = first_batch_ms / 1000.0
+    waits = make_waits(10 * each_s, each_s=each_s, first_s=2.0, epochs_planned=10, epochs_seen=2.5)
     return make_session(
-        loops=[make_loop(time=make_loop_time(first_batch_ms=first_batch_ms), **given)],
+        loops=[make_loop(epoch_ends=2, **given)],
         steps=make_steps(mean_ms=10.0, fill_ms=2_000.0),
-        run=make_run(epochs_planned=10, epochs_seen=2.5) if ledger else None,
+        run=waits if ledger else None,
     )
 
 
@@ -69,7 +71,7 @@ def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
 def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
     """6 ms of waiting alone are too little of 200."""
     made = make_part("epoch_start", 1.2, loop_id="loop_0", count=24, what="making the iterator")
-    waits = make_part("epoch_start", 0.1, loop_id="loop_0", count=12)
+    waits = make_part("epoch_start", 2.066, loop_id="loop_0", count=12)
     session = waiting(6.0)
 
     assert epoch_to_try(session, 60.0) is None
@@ -77,7 +79,7 @@ def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
 
 
 def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
-    unseen = make_loop(keras=make_keras(epochs=12, steps_per_epoch=20), time=None)
+    unseen = make_loop(keras=make_keras(epochs=12, steps_per_epoch=20))
     session = waiting().model_copy(update={"loops": [unseen]})
     assert epoch_to_try(session, 60.0) == 640.0
 

@@ -27,8 +27,7 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.measures.run.projection import Projection, project
-from pipediag.measures.run.rounds import in_its_training, rounds_of
+from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
 from pipediag.measures.run.script_lines import (
     Shares,
     at_line_of,

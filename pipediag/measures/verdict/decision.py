@@ -80,7 +80,10 @@ FEWEST_EPOCH_ENDS = 2
 def decide(session: Session) -> Verdict:
     """Return the verdict on a session's run and on its steps. It is `inconclusive` without a
     training loop, with under five steps, or in doubt."""
-    return _of_the_run(session, _of_the_loop(session))
+    steps = session.steps
+    enough = session.diagnosed_loop() is not None and steps and steps.count >= FEWEST_STEPS
+    waits = enough and outweigh_the_steps(session)
+    return _of_the_run(session, _decide_first_batches(session) if waits else decide_steps(session))
 
 
 def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
@@ -141,14 +144,6 @@ def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
     )
 
 
-def _of_the_loop(session: Session) -> Verdict:
-    steps = session.steps
-    enough = session.diagnosed_loop() is not None and steps and steps.count >= FEWEST_STEPS
-    if enough and outweigh_the_steps(session):
-        return _decide_first_batches(session)
-    return decide_steps(session)
-
-
 def decide_steps(session: Session) -> Verdict:
     """Return the verdict on the steps alone, whatever the run spends between and around them."""
     if session.diagnosed_loop() is None:
@@ -184,12 +179,12 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
 
 
 def _decide_first_batches(session: Session) -> Verdict:
-    loop, time = session.diagnosed_loop(), time_of_epochs(session)
+    time = time_of_epochs(session)
     assert time is not None
     behind = behind_the_waits(session)
     culprit = behind.shuffle if isinstance(behind, ShuffleFill) else behind
-    reasons = list(about_loop_time(loop))
-    if time.epoch_ends_seen < FEWEST_EPOCH_ENDS:
+    reasons = list(about_loop_time(session))
+    if time.ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
     summary = first_batches_sentence(
         time.first_batches_s, time.total_s, "the loop's time", behind, each_ms=time.first_batch_ms

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pipediag.facts.limits import PERTURBED_RATIO, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.names import length, place
-from pipediag.facts.run import EXPLAINED_PERCENT, steps_percent
+from pipediag.facts.run import EXPLAINED_PERCENT, loop_time
 from pipediag.measures.verdict.sentences import elsewhere
-from pipediag.session.loops import InputWait, Loop, Perturbation
 from pipediag.session.model import Host, Session
 from pipediag.vocabulary import Bottleneck, Confidence, Contention
 
@@ -51,7 +50,7 @@ def doubts(
     machine = "Alone on the machine the script is faster, and its shares may be others."
     return [
         *_about_steps(session),
-        *about_loop_time(session.diagnosed_loop()),
+        *about_loop_time(session),
         *_about_a_cache(session),
         *_about_threads(session),
         *([Doubt(machine)] if beside_others(session.host) is not None else []),
@@ -76,17 +75,21 @@ def _about_steps(session: Session) -> Iterator[Doubt]:
         yield Doubt("The step time had not settled when the baseline began.")
 
 
-def about_loop_time(loop: Loop | None) -> Iterator[Doubt]:
+def about_loop_time(session: Session) -> Iterator[Doubt]:
     """Yield a doubt where steps explain too little of the loop."""
-    percent = steps_percent(loop)
-    if loop is None or loop.time is None or percent is None or percent >= EXPLAINED_PERCENT:
+    time = loop_time(session)
+    if time is None:
         return
-    yield Doubt(
-        f"Steps times their mean explain {percent:.0f} % of the {length(loop.time.total_s)} that "
-        "the loop took from its first "
-        f"step on (start and compilation not counted); {elsewhere(loop.time)}. What is said of "
-        "the step, and what a change gains in it, holds for its part of the loop alone."
-    )
+    # What is inferred of later epochs is no reason to doubt what was seen.
+    seen_s = time.total_s if time.ends_seen else time.steps_s + time.slower_s
+    percent = 100.0 * time.steps_s / seen_s if seen_s else 100.0
+    if percent < EXPLAINED_PERCENT:
+        yield Doubt(
+            f"Steps times their mean explain {percent:.0f} % of the {length(time.total_s)} that "
+            "the loop takes from its first "
+            f"step on (start and compilation not counted); {elsewhere(time)}. What is said of "
+            "the step, and what a change gains in it, holds for its part of the loop alone."
+        )
 
 
 def _about_a_cache(session: Session) -> Iterator[Doubt]:
@@ -129,30 +132,23 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
     if wait is None:
         return
     if wait.disagreement is not None:
-        yield Doubt(wait.disagreement, weight=1 if _is_another_verdict(wait) else 0)
+        # Another method may put the input wait on another side of XProf's limits.
+        believed, other = wait.native_percent, wait.contested_by_percent
+        apart = believed is not None and other is not None and on_other_sides(believed, other)
+        yield Doubt(wait.disagreement, weight=1 if wait.unsettled or apart else 0)
     if wait.method == "trace":
-        yield _about_trace(session.perturbation)
+        first = "tf.data's gap times were not to be had, so the input wait is the profile's"
+        ratio = session.perturbation.ratio if session.perturbation is not None else None
+        if ratio is not None and ratio < SLOWED_RATIO:
+            yield Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as others.")
+        else:
+            yield Doubt(f"{first}, and the profiler slows steps down.", weight=2)
     if wait.method == "native" and wait.contention is not None and session.differential is None:
         yield Doubt(
             f"{_BESIDE[wait.contention]} beside the training loop, which was not measured on a "
             "repeated batch: input may cost more than it seems.",
             weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
-
-
-def _is_another_verdict(wait: InputWait) -> bool:
-    """Return True if another method would put the input wait on another side of XProf's limits."""
-    believed, other = wait.native_percent, wait.contested_by_percent
-    apart = believed is not None and other is not None and on_other_sides(believed, other)
-    return wait.unsettled or apart
-
-
-def _about_trace(perturbation: Perturbation | None) -> Doubt:
-    first = "tf.data's gap times were not to be had, so the input wait is the profile's"
-    ratio = perturbation.ratio if perturbation is not None else None
-    if ratio is not None and ratio < SLOWED_RATIO:
-        return Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as others.")
-    return Doubt(f"{first}, and the profiler slows steps down.", weight=2)
 
 
 def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:

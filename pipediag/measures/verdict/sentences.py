@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
 from pipediag.facts.names import length, place
-from pipediag.facts.run import Where, rows_to_have_back, whole_in_words
+from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
 from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.session.ledger import Run
-from pipediag.session.loops import LoopTime, Share
-from pipediag.session.model import OtherProcesses, Script, Session
+from pipediag.session.loops import Share
+from pipediag.session.model import OtherProcesses, Session
 from pipediag.tensorflow_versions import is_too_old, too_old_sentence
 from pipediag.vocabulary import Bottleneck, Group, LoopRole, RunPartName, StepClass
 
@@ -137,8 +137,8 @@ def elsewhere(time: LoopTime) -> str:
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
         "making the iterators of each epoch": time.making_s,
-        "between epochs (validation, callbacks and other work)": time.between_epochs_s,
-        "in slower steps and work that no measured step had": time.unexplained_s,
+        "between epochs (validation, callbacks and other work)": time.between_s,
+        "in slower steps and work that no measured step had": time.slower_s,
     }
     shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
     named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
@@ -177,14 +177,14 @@ def first_batches_sentence(
 
 def epoch_ends_sentence(time: LoopTime) -> str:
     """Return what the waits for first batches rest on."""
-    if not time.epoch_ends_seen:
+    if not time.ends_seen:
         return (
             "No end of an epoch was seen: each later epoch is taken to wait for its first batch as "
             "long as the first one did, as its shuffle fills anew; that first wait may hold work "
             "that comes once."
         )
-    ends = "end of an epoch was" if time.epoch_ends_seen == 1 else "ends of epochs were"
-    return f"{time.epoch_ends_seen} {ends} seen, with their waits."
+    ends = "end of an epoch was" if time.ends_seen == 1 else "ends of epochs were"
+    return f"{time.ends_seen} {ends} seen, with their waits."
 
 
 NEEDS = (
@@ -223,7 +223,9 @@ def no_loop_sentence(session: Session) -> str:
     where = " in the script's own process" if others else ""
     what = _seen(session) or _tensorflow_sentence(session, own=bool(others))
     early = cut_short(session.script)
-    ended = f" The script ended early: {_how(session.script)}" if early else ""
+    how = session.script.detail or ending(session.script)
+    how = how if how.endswith((".", "!", "?")) else f"{how}."
+    ended = f" The script ended early: {how}" if early else ""
     return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
 
 
@@ -265,9 +267,3 @@ def _others_sentence(others: OtherProcesses | None) -> str:
         "not measure: if the training runs there (multiprocessing, subprocess, a launcher), run it "
         "in the main process to have it measured."
     )
-
-
-def _how(script: Script) -> str:
-    if not script.detail:
-        return ending(script)
-    return script.detail if script.detail.endswith((".", "!", "?")) else f"{script.detail}."

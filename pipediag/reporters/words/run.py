@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.names import RUN_PART, length
+from pipediag.facts.run import loop_time
 from pipediag.facts.step import most_of_free_input
 from pipediag.measures.verdict.sentences import elsewhere
 from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
@@ -25,7 +26,6 @@ from pipediag.session.ledger import (
     RunGain,
     RunPart,
 )
-from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
 
@@ -176,14 +176,14 @@ def free_input(session: Session) -> str | None:
     return f"at most {speedup(most)}{then}"
 
 
-def loop_time(loop: Loop | None) -> str | None:
+def time_of_loop(session: Session) -> str | None:
     """Return where the loop's time goes, as one sentence; None where that is not known."""
-    time = loop.time if loop is not None else None
-    if time is None or not time.total_s:
+    time = loop_time(session)
+    if time is None:
         return None
     steps = percent(100.0 * time.steps_s / time.total_s)
     rest = elsewhere(time)
     return (
-        f"The loop took {length(time.total_s)} from its first step on: {steps} in steps"
+        f"The loop takes {length(time.total_s)} from its first step on: {steps} in steps"
         f"{'; ' + rest if rest else ''}."
     )
