@@ -176,8 +176,7 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
 
 def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[str]:
     """Return what the first batches and losses of both say, each run without pipediag's clocks."""
-    from pipediag.runner import results
-    from pipediag.runner.native_runs import native_run
+    from pipediag.runner.native_runs import TIMEOUT_S, compared, native_run
     from pipediag.session.messages import RunSettings
 
     say("pipediag: three short seeded runs, to compare batches and losses")
@@ -188,7 +187,7 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
             native_run(side, settings, directory, Path(folder, f"{side}.json"))
             for side, directory in directories.items()
         )
-        return results.compared(base, head, options["timeout"] or results.TIMEOUT_S)
+        return compared(base, head, options["timeout"] or TIMEOUT_S)
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

@@ -12,7 +12,7 @@ from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding.text import one_line
 
 if TYPE_CHECKING:
-    from pipediag.doctor.machine import Check
+    from pipediag.doctor import Check
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9

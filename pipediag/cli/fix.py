@@ -215,8 +215,14 @@ def _say_suggested(session: Session, path: Path) -> None:
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.reporters.words.run import gain
-    from pipediag.runner import results
-    from pipediag.runner.native_runs import kept, obtained, promised, promised_of_whole, versions
+    from pipediag.runner.native_runs import (
+        compared,
+        kept,
+        obtained,
+        promised,
+        promised_of_whole,
+        versions,
+    )
 
     # The patched copy beside the script has to be removed.
     INTERRUPTS.finish_first()
@@ -227,7 +233,7 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     with versions(session, contents) as both:
         # First, so that the script's files are those of a full run in the end.
         say("pipediag: three short seeded runs, to compare batches and losses")
-        same = results.compared(*both)
+        same = compared(*both)
         measured = obtained(both, rounds, tell=tell)
     found = measured.gain
     said, promise = promised(session), promised_of_whole(session, measured.script_s)

@@ -72,7 +72,7 @@ def analyze(
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; there must be one at least.")
-    keras_model = is_keras_model(model)
+    keras_model = _keras_package(model) is not None
     if not keras_model and not callable(model):
         raise TypeError(f"model is a {type(model).__name__}; give a Keras model or a function.")
     if fit and not keras_model:
@@ -165,12 +165,8 @@ def _restore(state: TrainingState) -> None:
         ) from error
 
 
-def is_keras_model(model: Any) -> bool:
-    """Return True for a model of Keras 3 or 2, by the class that it inherits from."""
-    return _keras_package(model) is not None
-
-
 def _keras_package(model: Any) -> str | None:
+    """Return the package of a model of Keras 3 or 2, by the class that it inherits from."""
     packages = (
         package_of_module(kind.__module__)
         for kind in type(model).__mro__

@@ -17,7 +17,7 @@ from pipediag.library.companion_process import CompanionRequest
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
-from pipediag.runner.child_connection import CommandPipe, MessageReader, OnTrials
+from pipediag.runner.child_connection import MessageReader, OnTrials
 from pipediag.runner.child_process import ChildResult, follow
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
@@ -102,7 +102,6 @@ def _follow(
     on_progress: OnProgress,
     on_trials: OnTrials | None,
 ) -> ChildResult:
-    commands = None if request.writing is None else CommandPipe(request.writing)
     ended: Ended | None = None
 
     def note(message: Shown) -> None:
@@ -118,14 +117,14 @@ def _follow(
         result = follow(
             program,
             MessageReader(request.reading),
-            commands,
+            request.writing,
             on_started=on_started,
             on_progress=note,
             on_trials=on_trials,
         )
     finally:
-        if commands is not None:
-            commands.close()
+        if request.writing is not None:
+            os.close(request.writing)
     result = replace(result, started_ns=request.began_ns)
     if ended is not None:
         return replace(result, script_status=ended.status)

@@ -148,11 +148,8 @@ class CompanionProcess:
         self.teller = NotebookTeller(messages_out, budget_s) if printed else Teller(messages_out)
 
     def finish(self) -> None:
-        """Wait for the session, when nothing more is measured.
-
-        Raises:
-            PipediagError: it could not be made.
-        """
+        """Wait for the session, when nothing more is measured. Raises PipediagError: it could not
+        be made."""
         write_cells(Path(self.settings.capture_directory))
         self.teller.tell(Closing())
         try:

@@ -16,7 +16,7 @@ from pipediag.errors import PipediagError
 from pipediag.library.cells import in_notebook
 from pipediag.library.companion_process import CompanionProcess
 from pipediag.library.result import OwnDirectory, Result
-from pipediag.runner.output import Refusal, prepare_output
+from pipediag.runner.output import prepare_output
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import Ended, NotSaved, RunSettings, Started
 from pipediag.session.store import load_session
@@ -24,7 +24,6 @@ from pipediag.vocabulary import Call
 
 NO_FILE = "<python>"
 """Stands for the script where the caller is in no file."""
-_REFUSAL = Refusal("Nothing is measured.", "choose another directory with `out`")
 _RUN_BY_COMMAND = (
     "this program is run by `pipediag analyze`, which measures all of it. Nothing was measured by "
     "this call. Run the program by itself, or leave the call out."
@@ -42,10 +41,8 @@ _end_current: Callable[[], None] | None = None
 def acquire(end_if_over: Callable[[], None] | None = None) -> None:
     """Begin to measure; `release` has to follow.
 
-    `end_if_over` is called when another measurement wants to begin.
-
-    Raises:
-        PipediagError: the command or another call is measuring.
+    `end_if_over` is called when another measurement wants to begin. Raises PipediagError: the
+    command or another call is measuring.
     """
     global _end_current  # noqa: PLW0603 - goes with the lock
     if "pipediag.child" in sys.modules:
@@ -97,7 +94,7 @@ class Measurement:
             self._temporary = OwnDirectory()
             undo.callback(self._temporary.cleanup)
             place = out or Path(self._temporary.name)
-            self._output = prepare_output(place, force=False, refusal=_REFUSAL)
+            self._output = prepare_output(place, force=False, option="`out`")
             undo.callback(self._output.abandon)
             settings = RunSettings(
                 script=site.file if site is not None else NO_FILE,
@@ -143,11 +140,7 @@ class Measurement:
         release()
 
     def finish(self) -> Result:
-        """Wait for the session, once the hooks are off.
-
-        Raises:
-            PipediagError: it could not be made.
-        """
+        """Wait for the session, once the hooks are off. Raises PipediagError where it fails."""
         try:
             self._companion.finish()
             session = load_session(self._output.path / SESSION_FILE)

@@ -257,16 +257,12 @@ def callback(out: str | PathLike[str] | None = None, *, steps: int | None = None
         PipediagError: Keras is not imported.
     """
     first = watch(out, steps=steps)  # refuses wrong arguments here, and not in `fit`
-    bases = tuple(filter(None, map(_callback_class, ("keras", "tf_keras"))))
+    packages = (getattr(sys.modules.get(name), "callbacks", None) for name in ("keras", "tf_keras"))
+    found = (getattr(callbacks, "Callback", None) for callbacks in packages)
+    bases = tuple(one for one in found if isinstance(one, type))
     if not bases:
         raise PipediagError(
             "Keras is not imported, so there is nothing that calls a callback. Import it first."
         )
     kind = type("PipediagCallback", (WatchingCallback, *bases), {"__module__": __name__})
     return kind(first._out, steps)
-
-
-def _callback_class(package: str) -> type | None:
-    callbacks = getattr(sys.modules.get(package), "callbacks", None)
-    found = getattr(callbacks, "Callback", None)
-    return found if isinstance(found, type) else None

@@ -24,7 +24,7 @@ from pipediag.session.messages import RunSettings, TrialsAwaited, WantedLoop
 from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
-    from pipediag.runner.build_session import EndedRun, Recorded
+    from pipediag.runner.build_session import EndedRun
     from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.model import Session
 
@@ -106,7 +106,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
             json_mode=request.script_output_to_stderr,
         )
         run = _run(request, output, settings, on_progress, start)
-        session = _conclude(request, settings, run, output, on_progress)
+        session = _conclude(run, on_progress)
         failure = _report(session, output)
     finally:
         output.release()
@@ -120,12 +120,9 @@ def analyse_followed(
     follow: Supervise,
 ) -> Session:
     """Return the session of a program that is followed while it measures itself, saved in `output`.
-
-    Raises:
-        PipediagError: something could not be written.
-    """
+    Raises PipediagError: something could not be written."""
     run = _run(request, output, settings, silent, follow)
-    return _conclude(request, settings, run, output, silent)
+    return _conclude(run, silent)
 
 
 def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
@@ -167,7 +164,7 @@ def _run(
         from pipediag.session.store import save_session
 
         waiting = child_that_waits(started_ns)
-        session = diagnose(output.capture, waiting, sampler.so_far(), settings)
+        session = diagnose(waiting, sampler.so_far(), settings)
         if not request.source:
             from pipediag.runner.source_files import without_source
 
@@ -205,64 +202,24 @@ def _run(
     # Imported after the script was started, as it brings pydantic and numpy along.
     from pipediag.runner.build_session import EndedRun
 
-    return EndedRun(child, host, tried, began_s)
+    return EndedRun(request, settings, output, child, host, tried, began_s)
 
 
-def _conclude(
-    request: AnalysisRequest,
-    settings: RunSettings,
-    run: EndedRun,
-    output: OutputDirectory,
-    on_progress: OnProgress,
-) -> Session:
-    from pipediag.runner.build_session import record
+def _conclude(run: EndedRun, on_progress: OnProgress) -> Session:
+    """Save the session; try in a second run what the first one was over too soon for."""
+    from pipediag.runner.build_session import record, with_second_run
 
-    recorded = record(
-        settings,
-        run,
-        output,
-        budget_s=request.budget_s,
-        rerun=request.rerun,
-        source=request.source,
-    )
-    if not request.rerun:
-        return recorded.session
-    return _run_again(request, settings, recorded, run, output, on_progress)
-
-
-def _run_again(
-    request: AnalysisRequest,
-    settings: RunSettings,
-    first: Recorded,
-    run: EndedRun,
-    output: OutputDirectory,
-    on_progress: OnProgress,
-) -> Session:
-    """Try in a second run what the first one was over too soon for."""
-    from pipediag.runner.build_session import with_second_run
-    from pipediag.runner.second_run import FirstRun, second_run
-
+    first = record(run)
     if first.recording is None:
         return first.session
-    ends_at = None
-    if request.timeout_s is not None:
-        ends_at = run.child.started_ns / 1e9 + request.timeout_s
-    measured = FirstRun(first.session, first.recording, settings, run.tried, ends_at)
-    again = output.anew()
+    from pipediag.runner.second_run import second_run
+
+    again = run.output.anew()
     try:
-        second = second_run(
-            measured,
-            again.capture,
-            on_progress,
-            budget_s=request.budget_s,
-            json_mode=request.script_output_to_stderr,
-        )
+        second = second_run(first, again.capture, on_progress)
     finally:
         again.discard_capture()
-    if second is None:
-        return first.session
-    since_s = run.began_s if request.source else None
-    return with_second_run(first, settings, second, output, patches_since_s=since_s)
+    return first.session if second is None else with_second_run(first, second)
 
 
 def _report(session: Session, output: OutputDirectory) -> str | None:
@@ -286,10 +243,7 @@ def silent(_: Shown) -> None:
 
 def check_script(path: str) -> None:
     """Refuse what can't be read, or only once, as a pipe; Python itself says what it can't run.
-
-    Raises:
-        PipediagError: with one sentence that names the file.
-    """
+    Raises PipediagError: with one sentence that names the file."""
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
@@ -303,10 +257,7 @@ def check_script(path: str) -> None:
 
 def check_tensorflow() -> None:
     """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
-
-    Raises:
-        PipediagError: every build that is installed is too old.
-    """
+    Raises PipediagError: every build that is installed is too old."""
     versions = list(installed_builds().values())
     if versions and all(map(is_too_old, versions)):
         oldest = ".".join(map(str, OLDEST))

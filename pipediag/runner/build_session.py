@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ from pipediag.session.edits import (
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
-from pipediag.session.messages import JOURNAL_FILE, RECORDING_FILE, TIMELINE_FILE, RunSettings
+from pipediag.session.messages import RunSettings
 from pipediag.session.model import (
     SCHEMA_VERSION,
     OtherProcesses,
@@ -73,6 +73,7 @@ from pipediag.trials.schedule import TrialOutcome
 from pipediag.trials.statistics import judge
 
 if TYPE_CHECKING:
+    from pipediag.runner.analysis import AnalysisRequest
     from pipediag.runner.second_run import SecondRun
     from pipediag.runner.trials_of_run import TrialsOfRun
 
@@ -93,26 +94,25 @@ _PEER_ENDED = re.compile(r"(Unavailable|Aborted|Cancelled)Error\b")
 LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
 
 
-def diagnose(
-    capture_directory: Path, child: ChildResult, host: HostTrack, settings: RunSettings
-) -> Session:
+def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Session:
     """Return the session of a run, rules and verdict included.
 
-    A child that died early gives a session in which everything that was not measured is None with
-    a reason.
-
-    Raises:
-        PipediagError: the recording is there and can't be read.
+    A child that died early gives a session in which everything that was not measured is None with a
+    reason. Raises PipediagError: the recording is there and can't be read.
     """
-    recording = read_recording(capture_directory / RECORDING_FILE)
     left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
     if left_alone and worker_of(os.environ) is not None:
         child = replace(child, outcome="stopped", detail=LEFT_ALONE)
+    last = host.readings[-1] if host.readings else None
+    others = None
+    if last is not None and last.children:
+        others = OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
+    recording = read_recording(settings.recording_path)
     if recording is None:
         sections = lacking(NO_RECORDING)
         sections |= {"environment": describe_machine(None), "run_missing": NO_RECORDING}
     else:
-        sections = _sections_of(recording, capture_directory, child, host, settings)
+        sections = _sections_of(recording, child, host, settings)
     draft = Session(
         schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
@@ -129,7 +129,7 @@ def diagnose(
         ),
         verdict=UNDECIDED,
         device_memory_bytes=settings.device_memory_bytes,
-        other_processes=_other_processes(host),
+        other_processes=others,
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
         **sections,
     )
@@ -139,7 +139,6 @@ def diagnose(
 
 def _sections_of(
     recording: Recording,
-    capture_directory: Path,
     child: ChildResult,
     host: HostTrack,
     settings: RunSettings,
@@ -147,17 +146,17 @@ def _sections_of(
     as_written, notes = recording, list(recording.notes)
     if settings.epochs is not None:
         recording = with_given_epochs(recording, settings.epochs)
-    if recovered := recover(recording, read_journal(capture_directory / JOURNAL_FILE)):
+    if recovered := recover(recording, read_journal(settings.journal_path)):
         notes.append(
             f"{recovered} steps were recovered from the journal: the process ended before it could "
             "write them down."
         )
-    loop, chosen = chosen_loop(recording, settings.loop)
-    timeline = read_timeline(capture_directory / TIMELINE_FILE)
+    timeline = read_timeline(settings.timeline_path)
     bounds = RunBounds(
         child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
     )
     run = measure_run(timeline, recording, bounds)
+    loop, chosen = chosen_loop(recording, run, settings.loop)
     notes += chosen
     if isinstance(run, Run) and settings.epochs is not None:
         run, given = with_epochs_noted(run, as_written, settings.epochs)
@@ -177,7 +176,7 @@ def _sections_of(
         "run_missing": run.reason if isinstance(run, Missing) else None,
         "embeddings": describe_embeddings(recording.variables),
         "embeddings_missing": None if loop is None else loop.tables_missing,
-        "loops": loop_rows(recording, loop),
+        "loops": loop_rows(recording, run, loop),
         "windows": window_rows(recording),
         "host_samples": host_samples(host, recording.windows, recording.started_ns, cores),
         "predictions": recording.predictions,
@@ -185,13 +184,6 @@ def _sections_of(
         "profiler_conflicts": recording.profiler_conflicts,
         "notes": notes,
     }
-
-
-def _other_processes(host: HostTrack) -> OtherProcesses | None:
-    last = host.readings[-1] if host.readings else None
-    if last is None or not last.children:
-        return None
-    return OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
 
 
 EVALUATION_OVER = "What it evaluates on was gone, or no time was left, when it could be tried."
@@ -204,7 +196,10 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     outcome = outcomes.get(loop.id) if loop is not None else None
     missing = (loop.untried if loop is not None else None) or missing
     tried = _with_outcome(session, outcome, missing)
-    evaluated = [outcomes[id].run for id in _evaluated(session) if id in outcomes]
+    edits = [finding.edit for finding in session.findings if finding.edit is not None]
+    # Loops that evaluate and whose pipelines an edit would change, each once.
+    loops = dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None)
+    evaluated = [outcomes[id].run for id in loops if id in outcomes]
     tried = tried.model_copy(update={"evaluation_trials": evaluated})
 
     def with_trial(finding: Finding) -> Finding:
@@ -216,17 +211,18 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _not_tried(finding, missing)
         return _advised(session, _of_the_run(session, _tried(finding, outcome), outcome.run))
 
-    listed = [*session.findings, *_further(session, outcome)]
+    # Some edits were tried because none of these findings helped.
+    known = {edit.id for edit in edits}
+    further = outcome.further if outcome is not None else ()
+    listed = [*session.findings]
+    listed += [one for one in further if one.edit is not None and one.edit.id not in known]
     findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:
         return tried.model_copy(update={"findings": findings})
-    return _with_bound_of_trials(concluded(tried, findings))
-
-
-def _with_bound_of_trials(session: Session) -> Session:
-    """Return the session whose verdict's bound is not below what a trial gained."""
+    session = concluded(tried, findings)
+    # Its bound is not below what a trial gained.
     decided = decide(session)
     said = {"summary": decided.summary, "reasons": decided.reasons}
     return session.model_copy(update={"verdict": session.verdict.model_copy(update=said)})
@@ -251,19 +247,6 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
     gain = gain_of_all(tried, tried.combined)
     combined = tried.combined.model_copy(update={"for_run": gain})
     return tried.model_copy(update={"combined": combined})
-
-
-def _further(session: Session, outcome: TrialOutcome | None) -> list[Finding]:
-    """Return findings for edits that were tried because none of these findings helped."""
-    known = {finding.edit.id for finding in session.findings if finding.edit is not None}
-    further = outcome.further if outcome is not None else ()
-    return [one for one in further if one.edit is not None and one.edit.id not in known]
-
-
-def _evaluated(session: Session) -> list[str]:
-    """Return the loops that evaluate and whose pipelines an edit would change, each once."""
-    edits = [finding.edit for finding in session.findings if finding.edit is not None]
-    return list(dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None))
 
 
 def _is_of_evaluation(finding: Finding) -> bool:
@@ -368,8 +351,11 @@ OFFER = "`--rerun` would run the script a second time to try it in the running l
 
 @dataclass(frozen=True)
 class EndedRun:
-    """The child's end, the host's samples and the trials of a run."""
+    """A run that is over: what was asked for, and what came of it."""
 
+    request: AnalysisRequest
+    settings: RunSettings
+    output: OutputDirectory
     child: ChildResult
     host: HostTrack
     tried: TrialsOfRun | None
@@ -377,91 +363,77 @@ class EndedRun:
     began_s: float
     """Time of day at which it was started."""
 
+    @property
+    def outcomes(self) -> Mapping[str, TrialOutcome]:
+        """Return what was tried in it, by the id of the loop."""
+        return self.tried.outcomes if self.tried is not None else {}
+
 
 @dataclass(frozen=True)
 class Recorded:
     """A run whose session is saved."""
 
+    run: EndedRun
     session: Session
     untried: Session
     """As it was measured, with no trial in it."""
     recording: Recording | None
-    outcomes: Mapping[str, TrialOutcome] = field(default_factory=dict)
-    """What was tried in it, by the id of the loop."""
 
 
-def record(
-    settings: RunSettings,
-    run: EndedRun,
-    output: OutputDirectory,
-    *,
-    budget_s: float,
-    rerun: bool,
-    source: bool = True,
-) -> Recorded:
+def record(run: EndedRun) -> Recorded:
     """Save the session of a run; what was recorded is kept where that fails."""
+    output, settings, rerun = run.output, run.settings, run.request.rerun
     with _keeping_the_recording(output):
-        untried = diagnose(output.capture, run.child, run.host, settings)
-        if not source:
+        untried = diagnose(run.child, run.host, settings)
+        if not run.request.source:
             untried = without_source(untried)
-        recording = read_recording(output.capture / RECORDING_FILE) if rerun else None
-        outcomes, fault = (run.tried.outcomes, run.tried.fault) if run.tried else ({}, None)
-        missing = fault or why_not_tried(settings, budget_s, rerun=rerun)
-        session = with_trials(untried, outcomes, missing)
+        recording = read_recording(settings.recording_path) if rerun else None
+        fault = run.tried.fault if run.tried is not None else None
+        session = with_trials(untried, run.outcomes, fault or why_not_tried(run))
         if rerun or not settings.run_to_end:
             session = with_remark(session, remark(session, rerun=rerun))
         if session.script.outcome == "stopped" and settings.call is None:
-            session = _with_written_files(
-                session, settings, run.began_s, output, "The script was stopped."
-            )
-        if source:
-            session = with_excerpt(with_patches(session, run.began_s), run.began_s)
+            session = _with_written_files(session, run, run.began_s, "The script was stopped.")
+        session = _with_code(session, run)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
     output.discard_capture()
-    return Recorded(session, untried, recording, outcomes)
+    return Recorded(run, session, untried, recording)
 
 
-def with_second_run(
-    first: Recorded,
-    settings: RunSettings,
-    second: SecondRun,
-    output: OutputDirectory,
-    *,
-    patches_since_s: float | None = None,
-) -> Session:
-    """Return the session of the first run with what the second one showed, saved in its place.
-
-    Patches are of files that have not been changed since a time of day; None makes none.
-    """
-    loop = first.session.diagnosed_loop()
+def with_second_run(first: Recorded, second: SecondRun) -> Session:
+    """Return the session of the first run with what the second one showed, saved in its place."""
+    session, run = first.session, first.run
+    loop = session.diagnosed_loop()
     outcome = second.outcomes.get(loop.id) if loop is not None else None
-    session = first.session
     if outcome is not None and loop is not None:
-        session = with_trials(first.untried, {**first.outcomes, loop.id: outcome}, NOT_WAITED)
+        session = with_trials(first.untried, {**run.outcomes, loop.id: outcome}, NOT_WAITED)
     else:
         session = with_remark(session, second.says)
     script = session.script.model_copy(update={"second_run": second.says})
     notes = [*session.notes, second.says]
     session = session.model_copy(update={"script": script, "notes": notes})
     if second.began_s is not None and second.cut_short:
-        session = _with_written_files(
-            session, settings, second.began_s, output, "The script was stopped in its second run."
-        )
-    if patches_since_s is not None:
-        session = with_patches(session, patches_since_s)
-        session = with_excerpt(session, patches_since_s)
-    save_session(session, output.path / SESSION_FILE)
+        stopped = "The script was stopped in its second run."
+        session = _with_written_files(session, run, second.began_s, stopped)
+    session = _with_code(session, run)
+    save_session(session, run.output.path / SESSION_FILE)
     return session
 
 
-def why_not_tried(settings: RunSettings, budget_s: float, *, rerun: bool) -> str:
+def _with_code(session: Session, run: EndedRun) -> Session:
+    if not run.request.source:
+        return session
+    return with_excerpt(with_patches(session, run.began_s), run.began_s)
+
+
+def why_not_tried(run: EndedRun) -> str:
     """Return the sentence for a run in which no loop was held for trials."""
-    if not settings.run_to_end:
-        return NOT_WAITED if budget_s > 0 else NO_BUDGET
-    if settings.call is not None:
+    if not run.settings.run_to_end:
+        return NOT_WAITED if run.request.budget_s > 0 else NO_BUDGET
+    if run.settings.call is not None:
         return WATCHED
-    return OBSERVED if rerun else OBSERVED_AND_OFFERED
+    return OBSERVED if run.request.rerun else OBSERVED_AND_OFFERED
 
 
 def remark(session: Session, *, rerun: bool) -> str | None:
@@ -476,10 +448,9 @@ def remark(session: Session, *, rerun: bool) -> str | None:
     return "It did not end well, so it was not run a second time."
 
 
-def _with_written_files(
-    session: Session, settings: RunSettings, began_s: float, output: OutputDirectory, stopped: str
-) -> Session:
-    """Return a script that was stopped may have left files that mislead its next run."""
+def _with_written_files(session: Session, run: EndedRun, began_s: float, stopped: str) -> Session:
+    """Return the session with files that a script which was stopped may have left half written."""
+    settings, output = run.settings, run.output
     folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
     aside = [output.kept_aside] if output.kept_aside is not None else []
     files = written_since(began_s, folders, [output.path, *aside])

@@ -1,4 +1,4 @@
-"""The parent's ends of the two pipes to the child, and how long the child is waited for."""
+"""What the parent hears of the child, and how long the child is waited for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from pipediag.session.messages import (
     TrialsAwaited,
     WindowBegun,
     decode,
-    encode,
 )
 from pipediag.trials.executor import ExecutorLostError
 
@@ -37,33 +36,6 @@ Ask = Callable[[Command, float], Answer]
 
 It raises ChildGone where there will be no answer. A child that hangs is ended."""
 OnTrials = Callable[[TrialsAwaited, Ask], None]
-
-
-class CommandPipe:
-    """Our end of the pipe to the child; `childs_end` is open until the child has it."""
-
-    def __init__(self, writing: int, childs_end: int | None = None) -> None:
-        self._writing = writing
-        self.childs_end = childs_end
-
-    @classmethod
-    def new(cls) -> CommandPipe:
-        """Make a pipe whose end the child inherits."""
-        childs_end, writing = os.pipe()
-        os.set_inheritable(childs_end, True)
-        return cls(writing, childs_end)
-
-    def close_childs_end(self) -> None:
-        if self.childs_end is not None:
-            os.close(self.childs_end)
-            self.childs_end = None
-
-    def write(self, command: Command) -> None:
-        os.write(self._writing, encode(command))
-
-    def close(self) -> None:
-        os.close(self._writing)
-        self.close_childs_end()
 
 
 class MessageReader:

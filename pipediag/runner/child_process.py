@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,6 @@ from pipediag.encoding.text import without_styles
 from pipediag.errors import PipediagError
 from pipediag.runner.child_connection import (
     ChildGone,
-    CommandPipe,
     Lookout,
     MessageReader,
     OnTrials,
@@ -44,6 +44,7 @@ from pipediag.session.messages import (
     Stopping,
     TrialsAwaited,
     TrialsOver,
+    encode,
 )
 from pipediag.vocabulary import ScriptOutcome
 
@@ -121,7 +122,7 @@ def child_that_waits(started_ns: int) -> ChildResult:
 def follow(
     process: Watched,
     messages: MessageReader,
-    commands: CommandPipe | None,
+    commands: int | None,
     *,
     on_started: Callable[[int], None],
     on_progress: OnProgress,
@@ -151,17 +152,16 @@ def supervise(
 
     `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
     it; without, no loop waits. With `json_mode` the script's standard output goes to standard
-    error.
-    Signals sent to this process alone are passed on, see `HeldSignals`.
-
-    Raises:
-        PipediagError: the child could not start the script at all.
+    error. Signals sent to this process alone are passed on, see `HeldSignals`. Raises
+    PipediagError: the child could not start the script at all.
     """
     reading, writing = os.pipe()
-    os.set_inheritable(writing, True)
+    command_fd, commands = os.pipe() if on_trials is not None else (None, None)
+    theirs = [one for one in (writing, command_fd) if one is not None]
+    ours = [one for one in (reading, commands) if one is not None]
+    for descriptor in theirs:
+        os.set_inheritable(descriptor, True)
     settings_path = Path(settings.capture_directory) / SETTINGS_FILE
-    commands = CommandPipe.new() if on_trials is not None else None
-    command_fd = None if commands is None else commands.childs_end
     replace(
         settings,
         progress_fd=writing,
@@ -180,9 +180,8 @@ def supervise(
                 close_fds=False,
                 preexec_fn=signals.prepare_script,  # noqa: PLW1509 - no other thread runs yet
             )
-            os.close(writing)
-            if commands is not None:
-                commands.close_childs_end()
+            while theirs:
+                os.close(theirs.pop())
             on_started(process.pid)
             messages = MessageReader(reading)
             watch = _Watch(
@@ -202,9 +201,8 @@ def supervise(
                 process.wait()
                 raise
     finally:
-        os.close(reading)
-        if commands is not None:
-            commands.close()
+        for descriptor in (*ours, *theirs):
+            os.close(descriptor)
     return watch.result(out_of_memory=cgroup.killed_since(kills_before))
 
 
@@ -213,7 +211,7 @@ class _Watch:
     _process: Watched
     _messages: MessageReader
     _on_progress: OnProgress
-    _commands: CommandPipe | None
+    _commands: int | None
     _on_trials: OnTrials | None
     _signals: HeldSignals | None = None
     """Those to pass on to it."""
@@ -240,7 +238,9 @@ class _Watch:
         over already."""
 
     def until_exit(self) -> None:
-        self._exited = _exit_descriptor(self._process.pid)
+        # Readable once the process exits; old kernels have none.
+        with suppress(OSError):
+            self._exited = [os.pidfd_open(self._process.pid)]
         # What came before the script began is there when it begins, however soon that is.
         self._pass_signals_on()
         try:
@@ -259,7 +259,7 @@ class _Watch:
         self._answer = None
         give_up_at = time.monotonic() + limit_s
         try:
-            self._commands.write(command)
+            os.write(self._commands, encode(command))
         except OSError:
             raise ChildGone("the script's process is gone.") from None
         while self._answer is None:
@@ -304,10 +304,10 @@ class _Watch:
             if waiting.alone:
                 self._patience.stopping()
 
-    def _let_go(self, commands: CommandPipe) -> bool:
+    def _let_go(self, commands: int) -> bool:
         """Let a waiting child go on; return True if it is still there."""
         try:
-            commands.write(EndTrials())
+            os.write(commands, encode(EndTrials()))
         except OSError:
             return False
         # A process that was killed may still be torn down for a while.
@@ -368,7 +368,11 @@ class _Watch:
         timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
         lingers = self.ends_what_lingers and self._patience.is_over()
         if lingers or (timed_out and self._patience.stage != "running"):
-            self._ended_by_us = self._why_it_lingers()
+            self._ended_by_us = "hung-in-exit" if Ended in self._told else "stopped"
+            if self._ended_by_us == "stopped" and Closing in self._told:
+                # Where it began to leave without a word, its end was cut off, and nobody asked it
+                # to stop.
+                self._ended_by_us = "stopped" if Stopping in self._told else "killed"
             self._timeout_at = None
             self._patience.running()
             self._process.kill()
@@ -380,12 +384,6 @@ class _Watch:
             self._on_progress(BUSY)
         elif self._patience.stage == "running" and (awaited := self._lookout.to_be_told()):
             self._on_progress(awaited)
-
-    def _why_it_lingers(self) -> Literal["hung-in-exit", "stopped", "killed"]:
-        if Ended in self._told:
-            return "hung-in-exit"
-        # Where it began to leave without a word, its end was cut off, and nobody asked it to stop.
-        return "killed" if Closing in self._told and Stopping not in self._told else "stopped"
 
     def _check_started(self) -> None:
         if refused := self._last(Refused):
@@ -431,11 +429,3 @@ class _Watch:
                 "that still runs Python functions can cause that."
             )
         return "Pipediag ended its process after its measurements, as it did not let itself stop."
-
-
-def _exit_descriptor(pid: int) -> list[int]:
-    """Return a descriptor that is readable once the process exits; none on old kernels."""
-    try:
-        return [os.pidfd_open(pid)]
-    except OSError:
-        return []

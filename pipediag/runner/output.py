@@ -86,11 +86,8 @@ class OutputDirectory:
             recorded.replace(kept)
 
     def anew(self) -> OutputDirectory:
-        """Return the same directory with a capture directory for another run of the script.
-
-        Raises:
-            PipediagError: it cannot be made.
-        """
+        """Return the same directory with a capture directory for another run of the script. Raises
+        PipediagError: it cannot be made."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             return replace(self, capture=_new_capture(self.path))
@@ -117,43 +114,27 @@ class OutputDirectory:
         self.lock.release()
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Consequence and advice, in the caller's words, where a directory can't be used."""
-
-    consequence: str
-    choose: str
-    overwrite: str = ""
-    """How to write into a directory that holds something else, where the caller lets one."""
+_OPTION = "--output"
 
 
-_OF_THE_COMMAND = Refusal(
-    "The script was not run.",
-    "choose another directory with --output",
-    ", or write into this one with --force",
-)
-
-
-def prepare_output(path: Path, force: bool, refusal: Refusal = _OF_THE_COMMAND) -> OutputDirectory:
+def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDirectory:
     """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
-
-    Raises:
-        PipediagError: it cannot be made or written, another analysis is writing to it, or it holds
-            something other than a report.
+    Raises PipediagError: it cannot be made or written, another analysis is writing to it, or it
+    holds something other than a report; it names the `option` that chooses another one.
     """
     path = path.absolute()
     made = not path.exists()
     kept_aside = None
     try:
         with ExitStack() as on_failure:
-            lock = _locked(path, refusal)
+            lock = _locked(path, option)
             on_failure.callback(lock.release)
-            if not force and (kept_aside := _keep_aside(path, refusal)) is not None:
+            if not force and (kept_aside := _keep_aside(path, option)) is not None:
                 # The lock has gone aside with the report.
                 lock.release()
-                lock = _locked(path, refusal)
+                lock = _locked(path, option)
                 on_failure.callback(lock.release)
                 made = True
             capture = _new_capture(path)
@@ -161,7 +142,7 @@ def prepare_output(path: Path, force: bool, refusal: Refusal = _OF_THE_COMMAND) 
     except OSError as error:
         raise PipediagError(
             f"cannot write to the output directory {path}: {error.strerror}. "
-            f"{refusal.consequence} {_sentence(refusal.choose)}"
+            f"Nothing was measured. Choose another directory with {option}."
         ) from error
     return OutputDirectory(path, capture, kept_aside, made, lock)
 
@@ -170,30 +151,27 @@ def _new_capture(path: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
 
 
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _locked(path: Path, refusal: Refusal) -> DirectoryLock:
+def _locked(path: Path, option: str) -> DirectoryLock:
     path.mkdir(parents=True, exist_ok=True)
     lock = DirectoryLock(path)
     if not lock.is_of(path):
         lock.release()
         raise PipediagError(
-            f"another analysis is writing to {path}. {refusal.consequence} Wait until that "
-            f"one has ended, or {refusal.choose}."
+            f"another analysis is writing to {path}. Nothing was measured. Wait until that one has "
+            f"ended, or choose another directory with {option}."
         )
     return lock
 
 
-def _keep_aside(path: Path, refusal: Refusal) -> Path | None:
+def _keep_aside(path: Path, option: str) -> Path | None:
     names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
     if not any(name in REPORT_FILES or name.startswith(CAPTURE_PREFIX) for name in names):
+        force = ", or write into this one with --force" if option == _OPTION else ""
         raise PipediagError(
-            f"{path} is not empty and holds no pipediag report. {refusal.consequence} "
-            f"{_sentence(refusal.choose + refusal.overwrite)}"
+            f"{path} is not empty and holds no pipediag report. Nothing was measured. Choose "
+            f"another directory with {option}{force}."
         )
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     aside = next(candidate for candidate in numbered if not candidate.exists())

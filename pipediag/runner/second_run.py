@@ -8,21 +8,25 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.facts.script import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
+from pipediag.measures.pipeline import plan_of
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult, supervise
 from pipediag.runner.progress import OnProgress, runs_again
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import RunSettings, TrialsAwaited
-from pipediag.session.model import Session
+from pipediag.session.messages import TrialsAwaited
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF
+
+if TYPE_CHECKING:
+    from pipediag.runner.build_session import Recorded
 
 
 class BehavedOtherwiseError(Exception):
@@ -31,32 +35,22 @@ class BehavedOtherwiseError(Exception):
 
 def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
     """Refuse a second run in which loop or operations, by their ids, are not those of the first.
-
-    Raises:
-        BehavedOtherwiseError: the loop of that id is another one, or reads from other operations.
-    """
+    Raises BehavedOtherwiseError: the loop of that id is another one, or reads from other
+    operations."""
     one, other = _loop(first, loop_id), _loop(second, loop_id)
     if _place(one) != _place(other):
         raise BehavedOtherwiseError(
             f"the loop in {_place_of(other)} came where the one in {_place_of(one)} had been"
         )
-    if one.root_op_id != other.root_op_id or _read(first, one) != _read(second, one):
+    read, read_then = (
+        [
+            (op.id, *_place(op), op.inside_function_of)
+            for op in plan_of(of.operations, one.root_op_id)
+        ]
+        for of in (first, second)
+    )
+    if one.root_op_id != other.root_op_id or read != read_then:
         raise BehavedOtherwiseError("its loop read from another pipeline")
-
-
-def _read(recording: Recording, loop: RecordedLoop) -> dict[str, tuple[object, ...] | None]:
-    """Return the operations that a loop reads from by their ids, those in functions included."""
-    known = {one.id: one for one in recording.operations}
-    found: dict[str, tuple[object, ...] | None] = {}
-    pending = [loop.root_op_id] if loop.root_op_id is not None else []
-    while pending:
-        op_id = pending.pop()
-        if op_id not in found:
-            op = known.get(op_id)
-            found[op_id] = None if op is None else (*_place(op), op.inside_function_of)
-            pending += [*op.parent_ids] if op is not None else []
-            pending += [one.id for one in known.values() if one.inside_function_of == op_id]
-    return found
 
 
 def _loop(recording: Recording, loop_id: str) -> RecordedLoop:
@@ -79,19 +73,6 @@ _CLOSER_LOOK = ("stacks", "profile", "repeat")
 
 
 @dataclass(frozen=True)
-class FirstRun:
-    """The first run, from which a second one goes on."""
-
-    session: Session
-    recording: Recording
-    settings: RunSettings
-    tried: TrialsOfRun | None
-    """Trials that it made already."""
-    ends_at: float | None
-    """`time.monotonic()` at which the time is up that `--timeout` gives to both runs."""
-
-
-@dataclass(frozen=True)
 class SecondRun:
     """Outcome of a second run."""
 
@@ -105,24 +86,18 @@ class SecondRun:
     """True if it did not come to its own end, and so may have left files half written."""
 
 
-def second_run(
-    first: FirstRun,
-    capture: Path,
-    on_progress: OnProgress,
-    *,
-    budget_s: float,
-    json_mode: bool,
-) -> SecondRun | None:
+def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> SecondRun | None:
     """Run the script once more, to try what its first run was over too soon for.
 
-    None where there is nothing to try so. `budget_s` is the time that both runs have for trials.
+    None where there is nothing to try so. `--budget` and `--timeout` are for both runs.
     """
     edits = edits_for_second_run(first.session)
-    loop = first.session.diagnosed_loop()
-    if not edits or loop is None:
+    loop, recording, run = first.session.diagnosed_loop(), first.recording, first.run
+    if not edits or loop is None or recording is None:
         return None
-    left_s = _left_of_budget(first, budget_s)
-    timeout_s = None if first.ends_at is None else first.ends_at - time.monotonic()
+    left_s, timeout_s = _left_of_budget(first), run.request.timeout_s
+    if timeout_s is not None:
+        timeout_s += run.child.started_ns / 1e9 - time.monotonic()
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
         given = "--budget" if left_s <= 0 else "--timeout"
         return SecondRun(f"The time that `{given}` gives was up before a second run could begin.")
@@ -130,10 +105,10 @@ def second_run(
         return SecondRun("Ctrl-C came before a second run could begin.")
     on_progress(runs_again(len(edits)))
     settings = replace(
-        first.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
+        run.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
     )
     tried = TrialsOfRun(lambda: first.session, on_progress, left_s)
-    held = _Held(first.recording, settings.recording_path, loop.id, tried)
+    held = _Held(recording, settings.recording_path, loop.id, tried)
     began_s = time.time()
     try:
         child = supervise(
@@ -142,7 +117,7 @@ def second_run(
             on_started=lambda _pid: None,
             on_progress=on_progress,
             on_trials=held,
-            json_mode=json_mode,
+            json_mode=run.request.script_output_to_stderr,
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)
@@ -150,17 +125,17 @@ def second_run(
     return SecondRun(held.says(child), tried.outcomes, began_s, cut_short)
 
 
-def _left_of_budget(first: FirstRun, budget_s: float) -> float:
+def _left_of_budget(first: Recorded) -> float:
     """Return what is left for trials, less the closer look that the first run had."""
-    if first.tried is not None and first.tried.outcomes:
-        return first.tried.budget_s
-    loop = first.session.diagnosed_loop()
+    tried, loop = first.run.tried, first.session.diagnosed_loop()
+    if tried is not None and tried.outcomes:
+        return tried.budget_s
     looks = [
         window.duration_ms
         for window in first.session.windows
         if loop is not None and window.loop_id == loop.id and window.kind in _CLOSER_LOOK
     ]
-    return max(0.0, budget_s - sum(looks) / 1e3)
+    return max(0.0, first.run.request.budget_s - sum(looks) / 1e3)
 
 
 @dataclass
@@ -187,7 +162,10 @@ class _Held:
     def says(self, child: ChildResult) -> str:
         outcome = self.tried.outcomes.get(self.hold_loop)
         if outcome is None:
-            reason = self.tried.fault or self.otherwise or self._untried() or _how_it_ended(child)
+            ended = f"it ended before its loop could be held. {_ending_of(child)}"
+            if child.outcome in BY_ITSELF and not child.script_status:
+                ended = "its loop was over before it could be held"
+            reason = self.tried.fault or self.otherwise or self._untried() or ended
             return f"{_MADE}, and nothing was tried: {reason.rstrip('.')}."
         if outcome.run.consumer == "pipeline alone":
             return f"{_MADE}; its loop could not be held, so its pipeline was tried alone."
@@ -206,12 +184,6 @@ class _Held:
         if recording is None:
             raise BehavedOtherwiseError("nothing was recorded")
         return recording
-
-
-def _how_it_ended(child: ChildResult) -> str:
-    if child.outcome in BY_ITSELF and not child.script_status:
-        return "its loop was over before it could be held"
-    return f"it ended before its loop could be held. {_ending_of(child)}"
 
 
 def _ending_of(child: ChildResult) -> str:

@@ -96,12 +96,9 @@ def are_interrupts_blocked() -> bool:
 
 
 def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
-    """Wait until a process has ended; return what it has written to standard error.
-
-    Raises:
-        subprocess.TimeoutExpired: it has not ended within the limit; it runs on.
-        KeyboardInterrupt: Ctrl-C came; it runs on.
-    """
+    """Wait until a process has ended; return what it has written to standard error. Raises
+    subprocess.TimeoutExpired: it has not ended within the limit; it runs on; KeyboardInterrupt:
+    Ctrl-C came; it runs on."""
     give_up_at = None if limit_s is None else time.monotonic() + limit_s
     while True:
         if INTERRUPTS.came:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import time
 import tokenize
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +21,7 @@ from pipediag.patching.refusal import NotPatchableError
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit
-from pipediag.session.findings import CallSpan, Finding, LeftOut, Patch, SourceExcerpt
+from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
 
@@ -36,7 +34,9 @@ def with_excerpt(session: Session, began_s: float) -> Session:
 
     def text_of(file: str) -> str | None:
         try:
-            return _decoded(as_measured(file, began_s))
+            content = as_measured(file, began_s)
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+            return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
         except (NotPatchableError, SyntaxError, ValueError):
             return None
 
@@ -51,13 +51,13 @@ def excerpts(
     place, hot = culprit_place(session), python_behind(session)
     behind = SourcePlace(hot.file, hot.line) if hot is not None else None
     return {
-        "source": _excerpt(session, place, text_of),
-        "python_source": _excerpt(session, behind, text_of),
+        "source": _excerpt(place, text_of),
+        "python_source": _excerpt(behind, text_of),
     }
 
 
 def _excerpt(
-    session: Session, place: SourcePlace | None, text_of: Callable[[str], str | None]
+    place: SourcePlace | None, text_of: Callable[[str], str | None]
 ) -> SourceExcerpt | None:
     text = text_of(place.file) if place is not None else None
     if place is None or place.line is None or text is None:
@@ -66,67 +66,12 @@ def _excerpt(
     if not 1 <= place.line <= len(lines):
         return None
     first = max(1, place.line - LINES_AROUND)
-    op = session.operation(place.op_id)
-    known = op is not None and (op.file, op.line) == (place.file, place.line)
     return SourceExcerpt(
         file=place.file,
         line=place.line,
         first_line=first,
         lines=[line[:LONGEST_LINE] for line in lines[first - 1 : place.line + LINES_AROUND]],
-        call=call_span(text, op.kind, place.line) if op is not None and known else None,
     )
-
-
-def _decoded(content: bytes) -> str:
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-    return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
-
-
-def call_span(text: str, name: str, line: int) -> CallSpan | None:
-    """Return the call of that name on the line; None where there are several, or none.
-
-    Python gives the line of a method's name, and of the whole call where it has arguments by stars.
-    """
-    try:
-        with warnings.catch_warnings():
-            # Of what the user wrote, which is none of ours to tell.
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    calls = [
-        (named, node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and (named := _named(node.func, name)) is not None
-    ]
-    by_name = [found for found in calls if found[0][0] == line]
-    found = by_name or [found for found in calls if found[1].lineno == line]
-    if len(found) != 1:
-        return None
-    [((start_line, start_byte), node)] = found
-    end_line, end_byte = node.end_lineno or start_line, node.end_col_offset or 0
-    lines = text.split("\n")
-    return CallSpan(
-        line=start_line,
-        column=_characters(lines[start_line - 1], start_byte),
-        end_line=end_line,
-        end_column=_characters(lines[end_line - 1], end_byte),
-    )
-
-
-def _named(called: ast.expr, name: str) -> tuple[int, int] | None:
-    """Return line and byte at which the name begins, if that is what is called."""
-    if isinstance(called, ast.Attribute) and called.attr == name:
-        end = called.end_col_offset or 0
-        return called.end_lineno or called.lineno, end - len(name.encode())
-    if isinstance(called, ast.Name) and called.id == name:
-        return called.lineno, called.col_offset
-    return None
-
-
-def _characters(line: str, column: int) -> int:
-    """Return a column in UTF-8, as Python's tree has it, in characters."""
-    return len(line.encode()[:column].decode(errors="ignore"))
 
 
 MOST_ENTRIES = 10_000
@@ -266,11 +211,8 @@ def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
 
 
 def as_measured(path: str, began_s: float) -> bytes:
-    """Return the bytes of a source file that has not been changed since.
-
-    Raises:
-        NotPatchableError: it has been, or it can't be read.
-    """
+    """Return the bytes of a source file that has not been changed since. Raises NotPatchableError:
+    it has been, or it can't be read."""
     file = Path(path)
     try:
         known = file.stat()
@@ -320,10 +262,8 @@ def suggested(session: Session) -> list[Finding]:
 def with_rules(session: Session, rules: Collection[str]) -> Session:
     """Return the session whose patch holds the edits of these rules as well.
 
-    An edit that no trial has decided counts only where its rule has no confirmed one.
-
-    Raises:
-        PipediagError: a rule has no edit that may be written, or a file is not what was measured.
+    An edit that no trial has decided counts only where its rule has no confirmed one. Raises
+    PipediagError: a rule has no edit that may be written, or a file is not what was measured.
     """
     if not rules:
         return session

@@ -166,7 +166,12 @@ class TrialsOfRun:
         self.on_progress(DIAGNOSING)
         session = self.draft()
         loop = session.diagnosed_loop()
-        if loop is None or self._has_tried(waiting.loop_id):
+        before = self.outcomes.get(waiting.loop_id)
+        # Something may have come of trials before the loop ended under them.
+        tried = before is not None and any(
+            trial.state != "not_tried" for trial in before.trials.values()
+        )
+        if loop is None or tried:
             return
         if loop.id != waiting.loop_id:
             self._try_evaluated(session, waiting, ask)
@@ -241,10 +246,3 @@ class TrialsOfRun:
             for finding in session.findings
         )
         return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
-
-    def _has_tried(self, loop_id: str) -> bool:
-        """Return True if anything came of trials before the loop ended under them."""
-        before = self.outcomes.get(loop_id)
-        return before is not None and any(
-            trial.state != "not_tried" for trial in before.trials.values()
-        )

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli import repeats
 from pipediag.cli.compare import command
 from pipediag.errors import PipediagError
-from pipediag.runner import results
+from pipediag.runner import native_runs
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
 from tests.records import make_environment
@@ -112,7 +112,7 @@ def measuring(
             return 0 if session.steps is not None else 3
 
         monkeypatch.setattr(repeats, "analyze_afresh", analyze)
-        monkeypatch.setattr(results, "compared", lambda *_: ["Batches: they are equal."])
+        monkeypatch.setattr(native_runs, "compared", lambda *_: ["Batches: they are equal."])
         return calls
 
     return put
@@ -217,7 +217,7 @@ def test_seeded_runs_come_first_as_they_end_early(
         before.append(len(calls))
         return []
 
-    monkeypatch.setattr(results, "compared", compared)
+    monkeypatch.setattr(native_runs, "compared", compared)
     compare("old", "new", "--", "train.py")
     assert calls
     assert before == [0]

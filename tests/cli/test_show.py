@@ -18,7 +18,7 @@ from rich.console import Console
 from pipediag.cli import doctor, explain
 from pipediag.cli.main import COMMANDS
 from pipediag.cli.show import command
-from pipediag.doctor.machine import Check
+from pipediag.doctor import Check
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.config import GateConfig, load_config
 from pipediag.reporters import write_all

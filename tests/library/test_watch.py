@@ -75,7 +75,7 @@ def test_a_directory_of_something_else_is_left_alone(
     with pipediag.watch(tmp_path) as watch:
         pass
     assert watch.result_missing == (
-        f"{tmp_path} is not empty and holds no pipediag report. Nothing is measured. "
+        f"{tmp_path} is not empty and holds no pipediag report. Nothing was measured. "
         "Choose another directory with `out`."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -15,8 +15,8 @@ from pipediag.runner.analysis import (
     check_script,
     check_tensorflow,
 )
+from pipediag.runner.build_session import Recorded
 from pipediag.runner.output import prepare_output
-from pipediag.runner.second_run import FirstRun
 from pipediag.session import files
 from tests.factories import make_finding, make_session
 from tests.records import make_operation, make_pipeline
@@ -102,7 +102,7 @@ def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(s
 def test_what_the_first_run_measured_is_saved_before_the_second_begins(
     script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken_off(first: FirstRun, capture: Path, *_: object, **__: object) -> None:
+    def broken_off(first: Recorded, capture: Path, *_: object, **__: object) -> None:
         assert first.session.script.outcome == "finished"
         assert capture.is_dir()
         raise KeyboardInterrupt

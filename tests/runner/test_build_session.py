@@ -12,9 +12,11 @@ import pytest
 from pipediag.measures.measured_loop import MAY_LACK
 from pipediag.rules.search import SEARCH
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
+from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.build_session import (
     NO_RECORDING,
     NOT_WAITED,
+    EndedRun,
     Recorded,
     diagnose,
     with_second_run,
@@ -59,7 +61,7 @@ def diagnosed(
     settings = RunSettings("train.py", ("--fast",), False, str(folder), epochs=epochs)
     if recording is not None:
         (folder / "recording.json").write_text(json.dumps(asdict(recording)), encoding="utf-8")
-    return diagnose(folder, child, host, settings)
+    return diagnose(child, host, settings)
 
 
 def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(
@@ -275,8 +277,11 @@ def session(outcome: Any = "finished", status: int | None = 0, **overrides: Any)
     return make_session(**{"script": script, "findings": findings, **overrides})
 
 
-def recorded() -> Recorded:
-    return Recorded(with_trials(session(), {}, NOT_WAITED), session(), None)
+def recorded(output: OutputDirectory) -> Recorded:
+    child = ChildResult("finished", 0, None, 0, 1)
+    request = AnalysisRequest("train.py", source=False)
+    run = EndedRun(request, SETTINGS, output, child, UNSAMPLED, None, time.time())
+    return Recorded(run, with_trials(session(), {}, NOT_WAITED), session(), None)
 
 
 def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
@@ -284,7 +289,7 @@ def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
 ) -> None:
     Path("log").write_text("half", encoding="utf-8")
     second = SecondRun("It was made.", tried(map=trial("confirmed", 2.0)), time.time() - 60, True)
-    concluded = with_second_run(recorded(), SETTINGS, second, output)
+    concluded = with_second_run(recorded(output), second)
 
     assert concluded == load_session(output.path)
     assert concluded.findings[0].trial.state == "confirmed"
@@ -297,9 +302,9 @@ def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
 
 
 def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirectory) -> None:
-    first = recorded()
+    first = recorded(output)
     second = SecondRun("Nothing was tried.", began_s=time.time() - 60)
-    concluded = with_second_run(first, SETTINGS, second, output)
+    concluded = with_second_run(first, second)
 
     assert concluded.findings[0].trial.reason == f"{NOT_WAITED} Nothing was tried."
     assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."

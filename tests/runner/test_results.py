@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.runner import results
-from pipediag.runner.native_runs import NativeRun, native_run
-from pipediag.runner.results import Seen, compared, of_batches, of_losses
+from pipediag.runner import native_runs
+from pipediag.runner.native_runs import NativeRun, Seen, compared, native_run, of_batches, of_losses
 from pipediag.session.messages import RunSettings
 
 ROWS = [["a", 1.0, 2.0], ["b", 3.0, 4.0], ["c", 5.0, 6.0]]
@@ -80,11 +79,11 @@ def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
             raise PipediagError("slow had not ended.")
         return 1.0
 
-    monkeypatch.setattr(results, "wall_s", wall_s)
+    monkeypatch.setattr(native_runs, "wall_s", wall_s)
     fast, slow = (NativeRun(name, (str(tmp_path),)) for name in ("fast", "slow"))
     assert all("not compared" in sentence for sentence in compared(fast, slow))
     assert compared(slow, fast) == ["Batches and losses were not compared: slow had not ended."]
-    assert runs == [("fast", results.TIMEOUT_S), ("slow", results.TIMEOUT_S)]
+    assert runs == [("fast", native_runs.TIMEOUT_S), ("slow", native_runs.TIMEOUT_S)]
 
 
 TRAIN = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.runner import second_run as module
+from pipediag.runner.analysis import AnalysisRequest
+from pipediag.runner.build_session import EndedRun, Recorded
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import ChildResult
+from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import Shown, runs_again
 from pipediag.runner.second_run import (
     BehavedOtherwiseError,
-    FirstRun,
     SecondRun,
     refuse_others,
     second_run,
@@ -34,6 +36,7 @@ from pipediag.session.messages import (
 )
 from pipediag.session.model import Script
 from pipediag.session.recording import RecordedOperation, Recording
+from pipediag.session.timeline import HostTrack
 from pipediag.vocabulary import ScriptOutcome
 from tests.factories import make_finding, make_loop, make_session
 from tests.recordings import make_recorded_loop, make_recording
@@ -87,7 +90,7 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
     return played
 
 
-def first_run(**overrides: Any) -> FirstRun:
+def first_run(budget_s: float = 60.0, timeout_s: float | None = None, **overrides: Any) -> Recorded:
     """A script that finished, and whose one edit was not tried."""
     values: dict[str, Any] = {
         "script": FINISHED,
@@ -96,14 +99,19 @@ def first_run(**overrides: Any) -> FirstRun:
         "windows": [],
     }
     settings = RunSettings(SCRIPT, (), False, "first", run_to_end=True)
-    return FirstRun(make_session(**{**values, **overrides}), FIRST, settings, None, None)
+    request = AnalysisRequest(
+        SCRIPT, budget_s=budget_s, timeout_s=timeout_s, script_output_to_stderr=True
+    )
+    child = ChildResult("finished", 0, None, time.monotonic_ns() - 10**9, time.monotonic_ns())
+    output = OutputDirectory(Path("out"), Path("first"), None, True, DirectoryLock(Path()))
+    ended = EndedRun(request, settings, output, child, HostTrack(1), None, time.time())
+    session = make_session(**{**values, **overrides})
+    return Recorded(ended, session, session, FIRST)
 
 
-def run(
-    child: Child, first: FirstRun, *, budget_s: float = 60.0, shown: list[Shown] | None = None
-) -> SecondRun | None:
+def run(child: Child, first: Recorded, *, shown: list[Shown] | None = None) -> SecondRun | None:
     events: list[Shown] = [] if shown is None else shown
-    return second_run(first, child.capture, events.append, budget_s=budget_s, json_mode=True)
+    return second_run(first, child.capture, events.append)
 
 
 def said(second: SecondRun | None) -> str:
@@ -127,12 +135,12 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
 
 
 def test_both_runs_share_the_time(child: Child) -> None:
-    late = replace(first_run(), ends_at=time.monotonic() - 1)
+    late = first_run(timeout_s=0.5)
     assert "`--timeout` gives was up" in said(run(child, late))
-    assert "`--budget` gives was up" in said(run(child, first_run(), budget_s=0.0))
+    assert "`--budget` gives was up" in said(run(child, first_run(budget_s=0.0)))
     assert child.settings == []
 
-    early = replace(first_run(), ends_at=time.monotonic() + 1000)
+    early = first_run(timeout_s=1001.0)
     run(child, early)
     assert 900 < child.given["timeout_s"] <= 1000
 
@@ -143,7 +151,7 @@ def test_what_looking_closer_took_is_taken_from_the_budget(child: Child) -> None
         for kind, loop in (("baseline", "loop1"), ("profile", "loop1"), ("profile", "loop2"))
     ]
     windows = [{"start_ms": 0.0, "steps": 20, "complete": True, **look} for look in looks]
-    second = run(child, first_run(windows=windows), budget_s=60.0)
+    second = run(child, first_run(windows=windows))
 
     assert second.outcomes["loop1"].run.budget_s == pytest.approx(56.0)
 

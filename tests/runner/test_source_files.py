@@ -15,14 +15,13 @@ from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
 from pipediag.runner.source_files import (
-    call_span,
     with_excerpt,
     with_patches,
     without_source,
     written_since,
 )
 from pipediag.session.edits import Edit, Insert, SetParameters
-from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import Trial
@@ -49,11 +48,10 @@ def excerpt(tmp_path: Path, content: bytes, line: int | None = 9) -> SourceExcer
     return with_excerpt(session(file, line), LATER).verdict.source
 
 
-def test_the_lines_around_with_the_call(tmp_path: Path) -> None:
+def test_the_lines_around(tmp_path: Path) -> None:
     found = excerpt(tmp_path, TEXT.encode())
     assert found.line - found.first_line == LINES_AROUND
     assert found.lines == ["# 6", "# 7", "# 8", "ds = ds.map(f).batch(2)", "fit(ds)", ""]
-    assert found.call == CallSpan(line=9, column=8, end_line=9, end_column=14)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"ds", b"# coding: nonsense\n"])
@@ -93,11 +91,6 @@ def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path) -> None:
     file.write_text(TEXT, encoding="utf-8")
     assert with_excerpt(session(file), 0.0).verdict.source is None
     assert with_excerpt(session(tmp_path / "gone.py"), LATER).verdict.source is None
-
-
-def test_the_call_over_several_lines_begins_at_its_name() -> None:
-    text = "ds = (ä\n      .map(\n          f)\n      .batch(2))\n"
-    assert call_span(text, "map", 2) == CallSpan(line=2, column=7, end_line=3, end_column=12)
 
 
 @pytest.fixture
