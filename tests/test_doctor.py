@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag.doctor import all_checks, framework, machine
-from pipediag.doctor.framework import Imported, Installed, gpus
-from pipediag.doctor.machine import GIB
+from pipediag import doctor
+from pipediag.doctor import GIB, Imported, Installed, all_checks, gpus
 from tests.fake_proc import add_cgroup_v2, write
 
 GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])
@@ -20,14 +19,14 @@ NVIDIA = ["NVIDIA Example"]
 @pytest.fixture(autouse=True)
 def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = SimpleNamespace(total=16 * GIB, available=8 * GIB, cached=3 * GIB)
-    monkeypatch.setattr(machine.psutil, "virtual_memory", lambda: memory)
-    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
+    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(doctor, "usable_cores", lambda: 4)
 
 
 def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(framework, "installed", lambda: CPU_BUILD)
+    monkeypatch.setattr(doctor, "installed", lambda: CPU_BUILD)
     made = list(all_checks(ask_tensorflow=False))
     assert len({check.name for check in made}) == len(made)
     assert all(check.found for check in made)
@@ -39,15 +38,15 @@ def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
 def test_tensorflow_is_asked_if_it_is_installed(
     monkeypatch: pytest.MonkeyPatch, builds: dict[str, str], asked: bool
 ) -> None:
-    monkeypatch.setattr(framework, "installed", lambda: Installed(builds))
-    monkeypatch.setattr(framework, "import_in_child", lambda: Imported("2.21.0", False, []))
+    monkeypatch.setattr(doctor, "installed", lambda: Installed(builds))
+    monkeypatch.setattr(doctor, "import_in_child", lambda: Imported("2.21.0", False, []))
     assert ("Import" in {check.name for check in all_checks(ask_tensorflow=True)}) == asked
 
 
 @pytest.mark.parametrize(("quota", "state"), [("max", "ok"), ("400000", "ok"), ("250000", "warn")])
 def test_quota(tmp_path: Path, quota: str, state: str) -> None:
     add_cgroup_v2(tmp_path, "", {"cpu.max": f"{quota} 100000\n"})
-    check = machine.quota(tmp_path)
+    check = doctor.quota(tmp_path)
     assert check.state == state
     assert ("2.5 CPUs" in check.found) == (state == "warn")
 
@@ -58,13 +57,13 @@ def test_quota(tmp_path: Path, quota: str, state: str) -> None:
 def test_throttling(tmp_path: Path, periods: int, throttled: int, state: str) -> None:
     stat = f"nr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n"
     add_cgroup_v2(tmp_path, "", {"cpu.stat": stat})
-    assert machine.throttling(tmp_path).state == state
+    assert doctor.throttling(tmp_path).state == state
 
 
 def test_thresholds() -> None:
-    assert [machine.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
-    assert [machine.stolen(percent).state for percent in (0.1, 4.0)] == ["ok", "warn"]
-    assert [machine.swap(used).state for used in (0, GIB)] == ["ok", "warn"]
+    assert [doctor.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
+    assert [doctor.stolen(percent).state for percent in (0.1, 4.0)] == ["ok", "warn"]
+    assert [doctor.swap(used).state for used in (0, GIB)] == ["ok", "warn"]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +81,13 @@ def test_frequency(tmp_path: Path, governor: str | None, driver: str | None, sta
         write(tmp_path, f"{base}/cpu0/cpufreq/scaling_governor", f"{governor}\n")
         write(tmp_path, f"{base}/cpu0/cpufreq/scaling_driver", f"{driver}\n")
         write(tmp_path, f"{base}/cpufreq/boost", "1\n")
-    check = machine.frequency(tmp_path)
+    check = doctor.frequency(tmp_path)
     assert check.state == state
     assert ("turbo on" in check.found) == bool(governor)
 
 
 def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
-    check = machine.room(tmp_path)
+    check = doctor.room(tmp_path)
     assert (check.state, check.found) == ("ok", "8.0 GiB of 16.0 GiB are available.")
     files = {
         "memory.max": f"{4 * GIB}\n",
@@ -96,16 +95,16 @@ def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
         "memory.stat": f"file {GIB // 2}\n",
     }
     add_cgroup_v2(tmp_path, "", files)
-    check = machine.room(tmp_path)
+    check = doctor.room(tmp_path)
     assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
 
 
 def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("tensorflow", "nvidia_cudnn_cu12", "nvidia-ml-py", "numpy")
     found = [SimpleNamespace(metadata={"Name": name}) for name in names]
-    monkeypatch.setattr(framework, "distributions", lambda: found)
-    monkeypatch.setattr(framework, "installed_builds", lambda: {"tensorflow": "1.0"})
-    assert framework.installed() == Installed({"tensorflow": "1.0"}, ["nvidia-cudnn-cu12"])
+    monkeypatch.setattr(doctor, "distributions", lambda: found)
+    monkeypatch.setattr(doctor, "installed_builds", lambda: {"tensorflow": "1.0"})
+    assert doctor.installed() == Installed({"tensorflow": "1.0"}, ["nvidia-cudnn-cu12"])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_build(builds: dict[str, str], state: str) -> None:
-    assert framework.build(Installed(builds)).state == state
+    assert doctor.build(Installed(builds)).state == state
 
 
 ANSWER = '["2.21.0", true, [["/CPU:0", "CPU"], ["/GPU:0", "GPU"]]]'
@@ -134,20 +133,20 @@ ANSWER = '["2.21.0", true, [["/CPU:0", "CPU"], ["/GPU:0", "GPU"]]]'
     ],
 )
 def test_a_child_imports_tensorflow(code: str, imported: Imported) -> None:
-    assert framework.import_in_child((sys.executable, "-c", code)) == imported
-    check = framework.importable(imported)
+    assert doctor.import_in_child((sys.executable, "-c", code)) == imported
+    check = doctor.importable(imported)
     assert check.state == ("problem" if imported.error else "ok")
     assert (imported.error or "2.21.0") in check.found
 
 
 def test_an_import_that_hangs_is_given_up() -> None:
     hanging = (sys.executable, "-c", "import time; time.sleep(60)")
-    assert framework.import_in_child(hanging, timeout_s=0.5).error is not None
+    assert doctor.import_in_child(hanging, timeout_s=0.5).error is not None
 
 
 @pytest.mark.tensorflow
 def test_the_real_tensorflow_answers() -> None:
-    imported = framework.import_in_child(timeout_s=600)
+    imported = doctor.import_in_child(timeout_s=600)
     assert imported.error is None
     assert imported.version is not None
 
@@ -187,11 +186,11 @@ def test_why_a_gpu_is_not_seen(
 
 
 def test_variables_that_slow_tensorflow_down_are_warned_of() -> None:
-    assert framework.variables({"HOME": "/root"}).state == "ok"
-    harmless = framework.variables({"OMP_NUM_THREADS": "2", "TF_DETERMINISTIC_OPS": "0"})
+    assert doctor.variables({"HOME": "/root"}).state == "ok"
+    harmless = doctor.variables({"OMP_NUM_THREADS": "2", "TF_DETERMINISTIC_OPS": "0"})
     assert harmless.state == "ok"
     assert harmless.found == "OMP_NUM_THREADS=2, TF_DETERMINISTIC_OPS=0."
     for name in ("CUDA_LAUNCH_BLOCKING", "TF_DETERMINISTIC_OPS"):
-        check = framework.variables({name: "1"})
+        check = doctor.variables({name: "1"})
         assert check.state == "warn"
         assert name in check.follows

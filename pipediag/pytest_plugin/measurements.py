@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from pipediag.doctor.machine import BUSY_SHARE
+from pipediag.doctor import BUSY_SHARE
 from pipediag.encoding.text import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
 

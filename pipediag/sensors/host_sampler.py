@@ -1,17 +1,269 @@
-"""The host sampler: a thread of the parent that watches the child from outside, so that it never
-competes for the child's GIL."""
+"""Counters of one process, its threads and the machine, read from /proc ten times a second.
+
+The sampler is a thread of the parent, so that it never competes for the child's GIL. A reading
+costs one read for each thread and four for the process. What costs more (names of new threads
+apart) is read only when asked for: child processes and the counters of the whole machine.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipediag.sensors import cgroup
 from pipediag.sensors.gpus import Nvml
-from pipediag.sensors.processes import ProcessReader
-from pipediag.session.timeline import HostReading, HostTrack
+from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
+
+
+def child_pids(pid: int, proc: str) -> list[int]:
+    """Return the processes that a thread of `pid` has started and that are still there."""
+    tasks = f"{proc}/{pid}/task"
+    found: list[int] = []
+    with suppress(OSError):
+        for tid in os.listdir(tasks):  # noqa: PTH208  (half the cost of iterdir)
+            with suppress(OSError):
+                found += map(int, read_file(f"{tasks}/{tid}/children").split())
+    return found
+
+
+def stat_fields(stat: bytes) -> list[bytes]:
+    """Return the fields after the name, which may itself hold spaces and brackets."""
+    return stat[stat.rindex(b")") + 2 :].split()
+
+
+def _kib(text: bytes, key: bytes) -> int | None:
+    """Return the bytes of a number of KiB that follows `key` in a file of named numbers."""
+    start = text.find(key)
+    return None if start < 0 else int(text[start + len(key) :].split(None, 1)[0]) * 1024
+
+
+def read_file(path: str) -> bytes:
+    """Return a file's first 8 KiB, at half the cost of opening it as a stream.
+
+    Raises OSError, and ProcessLookupError where it is empty, as that of a dying process may be.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = os.read(fd, 8192)
+    finally:
+        os.close(fd)
+    if not text:
+        raise ProcessLookupError("the file is empty")
+    return text
+
+
+_IDLE, _DISK = 3, 4
+_COUNTED = 8
+"""Columns of a CPU in /proc/stat: user, nice, system, idle, waiting for the disk, interrupts, soft
+interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
+
+
+@dataclass(frozen=True)
+class CpuTicks:
+    """Clock ticks since some time in the past, summed over the CPUs."""
+
+    whole: int
+    idle: int
+    """In which a CPU worked for no program and for no other virtual machine."""
+
+    @property
+    def busy(self) -> int:
+        return self.whole - self.idle
+
+
+def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> CpuTicks | None:
+    """Return the ticks of these CPUs; None where the system does not show them."""
+    each = _read_ticks(root)
+    ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
+    whole = sum(map(sum, ticks))
+    return CpuTicks(whole, sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)) if whole else None
+
+
+def _read_ticks(root: Path) -> dict[str, list[int]]:
+    """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
+    try:
+        # A line for each CPU, so the file may be longer than what `read_file` gives.
+        lines = (root / "proc/stat").read_text().splitlines()
+    except OSError:
+        return {}
+    cpus = (line.split() for line in lines if line.startswith("cpu"))
+    return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
+
+
+# A thread names itself just after it started, so its first names are looked at again.
+_NAME_READINGS = 3
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_TICK_NS = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
+
+
+@dataclass
+class _Thread:
+    seen: ThreadSeen
+    readings: int = 0
+    cpu_ns: int = 0
+
+
+class ProcessReader:
+    """Counters of the process `pid`, read through `root`, the place where /proc and /sys are.
+
+    `read` raises ProcessLookupError when the process has gone and PermissionError when another
+    user's process hides its counters.
+    """
+
+    def __init__(self, pid: int, root: Path = Path("/")) -> None:
+        self.pid = pid
+        self.threads: dict[int, ThreadSeen] = {}
+        self._root = root
+        self._proc = str(root / "proc")
+        self._tasks = f"{self._proc}/{pid}/task"
+        self._alive: dict[int, _Thread] = {}
+        self._children: dict[int, int] = {}
+        self._memory_limit = cgroup.memory_limit(root)
+        # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
+        self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
+
+    def read(self, thorough: bool) -> HostReading:
+        """Take a reading; a thorough one also has what changes slowly or costs more to read."""
+        at_ns = time.monotonic_ns()
+        rss_bytes = self._rss_bytes()
+        ran = self._read_threads()
+        if thorough:
+            self._find_children()
+        for child in self._children:
+            with suppress(OSError):
+                self._children[child] = max(self._children[child], self._cpu_ns(child))
+        machine = _read_ticks(self._root).get("cpu") if thorough else None
+        allowed = None
+        with suppress(AttributeError, OSError):
+            if thorough:
+                allowed = ticks_of(os.sched_getaffinity(self.pid), self._root)
+        available, cache = self._memory()
+        return HostReading(
+            at_ns=at_ns,
+            cpu_ns=self._cpu_ns(self.pid),
+            rss_bytes=rss_bytes,
+            thread_cpu_ns=ran,
+            children_cpu_ns=sum(self._children.values()),
+            children=len(self._children),
+            read_bytes=self._read_bytes(),
+            available_bytes=available,
+            page_cache_bytes=cache,
+            rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
+            io_wait_ticks=None if machine is None else machine[_DISK],
+            machine_ticks=None if machine is None else sum(machine),
+            allowed_busy_ns=None if allowed is None else allowed.busy * _TICK_NS,
+            allowed_idle_ns=None if allowed is None else allowed.idle * _TICK_NS,
+        )
+
+    def _memory(self) -> tuple[int | None, int | None]:
+        """Return bytes available to new allocations, and of page cache, of the limited group."""
+        available = cache = None
+        with suppress(OSError):
+            text = read_file(str(self._root / "proc/meminfo"))
+            available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
+        use = None if self._memory_limit is None else cgroup.memory_use(self._root)
+        if use is None or self._memory_limit is None:
+            return available, cache
+        used, group_cache = use
+        room = max(0, self._memory_limit - used + group_cache)
+        return (room if available is None else min(room, available)), group_cache
+
+    def _rss_bytes(self) -> int:
+        try:
+            resident = int(read_file(f"{self._proc}/{self.pid}/statm").split()[1])
+        except FileNotFoundError as error:
+            raise ProcessLookupError(str(error)) from error
+        if not resident:
+            raise ProcessLookupError(f"process {self.pid} has ended")
+        return resident * _PAGE_BYTES
+
+    def _read_threads(self) -> dict[int, int]:
+        """Return the CPU time since the last reading, of each thread that ran."""
+        try:
+            alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
+        except FileNotFoundError as error:
+            raise ProcessLookupError(str(error)) from error
+        self._alive = {tid: self._alive[tid] for tid in self._alive.keys() & alive}
+        ran = {}
+        for tid in alive:
+            try:
+                spent = self._read_thread(tid)
+            except (FileNotFoundError, ProcessLookupError):
+                self._alive.pop(tid, None)
+                continue
+            if spent:
+                ran[tid] = spent
+        return ran
+
+    def _read_thread(self, tid: int) -> int:
+        thread = self._alive.get(tid) or self._meet(tid)
+        if thread.readings < _NAME_READINGS:
+            self._name(thread)
+        cpu_ns = self._spent_ns(tid)
+        spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
+        return spent
+
+    def _meet(self, tid: int) -> _Thread:
+        started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
+        self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
+        return thread
+
+    def _name(self, thread: _Thread) -> None:
+        tid = thread.seen.tid
+        name = read_file(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
+        thread.readings += 1
+        if name != thread.seen.name:
+            thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
+            self.threads[tid] = thread.seen
+
+    def _spent_ns(self, tid: int) -> int:
+        """Return the CPU time of a thread."""
+        if self._precise:
+            return int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
+        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
+
+    def _find_children(self) -> None:
+        """Add processes that this one, or a child of it, has started."""
+        generation = [self.pid]
+        while generation:
+            parent = generation.pop()
+            for child in child_pids(parent, self._proc):
+                if child not in self._children:
+                    self._children[child] = 0
+                generation.append(child)
+
+    def _cpu_ns(self, pid: int) -> int:
+        """Return the CPU time of a process, by its own clock where the system gives one."""
+        if self._root == Path("/"):
+            with suppress(OSError):
+                # The number by which Linux knows a process's CPU clock (clock_getcpuclockid).
+                return time.clock_gettime_ns((~pid << 3) | 2)
+        return _cpu_ns(read_file(f"{self._proc}/{pid}/stat"))
+
+    def _read_bytes(self) -> int | None:
+        with suppress(OSError):
+            text = read_file(f"{self._proc}/{self.pid}/io")
+            return int(text.partition(b"read_bytes:")[2].split(None, 1)[0])
+        return None
+
+    def _rss_peak_bytes(self) -> int | None:
+        with suppress(OSError):
+            return _kib(read_file(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
+        return None
+
+
+def _cpu_ns(stat: bytes) -> int:
+    """Return the CPU time that a stat file has in clock ticks."""
+    fields = stat_fields(stat)
+    return (int(fields[11]) + int(fields[12])) * _TICK_NS
+
 
 INTERVAL_S = 0.1
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.sensors import host_sampler
-from pipediag.sensors.host_sampler import HostSampler
-from pipediag.sensors.processes import CpuTicks, ProcessReader, ticks_of
+from pipediag.sensors.host_sampler import CpuTicks, HostSampler, ProcessReader, ticks_of
 from pipediag.session.timeline import GpuReading, ThreadSeen
 from tests.fake_proc import add_machine, add_process, add_thread, write
 
