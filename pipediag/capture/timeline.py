@@ -95,9 +95,7 @@ class Timeline:
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
-        self._sampler = LineSampler(
-            lambda seen: self._file.append(encode(seen), self._lasting())
-        )
+        self._sampler = LineSampler(lambda seen: self._file.append(encode(seen), self._lasting()))
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
         """Begin a span; return None where another thread is followed."""

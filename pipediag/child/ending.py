@@ -223,8 +223,12 @@ def close_open_files() -> None:
     """Close every file that is open, what writes through another one first."""
     streams = [thing for thing in gc.get_objects() if issubclass(type(thing), io.IOBase)]
     streams.sort(key=_depth)
+    standard = [sys.stdin, sys.stdout, sys.stderr]
+    buffers = [getattr(stream, "buffer", None) for stream in standard]
+    # A standard stream writes through these.
+    kept = [*standard, *buffers, *(getattr(buffer, "raw", buffer) for buffer in buffers)]
     for stream in streams:
-        if stream not in (sys.stdin, sys.stdout, sys.stderr) and not _is_a_part_of_these(stream):
+        if not any(stream is one for one in kept):
             with suppress(Exception):
                 stream.close()
 
@@ -251,15 +255,6 @@ def _depth(stream: io.IOBase) -> int:
     if type(stream).__module__ != "_io":
         return 1
     return 3 if isinstance(stream, io.RawIOBase) else 2
-
-
-def _is_a_part_of_these(stream: io.IOBase) -> bool:
-    """Return True if a standard stream writes through it."""
-    for standard in (sys.stdin, sys.stdout, sys.stderr):
-        buffer = getattr(standard, "buffer", None)
-        if stream is buffer or stream is getattr(buffer, "raw", buffer):
-            return True
-    return False
 
 
 # Tracebacks that show users their own code only.

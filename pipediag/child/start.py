@@ -55,7 +55,9 @@ def main() -> None:
         if contains(error, StopScript):
             ending.stopped()
             sys.exit(0)
-        if settings.module and _found_no_module(error):
+        # The interpreter's `-m` gave up before the module's code began.
+        refused = isinstance(error, SystemExit) and str(error).startswith(f"{sys.executable}: ")
+        if settings.module and refused:
             teller.tell(Refused(str(error).removeprefix(f"{sys.executable}: ")))
             sys.exit(REFUSED)
         ending.failed(error)
@@ -107,11 +109,6 @@ def _search_own_places_only() -> list[str]:
     compiled = [entry for entry in given if os.path.basename(entry) == "lib-dynload"]  # noqa: PTH119
     sys.path[:] = [library, *compiled, __file__.rsplit(os.sep, 3)[0]]
     return given
-
-
-def _found_no_module(error: BaseException) -> bool:
-    """Return True if the interpreter's `-m` gave up before the module's code began."""
-    return isinstance(error, SystemExit) and str(error).startswith(f"{sys.executable}: ")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from pipediag.session.embeddings import (
 from pipediag.session.loops import Share
 from pipediag.session.recorded_loops import (
     RecordedLoop,
-    RecordedTableUse,
     RecordedVariable,
     TableFacts,
     TableUse,
@@ -58,37 +57,26 @@ def _describe(variable: RecordedVariable) -> Embedding:
         gradient=None,
         update=None,
         rows_touched_per_step=None if not ids or ids.incomplete else round(ids.unique_per_step),
-        missing=_missing(variable),
         ids=ids,
         ids_missing=None if ids else variable.ids_missing or _NOT_READ,
     )
     if use is None:
-        return described
+        return replace(described, missing=variable.use_missing or _NOT_READ)
+    # Dense, too, where rows alone are written, but are computed from a pass over the table.
+    dense = use.writes_whole or bool(use.whole_table_operations.keys() - _READS)
+    update: SparseOrDense = "dense" if dense else "sparse"
     return replace(
         described,
         **{**_of(TableUse, use), "variable": variable.variable},
         slots=use.slots,
-        update=_update(use),
+        update=None if use.gradient is None else update,
+        missing=_NOT_WRITTEN if use.gradient is None else None,
         copied_bytes_per_step=table * use.copies,
     )
 
 
 def _of(kind: type[Any], record: Any) -> dict[str, Any]:
     return {one.name: getattr(record, one.name) for one in fields(kind)}
-
-
-def _update(use: RecordedTableUse) -> SparseOrDense | None:
-    """Dense, too, where rows alone are written, but are computed from a pass over the table."""
-    if use.gradient is None:
-        return None
-    passes = use.whole_table_operations.keys() - _READS
-    return "dense" if use.writes_whole or passes else "sparse"
-
-
-def _missing(variable: RecordedVariable) -> str | None:
-    if variable.use is None:
-        return variable.use_missing or _NOT_READ
-    return _NOT_WRITTEN if variable.use.gradient is None else None
 
 
 def item_bytes(dtype: str) -> int:

@@ -311,14 +311,10 @@ def host_of_loop(
     spans = spans_ns(recording, loop, "baseline")
     if not spans:
         return Missing("There is no baseline window in which the host could be measured.")
+    stacks = [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]
     own = [recorded for recorded in recording.windows if recorded.loop_id == loop.id]
-    measure = partial(measure_host, track, stacks=stacks_of(recording, loop), windows=own)
+    measure = partial(measure_host, track, stacks=stacks, windows=own)
     found = measure(spans, cores_allowed)
     if isinstance(found, Missing):
         found = measure([*spans, *spans_ns(recording, loop, "stacks")], cores_allowed)
     return found
-
-
-def stacks_of(recording: Recording, loop: RecordedLoop) -> list[RecordedStacks]:
-    """Return the stack samples taken beside the loop."""
-    return [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]

@@ -121,7 +121,9 @@ def measure_pipeline(
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
     names = {operation.name for operation in plan if operation.name}
     others = {operation.name for operation in recording.operations if operation.name} - names
-    ran = ran_iterators(rates, trace, names, others, _slowed(recording, loop), loop.replicas)
+    perturbation = measure_perturbation(recording, loop)
+    slowed = max(1.0, (perturbation.ratio if perturbation is not None else None) or 1.0)
+    ran = ran_iterators(rates, trace, names, others, slowed, loop.replicas)
     joined = join(plan, ran)
     ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
     ops = with_python_calls(ops, recording, loop)
@@ -136,13 +138,6 @@ def measure_pipeline(
         missing=_missing(plan, ran, loop, trace),
     )
     return pipeline, joined.operation_of
-
-
-def _slowed(recording: Recording, loop: RecordedLoop) -> float:
-    """Return how many times as long the profiler made the steps, at least 1."""
-    perturbation = measure_perturbation(recording, loop)
-    ratio = perturbation.ratio if perturbation is not None else None
-    return max(1.0, ratio or 1.0)
 
 
 def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | None:

@@ -324,7 +324,8 @@ def join(plan: list[RecordedOperation], ran: list[RanIterator]) -> Joined:
         operations = _by_name(waiting, plan, iterator) or _by_kind(waiting, iterator)
         if not operations:
             continue
-        carrier = _carrier(operations)
+        # The one whose function costs the time, or else the one nearest to the source.
+        carrier = next((op for op in operations if op.function is not None), operations[0])
         _give(joined, carrier.id, iterator)
         others = [operation.id for operation in operations if operation is not carrier]
         if others:
@@ -380,11 +381,6 @@ def may_be(operation_kind: str, iterator_kind: str) -> bool:
         return iterator_kind in known
     written = operation_kind.removesuffix("Dataset").replace("_", "").lower()
     return iterator_kind.removeprefix("Parallel").lower() == written
-
-
-def _carrier(operations: list[RecordedOperation]) -> RecordedOperation:
-    """The one whose function costs the time, or else the one nearest to the source."""
-    return next((op for op in operations if op.function is not None), operations[0])
 
 
 def _place_unnamed(joined: Joined, iterator: RanIterator, ran: list[RanIterator]) -> None:

@@ -56,7 +56,10 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
+        if mode is None:
+            os.umask(mask := os.umask(0))
+            mode = 0o666 & ~mask
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise PipediagError(why_not_written(path, error)) from error
@@ -69,12 +72,6 @@ def why_not_written(path: Path, error: OSError) -> str:
     """Return why the file could not be written, and what to do about it."""
     advice = _WHAT_TO_DO.get(error.errno or 0, "Choose another directory with -o.")
     return f"Could not write {path}: {error.strerror or error}. {advice}"
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 MOST_BYTES = 128 * 2**20

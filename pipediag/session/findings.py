@@ -19,16 +19,6 @@ from pipediag.vocabulary import (
 )
 
 
-class CallSpan(Record):
-    """Place of a call, from the name that is called to the bracket that closes it."""
-
-    line: int
-    column: int
-    """In characters, from 0."""
-    end_line: int
-    end_column: int
-
-
 class SourceExcerpt(Record):
     """Some lines as they were measured."""
 
@@ -37,8 +27,6 @@ class SourceExcerpt(Record):
     """The one that is meant."""
     first_line: int
     lines: list[str]
-    call: CallSpan | None = None
-    """The call that is meant; None where the line has none, or several."""
 
 
 class PatchedFile(Record):

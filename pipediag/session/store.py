@@ -118,16 +118,12 @@ def load_runs(
     named = [run for path in paths for run in session_paths(path)]
     runs: dict[str, Path] = {}
     for run in named:
-        runs.setdefault(_file(run), run)
+        # Whatever path was given.
+        runs.setdefault(os.path.realpath(run / SESSION_FILE if run.is_dir() else run), run)
     again = len(named) - len(runs)
     if again and tell is not None:
         tell(f"pipediag: {again} of the {len(named)} sessions are named twice, and are taken once.")
     return [(path, without_rows(load_session(path))) for path in runs.values()]
-
-
-def _file(run: Path) -> str:
-    """Return the real path of a session's file, whatever path was given."""
-    return os.path.realpath(run / SESSION_FILE if run.is_dir() else run)
 
 
 def without_rows(session: Session) -> Session:

@@ -16,7 +16,7 @@ import pytest
 from pipediag.capture import results
 from pipediag.capture.results import Results, _Batches
 from pipediag.runner.child_process import CHILD
-from pipediag.runner.results import Seen, of_batches
+from pipediag.runner.native_runs import Seen, of_batches
 from pipediag.session.messages import RunSettings
 
 X = np.random.default_rng(1).normal(size=(32, 20)).astype("float32")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipediag.reporters import html
-from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from tests import factories, records
 from tests.encoding.poisoned import CLEAN, POISON, acting, session_content
@@ -183,7 +183,6 @@ SOURCE = SourceExcerpt(
     line=12,
     first_line=11,
     lines=["ds = load()", "ds = ds.map(augment).batch(32)", "model.fit(ds)"],
-    call=CallSpan(line=12, column=8, end_line=12, end_column=20),
 )
 
 
@@ -209,7 +208,7 @@ def test_all_five_are_answered_beside_the_verdict() -> None:
     assert "70 % of each step waits for input" in words(top.find("h1")[0])
     (source,) = of_class(top, "pre", "source")
     (meant,) = of_class(source, "span", "meant")
-    assert [mark.words() for mark in meant.find("mark")] == ["map(augment)"]
+    assert "map(augment)" in meant.words()
     assert of_class(meant, "span", "cost")[0].text == "9.0 ms"
     (change,) = of_class(top, "pre", "diff")
     assert "num_parallel_calls=16" in change.words()

@@ -16,7 +16,7 @@ from pipediag.reporters.html.source_lines import (
     margin_note,
 )
 from pipediag.session.edits import Edit, Insert
-from pipediag.session.findings import CallSpan, LeftOut, Patch, SourceExcerpt
+from pipediag.session.findings import LeftOut, Patch, SourceExcerpt
 from pipediag.session.ledger import RunSpan
 from pipediag.session.record import Interval
 from pipediag.session.trials import Trial
@@ -163,8 +163,8 @@ def test_a_brief_diff_keeps_what_a_change_is_seen_by() -> None:
     assert brief_lines("") == []
 
 
-def excerpt(*lines: str, call: CallSpan | None = None) -> SourceExcerpt:
-    return SourceExcerpt(file=SCRIPT, line=5, first_line=4, lines=list(lines), call=call)
+def excerpt(*lines: str) -> SourceExcerpt:
+    return SourceExcerpt(file=SCRIPT, line=5, first_line=4, lines=list(lines))
 
 
 def annotated_lines(shown: SourceExcerpt) -> list[SourceLine]:
@@ -188,12 +188,11 @@ def test_lines_lose_the_indent_that_they_share_and_have_their_time_beside_them()
             "    ds = ds.map(",
             "        f)  # <b>",
             "    )",
-            call=CallSpan(line=5, column=12, end_line=6, end_column=10),
         )
     )
     assert [(one.number, str(one.text), one.cost, one.meant, one.after_gap) for one in lines] == [
-        (5, "ds = ds.<mark>map(</mark>", "9.0 ms", True, False),
-        (6, "    <mark>f)</mark>  # &lt;b&gt;", "", False, False),
+        (5, "ds = ds.map(", "9.0 ms", True, False),
+        (6, "    f)  # &lt;b&gt;", "", False, False),
         (20, "ds.batch(2)", "0.25 ms", False, True),
     ]
 
@@ -215,9 +214,3 @@ def test_projected_seconds_are_marked() -> None:
     costs = {line.number: line.cost for block in blocks for line in block.lines}
     assert [costs[line][:1] for line in (7, 8, 9)] == ["2", "", "~"]
     assert "as projected (~)" in margin_note(blocks)
-
-
-def test_an_excerpt_from_elsewhere_may_say_anything_of_its_call() -> None:
-    call = CallSpan(line=-3, column=-7, end_line=99, end_column=-2)
-    lines = annotated_lines(excerpt("    a", "  b", "", call=call))
-    assert [line.text.striptags() for line in lines[:2]] == ["a", "b"]

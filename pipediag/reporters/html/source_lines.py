@@ -12,7 +12,7 @@ from pipediag.facts.order import SourcePlace
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.python_callables import python_behind
 from pipediag.reporters.words.quantities import percent, seconds
-from pipediag.session.findings import CallSpan, SourceExcerpt
+from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import Session
 
 MOST_SHOWN = 9
@@ -144,11 +144,10 @@ def _block(
         return []
     texts = [known[number] for number in shown if number in _excerpt(excerpt)]
     shared = min((len(text) - len(text.lstrip(" \t")) for text in texts), default=0)
-    call = excerpt.call if excerpt is not None and excerpt.file == file else None
     lines = [
         SourceLine(
             number,
-            _marked_from(known[number], shared if known[number][:1].isspace() else 0, number, call),
+            escape(known[number][shared if known[number][:1].isspace() else 0 :]),
             *costs.get(number, ("", "")),
             meant=number == meant,
             after_gap=n > 0 and number > shown[n - 1] + 1,
@@ -195,18 +194,3 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
         for line, spent in in_a_step.items()
     }
     return found | steps
-
-
-def _marked_from(line: str, start: int, number: int, call: CallSpan | None) -> Markup:
-    """Return the line from a column on, with its part of the call marked."""
-    if call is None or not call.line <= number <= call.end_line:
-        return Markup(escape(line[start:]))
-    blank = len(line) - len(line.lstrip())
-    begin = max(start, call.column if number == call.line else blank)
-    end = max(begin, call.end_column if number == call.end_line else len(line))
-    before, meant, after = line[start:begin], line[begin:end], line[end:]
-    return (
-        Markup("{}<mark>{}</mark>{}").format(before, meant, after)
-        if meant
-        else Markup(escape(line[start:]))
-    )
