@@ -1,4 +1,4 @@
-"""What the parent hears of the child, and how long the child is waited for."""
+"""The parent's end of what the child tells, and how long the child is waited for."""
 
 from __future__ import annotations
 

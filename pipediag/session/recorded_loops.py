@@ -106,7 +106,7 @@ class TableUse:
 
 @dataclass(kw_only=True)
 class RecordedTableUse(TableUse):
-    """The same with what the parent needs to divide the step's time."""
+    """Use of a table as the child records it, with what divides the time of the step."""
 
     writes_whole: bool
     """True if the step writes all rows of the table, or of a slot of its optimizer."""
