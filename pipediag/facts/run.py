@@ -300,4 +300,5 @@ def comes_again(session: Session) -> Operation | None:
 
 
 def _seconds(session: Session, part: RunPartName) -> float:
-    return sum(row.seconds for row in rows_of_loop(session, part) if row.what not in (PAUSE, PAUSES))
+    rows = rows_of_loop(session, part)
+    return sum(row.seconds for row in rows if row.what not in (PAUSE, PAUSES))
