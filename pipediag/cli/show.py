@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipediag.cli.common import newest_report, say
 from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def _formats(
@@ -62,11 +66,7 @@ def command(
     given = sessions or (newest_report(),)
     of_job = sessions_of_job(given)
     if of_job:
-        from pipediag.reporters.terminal.job import render_job
-
-        if formats is not None:
-            raise PipediagError("--format is for one session. Name the directory of one worker.")
-        render_job(of_job, Console())
+        _show_job(of_job, Console(), formats, output or given[0])
         return
     [session] = given
     loaded = load_session(session)
@@ -86,6 +86,22 @@ def command(
         report_written=(directory / "report.html").is_file(),
         verbose=verbose,
     )
+
+
+def _show_job(
+    directories: list[Path], console: Console, formats: tuple[str, ...] | None, output: Path
+) -> None:
+    from pipediag.reporters.terminal.job import render_job, workers_table
+    from pipediag.session.files import write_bytes
+
+    if formats is None:
+        render_job(directories, console)
+        return
+    if formats != ("csv",):
+        raise PipediagError("Of a job there is --format csv. Name one worker's directory for more.")
+    file = (output if output.is_dir() else output.parent) / "workers.csv"
+    write_bytes(file, workers_table(directories))
+    say(f"wrote {file}")
 
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -14,8 +16,14 @@ from pipediag.errors import PipediagError
 from pipediag.facts.job import Job, job_of, worker_of
 from pipediag.session.model import Session, Worker
 from pipediag.session.store import save_session
-from tests.factories import make_session
-from tests.records import make_breakdown, make_environment, make_steps
+from tests.factories import make_part, make_run, make_session
+from tests.records import (
+    make_breakdown,
+    make_environment,
+    make_pipeline,
+    make_pipeline_ops,
+    make_steps,
+)
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
@@ -108,6 +116,24 @@ def test_sessions_of_no_job_are_refused() -> None:
         job_of([waits(0), waits(0)])
 
 
+def test_a_worker_that_evaluates_alone_is_named() -> None:
+    evaluates = make_run(parts=[make_part("steps", 12.0), make_part("evaluation", 8.0)])
+    alone = waits(0).model_copy(update={"run": evaluates})
+    job = job_of([alone, waits(1).model_copy(update={"run": make_run()})])
+    assert job.evaluates_alone is not None
+    assert job.evaluates_alone.worker.name == "worker-0"
+    assert job_of([alone, waits(1).model_copy(update={"run": evaluates})]).evaluates_alone is None
+
+
+@pytest.mark.parametrize(("batches", "uneven"), [((100, 104), None), ((100, 40), (40, 100))])
+def test_uneven_shards_are_named(batches: tuple[int, int], uneven: tuple[int, int] | None) -> None:
+    sessions = []
+    for rank, count in enumerate(batches):
+        ops = [replace(one, cardinality=count) for one in make_pipeline_ops()]
+        sessions.append(waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)}))
+    assert job_of(sessions).uneven_batches == uneven
+
+
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     for session in (waits(0), slow(1)):
         assert session.environment.worker is not None
@@ -120,3 +146,8 @@ def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     each = CliRunner().invoke(command, [str(tmp_path / "worker-0"), str(tmp_path / "worker-1")])
     assert each.output == by_directory.output
     assert len(each.output.splitlines()) < 20
+    written = CliRunner().invoke(command, [str(tmp_path), "--format", "csv"])
+    assert written.exit_code == 0
+    rows = pd.read_csv(tmp_path / "workers.csv")
+    assert list(rows["rank"]) == [0, 1]
+    assert list(rows["own_ms"]) == [25.0, 85.0]

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipediag.encoding.markup import as_csv
 from pipediag.facts.job import Job, WorkersStep, job_of
 from pipediag.facts.limits import INPUT_BOUND_PERCENT
 from pipediag.facts.names import as_typed
@@ -42,6 +43,8 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
     shown += [prose(text) for text in sentences(job)]
     if job.steps:
         shown += [Text(), _table(job)]
+    if len(job.steps) > _MOST_ROWS:
+        shown.append(prose(f"and {len(job.steps) - _MOST_ROWS:,} more with shorter own work"))
     straggler = job.straggler or (job.steps[0] if job.steps else None)
     if straggler is not None:
         name = straggler.worker.name
@@ -49,6 +52,33 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
         if directory is not None:
             shown += [Text(), prose(f"More on {name}: pipediag show {as_typed(directory)}")]
     console.print(Encoded(Group(*shown)), width=min(console.width, MAX_WIDTH), highlight=False)
+
+
+def workers_table(directories: Sequence[Path]) -> bytes:
+    """Return a CSV file with a row for each worker that has measured steps, by rank.
+
+    Raises:
+        PipediagError: as `render_job`.
+    """
+    import pandas as pd
+
+    job = job_of(load_session(directory) for directory in directories)
+    rows = [
+        {
+            "worker": one.worker.name,
+            "rank": one.worker.rank,
+            "size": one.worker.size,
+            "launcher": one.worker.launcher,
+            "step_ms": one.step_ms,
+            "own_ms": one.own_ms,
+            **{f"{name}_ms": ms for name, ms in one.classes_ms.items()},
+            "bottleneck": one.verdict.bottleneck,
+            "file": one.verdict.file,
+            "line": one.verdict.line,
+        }
+        for one in job.steps
+    ]
+    return as_csv(pd.DataFrame(rows)).encode()
 
 
 def title(job: Job) -> str:
@@ -84,6 +114,18 @@ def sentences(job: Job) -> Iterator[str]:
             yield f"Longer than on the others, by their mean: {', '.join(more)}."
         yield f"As fast as the next worker, it would make the job at most {number(bound)}x as fast."
         yield f"{slowest.worker.name}: {slowest.verdict.summary}"
+    if job.evaluates_alone is not None:
+        alone = job.evaluates_alone
+        yield (
+            f"{alone.worker.name} evaluates for {percent(alone.evaluation_percent)} of its run; "
+            "the others do not, and wait for it."
+        )
+    if job.uneven_batches is not None:
+        fewest, most = job.uneven_batches
+        yield (
+            f"An epoch has {fewest:,} batches on one worker and {most:,} on another: it ends with "
+            "the shortest."
+        )
     for name, reason in job.unmeasured.items():
         yield f"{name} has no measured steps: {reason}"
     if job.missing:
@@ -100,8 +142,6 @@ def _table(job: Job) -> Table:
         rows = sorted(rows, key=lambda one: -one.own_ms)[:_MOST_ROWS]
     for one in rows:
         table.add_row(one.worker.name, *map(right, _cells(one)))
-    if len(job.steps) > len(rows):
-        table.add_row(f"and {len(job.steps) - len(rows):,} more with shorter own work")
     return table
 
 
