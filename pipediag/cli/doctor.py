@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9
-NAME_WIDTH = 17
 TEXT_WIDTH = 100
 
 
@@ -46,15 +45,9 @@ def command(no_tensorflow: bool) -> None:
 def render(check: Check) -> str:
     """Return a line, and below it what follows and what to do."""
     width = text_width(sys.stdout, TEXT_WIDTH)
-    indent = " " * (STATE_WIDTH + NAME_WIDTH if width >= TEXT_WIDTH * 3 // 4 else STATE_WIDTH)
-    name = f"{check.name:<{NAME_WIDTH}}" if len(indent) > STATE_WIDTH else f"{check.name}: "
+    indent = " " * STATE_WIDTH
     # The state is added after wrapping: its colour has no width.
-    found = f"{' ' * STATE_WIDTH}{name}{one_line(check.found)}"
-    lines = [click.wrap_text(found, width, "", indent)]
-    lines += [
-        click.wrap_text(one_line(text), width, indent, indent)
-        for text in (check.follows, check.do and f"To do: {check.do}")
-        if text
-    ]
+    texts = (f"{check.name}: {check.found}", check.follows, check.do and f"To do: {check.do}")
+    lines = [click.wrap_text(one_line(text), width, indent, indent) for text in texts if text]
     state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
     return state + "\n".join(lines)[STATE_WIDTH:]

@@ -47,11 +47,16 @@ def repeat(ctx: click.Context, options: dict[str, Any], gate: GateConfig | None)
             return status or INTERRUPTED
     runs = [session for _, session in load_sessions([directory])]
     if not options["quiet"]:
-        from pipediag.gate.baseline import medians
+        from pipediag.gate.evaluation import figures
 
-        say(f"pipediag: {len(runs)} runs together")
-        for line in medians(runs):
-            say(f"  {line}")
+        found = figures(runs)
+        known = [
+            f"{name} {found[key]:.3g} {unit}"
+            for name, key, unit in (("step", "step_ms", "ms"), ("run", "run_s", "s"))
+            if found[key] is not None
+        ]
+        medians = f"medians: {', '.join(known)}" if known else "no step was measured"
+        say(f"pipediag: {len(runs)} runs together; {medians}")
         say(f"pipediag: `pipediag check {directory}` judges them together.")
     if gate is None:
         return 0

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import median
 
-from pipediag.comparison import values
 from pipediag.comparison.compare import Comparison, GrownOperation, compare
 from pipediag.comparison.quantities import Quantity, Unit
 from pipediag.comparison.statistics import Change, Outcome
@@ -27,13 +26,6 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
 _number = partial(number, unit="ms")
 _UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
 _BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
-
-_MEDIANS: tuple[tuple[str, str, values.Value], ...] = (
-    ("Mean step", "ms", values.step_ms),
-    ("Run", "s", values.run_s),
-    ("Input wait", "% of the step", partial(values.step_percent, classes=values.INPUT)),
-    ("Overhead", "% of the step", partial(values.step_percent, classes=values.OVERHEAD)),
-)
 
 
 def compare_with_baseline(
@@ -91,21 +83,6 @@ def since(earlier: Session, now: Session) -> list[str]:
         *(f"Gone: {_finding(one)}" for one in found.gone),
         *(f"New: {_finding(one)}" for one in found.new),
     ]
-
-
-def medians(runs: Sequence[Session]) -> Iterator[str]:
-    """Yield a line for each quantity: `Run: 13.1 s, the median of 10.6, 13.1 and 13.6`."""
-    for label, unit, value in _MEDIANS:
-        found = [value(run) for run in runs]
-        known = [one.value for one in found if isinstance(one, values.Measured)]
-        missing = next((one for one in found if isinstance(one, str)), None)
-        if missing is not None:
-            unknown = len(runs) - len(known)
-            yield f"{label}: not known of {unknown} of {len(runs)} runs: {missing}"
-            continue
-        *first, last = map(_number, known)
-        middle = f"{_number(median(known))} {unit}"
-        yield f"{label}: {middle}, the median of {', '.join(first)} and {last}"
 
 
 def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Check:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 from pipediag.comparison.values import run_in_the_middle
 from pipediag.facts.order import culprit_place
@@ -63,7 +64,7 @@ def evaluate_runs(
     )
 
 
-def figures(runs: Sequence[Session]) -> dict[str, object]:
+def figures(runs: Sequence[Session]) -> dict[str, Any]:
     """Return the main numbers of the runs as medians, to be kept and compared over time."""
     first = runs[0]
     steps = [run.steps.mean_ms for run in runs if run.steps is not None]
