@@ -75,7 +75,7 @@ def test_the_gate_judges_all_runs_together(tmp_path: Path) -> None:
     )
     # Nothing trains, so that nothing can be judged.
     assert seen.status == ExitStatus.INCONCLUSIVE
-    assert "pipediag: 2 runs together; no step was measured" in seen.stderr
+    assert "pipediag: 2 runs together; medians: run " in seen.stderr
     assert "`pipediag check out` judges them together" in seen.stderr
     assert seen.stderr.count("Gate: ") == 1
     assert "train.py (2 runs): inconclusive" in seen.stderr

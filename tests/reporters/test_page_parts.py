@@ -150,7 +150,7 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
 def test_a_brief_diff_keeps_what_a_change_is_seen_by() -> None:
     body = "".join(f" same{n}\n" for n in range(4))
     diff = f"@@ -1,9 +1,10 @@\n{body}-old\n+new\n{body}+more\n same\n"
-    assert [line.text for line in brief_lines(diff)] == [
+    assert brief_lines(diff) == [
         " same3",
         "-old",
         "+new",

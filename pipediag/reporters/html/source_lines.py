@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from markupsafe import Markup, escape
 
@@ -22,50 +21,24 @@ _WORTH = 0.01
 """Part of the run from which on a line's seconds are shown."""
 
 
-@dataclass(frozen=True)
-class PatchLine:
-    kind: Literal["added", "removed", "same", "gap"]
-    text: str
+_GAP = "…"
+"""Stands for lines that are left out."""
 
 
-_GAP = PatchLine("gap", "…")
-
-
-def patch_lines(diff: str) -> list[PatchLine]:
-    """Return a diff without its headers; a gap stands for the lines between two places."""
-    lines: list[PatchLine] = []
-    for line in applicable(diff).split("\n")[:-1]:
-        text = line.removesuffix("\r").expandtabs(4)[:_LONGEST_LINE]
-        if text.startswith("@@"):
-            if lines:
-                lines.append(_GAP)
-        elif text.startswith("+") and not text.startswith("+++ "):
-            lines.append(PatchLine("added", text))
-        elif text.startswith("-") and not text.startswith("--- "):
-            lines.append(PatchLine("removed", text))
-        elif text.startswith(" "):
-            lines.append(PatchLine("same", text))
-    return _without_blank_ends(lines)
-
-
-def brief_lines(diff: str) -> list[PatchLine]:
-    """Return a diff with one line above and below a change, where that says anything."""
-    lines = patch_lines(diff)
-    changed = {n for n, line in enumerate(lines) if line.kind in ("added", "removed")}
-    found: list[PatchLine] = []
+def brief_lines(diff: str) -> list[str]:
+    """Return the changes of a diff, each with one line above and below it that says anything."""
+    lines = [line.removesuffix("\r") for line in applicable(diff).split("\n")[:-1]]
+    lines = [line for line in lines if not line.startswith(("+++ ", "--- ", "\\"))]
+    changed = {n for n, line in enumerate(lines) if line.startswith(("+", "-"))}
+    found: list[str] = []
     for n, line in enumerate(lines):
-        near = bool(changed & {n - 1, n, n + 1})
         # Brackets alone tell nobody where a change stands.
-        if near and (line.kind != "same" or any(map(str.isalnum, line.text))):
-            found.append(line)
-        elif found and found[-1] is not _GAP:
+        near = bool(changed & {n - 1, n + 1}) and any(map(str.isalnum, line))
+        if n in changed or (near and line.startswith(" ")):
+            found.append(line.expandtabs(4)[:_LONGEST_LINE])
+        elif found and found[-1] != _GAP:
             found.append(_GAP)
-    return _without_blank_ends(found[:-1] if found and found[-1] is _GAP else found)
-
-
-def _without_blank_ends(lines: list[PatchLine]) -> list[PatchLine]:
-    shown = [n for n, line in enumerate(lines) if line.kind != "same" or line.text.strip()]
-    return lines[shown[0] : shown[-1] + 1] if shown else []
+    return found[:-1] if found and found[-1] == _GAP else found
 
 
 @dataclass(frozen=True)
