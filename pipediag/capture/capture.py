@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, hook_now, install_hooks
-from pipediag.capture.frameworks.tensorflow.at_exit import (
+from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, install_hooks
+from pipediag.capture.frameworks.tensorflow.runtime import (
     handles_of_live_iterators,
     live_sessions,
     park_python_functions,
@@ -131,7 +131,8 @@ class Capture:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
         self._conductor.diagnosing.before_training = before_training
         self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
-        self._replaced = hook_now(FRAMEWORKS, self._watchers)
+        self._replaced = Replaced()
+        install_hooks(FRAMEWORKS, self._watchers, self._replaced)
         self._guard.watch_forks()
         self._recorder.save()
 

@@ -16,7 +16,6 @@ from typing import Any
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
-from pipediag.capture.guard import Guard
 from pipediag.capture.watching.watchers import Watchers
 
 Framework = TensorFlow | Keras
@@ -27,50 +26,35 @@ _ABSENT = object()
 
 
 def install_hooks(
-    frameworks: Iterable[Framework], watchers: Watchers, package: str = _PACKAGE
+    frameworks: Iterable[Framework], watchers: Watchers, replaced: Replaced | None = None
 ) -> None:
-    """Wait for the frameworks; a hook that does not fit its module is left out, and noted."""
-    _wait_for(package, _hooks_of(frameworks, watchers), watchers.guard)
+    """Hook into what is imported already, and into the rest as it arrives.
 
-
-def hook_now(frameworks: Iterable[Framework], watchers: Watchers) -> Replaced:
-    """Hook into what the program has imported already, and into what it imports from now on;
-    return what puts it back as it was."""
-    replaced, guard = Replaced(), watchers.guard
-    hooks = [(name, replaced.noting(hook)) for name, hook in _hooks_of(frameworks, watchers)]
-    if _PACKAGE not in sys.modules:
-        _wait_for(_PACKAGE, hooks, guard)
-        return replaced
-    for name, hook in hooks:
-        if name in sys.modules:
-            guard.entry(f"hooking into {name}", hook)(sys.modules[name])
-    _when_imported([one for one in hooks if one[0] not in sys.modules], guard)
-    return replaced
-
-
-def _hooks_of(frameworks: Iterable[Framework], watchers: Watchers) -> list[tuple[str, Hook]]:
-    found: list[tuple[str, Hook]] = []
+    A hook that does not fit its module is left out, and noted. What it replaces is kept, to be put
+    back, by `replaced`.
+    """
+    guard = watchers.guard
+    hooks: list[tuple[str, Hook]] = []
     for framework in frameworks:
-        found += framework.hooks(watchers)
+        hooks += framework.hooks(watchers)
         for module, paths in framework.looks_at_training.items():
-            found.append((module, partial(watchers.state.show_before, paths)))
-    return found
+            hooks.append((module, partial(watchers.state.show_before, paths)))
 
+    def arrives() -> None:
+        # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
+        import wrapt
 
-def _wait_for(package: str, hooks: list[tuple[str, Hook]], guard: Guard) -> None:
-    arrives = guard.entry(f"waiting for {package}", lambda: _when_imported(hooks, guard))
-    arrival = _Arrival(package, arrives)
+        for module, hook in hooks:
+            noted = hook if replaced is None else replaced.noting(hook)
+            wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", noted), module)
+
+    if _PACKAGE in sys.modules:
+        arrives()
+        return
+    arrival = _Arrival(_PACKAGE, guard.entry(f"waiting for {_PACKAGE}", arrives))
     sys.meta_path.insert(0, arrival)
     guard.when("forked", arrival.leave)
     guard.when("dismissed", arrival.leave)
-
-
-def _when_imported(hooks: Iterable[tuple[str, Hook]], guard: Guard) -> None:
-    # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
-    import wrapt
-
-    for module, hook in hooks:
-        wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", hook), module)
 
 
 class _Arrival(MetaPathFinder):

@@ -238,8 +238,7 @@ class PlanRecorder:
         operation.made_by_framework = made_by_framework
         hooked = getattr(self._dataset_class, kind)
         original = getattr(hooked, "__wrapped__", hooked)
-        self._describe(operation, original, args, kwargs, dataset)
-        remember(dataset, operation, original, args, kwargs, ())
+        self._keep(operation, (), original, args, kwargs, dataset)
 
     def _new_operation(self, kind: str, site: CallSite | None) -> RecordedOperation:
         file, line = (site.file, site.line) if site else (None, None)
@@ -373,12 +372,12 @@ class PlanRecorder:
             # A constructor is called again without the object that it filled.
             dataset, args = args[0], args[1:]
             function, args, kwargs = as_public_call(self._dataset_class, maker, args, kwargs)
-        self._describe(call.operation, function, args, kwargs, dataset)
-        remember(dataset, call.operation, function, args, kwargs, tuple(call.inside))
+        self._keep(call.operation, tuple(call.inside), function, args, kwargs, dataset)
 
-    def _describe(
+    def _keep(
         self,
         operation: RecordedOperation,
+        inside: tuple[RecordedOperation, ...],
         original: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
@@ -400,6 +399,7 @@ class PlanRecorder:
                 f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
                 f"{type(error).__name__}: {error}"
             )
+        remember(dataset, operation, original, args, kwargs, inside)
 
     def _mark(self, dataset: Any, op_id: str) -> list[str]:
         """Claim the datasets that the call made, and return the operations they read from."""

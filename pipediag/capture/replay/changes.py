@@ -110,19 +110,15 @@ def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
-    at_operations = [
-        one for one in changes if isinstance(one, SetParameters | Remove | Move | Replace)
-    ]
-    for one, other in combinations(at_operations, 2):
-        if one.op_id == other.op_id and _contradict(one, other):
+    places = [one for one in changes if isinstance(one, SetParameters | Remove | Move | Replace)]
+    for one, other in combinations(places, 2):
+        if isinstance(one, SetParameters) and isinstance(other, SetParameters):
+            both = one.parameters.keys() & other.parameters.keys()
+            contradict = any(one.parameters[name] != other.parameters[name] for name in both)
+        else:
+            contradict = type(one) is type(other) or Remove in (type(one), type(other))
+        if contradict and one.op_id == other.op_id:
             raise _contradiction(graph, one.op_id)
-
-
-def _contradict(one: Change, other: Change) -> bool:
-    if isinstance(one, SetParameters) and isinstance(other, SetParameters):
-        given = one.parameters
-        return any(given.get(name, value) != value for name, value in other.parameters.items())
-    return type(one) is type(other) or isinstance(one, Remove) or isinstance(other, Remove)
 
 
 def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:

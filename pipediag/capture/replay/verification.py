@@ -57,15 +57,19 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tu
     if len(sources) != 1 or not all(read for _, read in cuts):
         sources, cuts = {}, [_cut(top, set()) for top in tops]
     (own, _), (changed, _) = cuts
-    nodes = own + changed
-    if not _sizes_matter(nodes, changes):
+    nodes, removes = own + changed, any(isinstance(change, Remove) for change in changes)
+    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
+    # Batches of another size would be compared with batches as they come in.
+    if not removes and not (_kinds(nodes) | kinds) & _SPLITTING:
         for node in nodes:
             if (_batch_size(node) or 0) > ROWS_OF_A_CHECK:
                 node.parameters["batch_size"] = ROWS_OF_A_CHECK
+    splits = _kinds(own) & _SPLITTING
+    rows = 1 if splits else prod(_batch_size(node) or 1 for node in own)
     fixed: dict[int, Any] = {}
     for key, source in sources.items():
         # Half a batch at the end shows what happens to a remainder.
-        wanted = max(_FEWEST_ELEMENTS, _rows_of_a_batch(own) * 5 // 2)
+        wanted = max(_FEWEST_ELEMENTS, rows * 5 // 2)
         elements = first_elements(source, wanted, seconds).elements
         if not elements:
             raise NotReplayableError("The pipeline hands out no elements to check.")
@@ -99,18 +103,6 @@ def _batch_size(node: Node) -> int | None:
     if size is None and node.operation is not None:
         size = node.operation.parameters.get("batch_size")
     return size if isinstance(size, int) and size > 0 else None
-
-
-def _sizes_matter(nodes: list[Node], changes: Sequence[Change]) -> bool:
-    """Return True if batches of another size would be compared with batches as they come in."""
-    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
-    removes = any(isinstance(change, Remove) for change in changes)
-    return removes or bool((_kinds(nodes) | kinds) & _SPLITTING)
-
-
-def _rows_of_a_batch(nodes: list[Node]) -> int:
-    """Return how many elements of its source a batch of this part takes; 1 if it splits batches."""
-    return 1 if _kinds(nodes) & _SPLITTING else prod(_batch_size(node) or 1 for node in nodes)
 
 
 def _kinds(nodes: list[Node]) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.model_variants import ModelVariants
@@ -282,8 +282,7 @@ def _sentence(error: BaseException) -> str:
     # A StopIteration that leaves a generator, such as the protocol's, is a RuntimeError.
     if is_end_of_data(error) or isinstance(error.__cause__, StopIteration):
         return "The data came to its end: its source can't be read a second time."
-    first = next((line for line in str(error).splitlines() if line.strip()), "")
-    return f"It failed with {type(error).__name__}: {first[:300]}"
+    return f"It failed with {first_line(error)[:300]}"
 
 
 # Blocks of steps of one arm: a warm-up, then what is measured. Counts and times alone.

@@ -12,10 +12,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from pipediag.capture.frameworks.keras import callbacks
-from pipediag.capture.frameworks.keras.callbacks import CallbackHooks
+from pipediag.capture.frameworks.keras import framework
 from pipediag.capture.frameworks.keras.facts import callbacks_named, describe_callback
-from pipediag.capture.frameworks.keras.framework import KerasHooks
+from pipediag.capture.frameworks.keras.framework import CallbackHooks, KerasHooks
 from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -198,7 +197,7 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter(range(0, 1000, 10))
-    monkeypatch.setattr(callbacks.time, "monotonic_ns", lambda: next(moments))
+    monkeypatch.setattr(framework.time, "monotonic_ns", lambda: next(moments))
     stage.held.loop = None
     listed = stage.listed("one", "two")
     own = listed.callbacks

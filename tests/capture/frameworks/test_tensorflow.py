@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.at_exit import remove_cut_caches
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlowHooks
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.frameworks.tensorflow.runtime import (
     CallCancellation,
     TensorFlowRuntime,
     batch_bytes,
+    remove_cut_caches,
 )
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops import loop

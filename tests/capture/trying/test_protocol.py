@@ -135,8 +135,8 @@ def test_a_new_epoch_goes_on_with_the_arm_and_the_former_one_gets_its_own_iterat
     ("error", "reason"),
     [
         (NotReplayableError("It can't be replayed."), "It can't be replayed."),
-        (ValueError("\n the first line\nand more"), "It failed with ValueError:  the first line"),
-        (ValueError(), "It failed with ValueError: "),
+        (ValueError("\n the first line\nand more"), "It failed with ValueError: the first line"),
+        (ValueError(), "It failed with ValueError"),
         (OutOfRangeError(), "The data came to its end: its source can't be read a second time."),
         (StopIteration(), "The data came to its end: its source can't be read a second time."),
     ],

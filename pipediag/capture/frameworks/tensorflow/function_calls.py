@@ -44,12 +44,10 @@ class FunctionCalls:
 
     def __init__(self, watchers: Watchers, runtime: Runtime, consumer_among: ConsumerAmong) -> None:
         self._runtime = runtime
+        self._with = watchers
         self._conductor = watchers.conductor
         self._updates = watchers.updates
         self._in_graph = watchers.in_graph
-        self._held = watchers.held
-        self._timeline = watchers.timeline
-        self._guard = watchers.guard
         self._streak = watchers.conductor.streak
         self._consumer_among = consumer_among
         self._errors: Any = None
@@ -137,7 +135,7 @@ class FunctionCalls:
         """Return the arguments to call it with once more, where a trial was to blame."""
         if visit.consumer is None:
             return None
-        if self._held.failed(visit.consumer, error):
+        if self._with.held.failed(visit.consumer, error):
             fallback = visit.consumer.stand_in.asked(visit.iterator)
             return tuple(fallback if a is visit.given else a for a in visit.args)
         if isinstance(error, self._errors.OutOfRangeError):
@@ -153,7 +151,7 @@ class FunctionCalls:
             self._streak.follows(visit.function, count, self._updates.here.functions)
         else:
             if not self._in_graph.runs(visit.function):
-                self._guard.attempt(
+                self._with.guard.attempt(
                     "timing first calls", self._first_call, visit.function, visit.began_ns
                 )
             self._traced(visit.function, again=visit.traced_before > 0)
@@ -171,7 +169,7 @@ class FunctionCalls:
         """A call that was only noted is over."""
         if self._streak.returned(function):
             began_ns = self._streak.called_ns
-            self._guard.attempt("timing first calls", self._first_call, function, began_ns)
+            self._with.guard.attempt("timing first calls", self._first_call, function, began_ns)
             self._traced(function, again=True)
 
     def _traced(self, function: Any, *, again: bool) -> None:
@@ -180,7 +178,7 @@ class FunctionCalls:
 
     def _first_call(self, function: Any, began_ns: int) -> None:
         name, site = place_of(function)
-        self._timeline.passed("first_call", began_ns, time.monotonic_ns(), name, site)
+        self._with.timeline.passed("first_call", began_ns, time.monotonic_ns(), name, site)
 
 
 def _lengths_differ(function: Any) -> bool:

@@ -32,9 +32,7 @@ class Iterators:
         self._runtime = runtime
         self._guard = watchers.guard
         self._conductor = watchers.conductor
-        self._held = watchers.held
-        self._updates = watchers.updates
-        self._timeline = watchers.timeline
+        self._with = watchers
         self._came_late = watchers.came_late
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         """Iterators that carry our mark, in a program that goes on without us, by their ids."""
@@ -103,12 +101,12 @@ class Iterators:
             self._mark(iterator, consumer)
             if consumer is not None:
                 consumer.loop.clock.made(began_ns, made_ns)
-                self._timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
+                self._with.timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
         """Return whose batch the script asks for; None where TensorFlow asks itself."""
         consumer = iterator.__dict__.get(_CONSUMER, _UNKNOWN)
-        if consumer is None or self._distributing.inside or self._updates.here.functions:
+        if consumer is None or self._distributing.inside or self._with.updates.here.functions:
             return None
         return self._from_before(iterator) if consumer is _UNKNOWN else consumer
 
@@ -135,7 +133,7 @@ class Iterators:
 
     def _advance_failed(self, consumer: Consumer, error: Exception) -> bool:
         """Return True if a trial was to blame, so that the script's own iterator is asked."""
-        if self._held.failed(consumer, error):
+        if self._with.held.failed(consumer, error):
             return True
         if isinstance(error, self._out_of_range):
             self._conductor.exhausted(consumer)
