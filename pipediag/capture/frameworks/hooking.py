@@ -18,8 +18,8 @@ from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.watching.watchers import Watchers
 
-Framework = TensorFlow | Keras
-FRAMEWORKS: tuple[Framework, ...] = (TensorFlow(), Keras())
+Framework = type[TensorFlow | Keras]
+FRAMEWORKS: tuple[Framework, ...] = (TensorFlow, Keras)
 _PACKAGE = "tensorflow"
 """Package that is imported before all modules that are hooked into."""
 _ABSENT = object()
@@ -36,7 +36,7 @@ def install_hooks(
     guard = watchers.guard
     hooks: list[tuple[str, Hook]] = []
     for framework in frameworks:
-        hooks += framework.hooks(watchers)
+        hooks += framework(watchers).by_module()
         for module, paths in framework.looks_at_training.items():
             hooks.append((module, partial(watchers.state.show_before, paths)))
 

@@ -227,25 +227,13 @@ def remember(
     if operation.kind in DATA_SOURCES:
         given = args or (kwargs.get("generator"),)
         args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
-    elif isinstance(function, type):
-        args, kwargs = _with_names_as_read(dataset, args, kwargs)
+    names = getattr(dataset, "_filenames", None)
+    if isinstance(function, type) and hasattr(names, "element_spec"):
+        # A reader's names of files, in place of the script's list: it may be long, and may change.
+        args = (names, *args[1:]) if args else ()
+        kwargs = kwargs if args else {**kwargs, "filenames": names}
     # Not by setattr, for a dataset tracks its attributes as checkpointable.
     dataset.__dict__[_CALL] = Call(operation, function, args, kwargs, inside)
-
-
-def _with_names_as_read(
-    dataset: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return a reader's arguments with the dataset of file names in place of the script's list.
-
-    The list may be long, and may change.
-    """
-    names = getattr(dataset, "_filenames", None)
-    if not hasattr(names, "element_spec"):
-        return args, kwargs
-    if args:
-        return (names, *args[1:]), kwargs
-    return args, {**kwargs, "filenames": names}
 
 
 def forget(dataset: Any) -> None:

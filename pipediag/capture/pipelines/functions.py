@@ -119,25 +119,21 @@ class _Outside:
 
     def changes(self) -> Iterator[str]:
         for node in ast.walk(self._definition):
-            yield from self._by(node)
-
-    def _by(self, node: ast.AST) -> Iterator[str]:
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) if name in self._declared:
-                yield f"it assigns `{name}`"
-            case (
-                ast.Attribute(ctx=ast.Store() | ast.Del())
-                | ast.Subscript(ctx=ast.Store() | ast.Del())
-            ):
-                if self._is_outside(node.value):
-                    yield f"it changes `{ast.unparse(node.value)}`"
-            case ast.Call(func=ast.Name(id="open")) if _writes(node):
-                yield "it writes files"
-            case ast.Call(func=ast.Attribute(value=value, attr=method)):
-                if method in _FILES:
+            if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+                match node:
+                    case ast.Name(id=name) if name in self._declared:
+                        yield f"it assigns `{name}`"
+                    case ast.Attribute(value=value) | ast.Subscript(value=value):
+                        if self._is_outside(value):
+                            yield f"it changes `{ast.unparse(value)}`"
+            match node:
+                case ast.Call(func=ast.Name(id="open")) if _writes(node):
                     yield "it writes files"
-                elif self._is_outside(value) and self._is_changed_by(method, value):
-                    yield f"it changes `{ast.unparse(value)}`"
+                case ast.Call(func=ast.Attribute(attr=method)) if method in _FILES:
+                    yield "it writes files"
+                case ast.Call(func=ast.Attribute(value=value, attr=method)):
+                    if self._is_outside(value) and self._is_changed_by(method, value):
+                        yield f"it changes `{ast.unparse(value)}`"
 
     def _is_outside(self, node: ast.expr) -> bool:
         while isinstance(node, ast.Attribute | ast.Subscript):

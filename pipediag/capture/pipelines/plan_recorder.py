@@ -132,12 +132,10 @@ def needed(operations: Sequence[RecordedOperation], wanted: Iterable[str]) -> se
     return found
 
 
-_SOURCES = (
+_METHODS = (
     "from_tensors from_tensor_slices from_generator range zip counter list_files load random "
-    "sample_from_datasets choose_from_datasets"
-).split()
-_TRANSFORMATIONS = (
-    "concatenate rebatch prefetch repeat enumerate shuffle cache take skip shard batch "
+    "sample_from_datasets choose_from_datasets concatenate rebatch prefetch repeat enumerate "
+    "shuffle cache take skip shard batch "
     "padded_batch ragged_batch sparse_batch map flat_map ignore_errors interleave filter window "
     "unbatch with_options group_by_window bucket_by_sequence_length snapshot scan take_while "
     "unique rejection_resample"
@@ -183,15 +181,13 @@ class PlanRecorder:
     def install(self, dataset_class: type, guard: Guard) -> None:
         """Wrap the sources and transformations of `tf.data.Dataset`."""
         self._dataset_class = dataset_class
-        for method in _SOURCES:
-            if method in dataset_class.__dict__:
-                original = getattr(dataset_class, method)
-                recorded = self._recorded(method, original, guard)
-                setattr(dataset_class, method, staticmethod(recorded))
-        for method in _TRANSFORMATIONS:
-            if method in dataset_class.__dict__:
-                original = dataset_class.__dict__[method]
-                setattr(dataset_class, method, self._recorded(method, original, guard))
+        for method in _METHODS:
+            own = dataset_class.__dict__.get(method)
+            if isinstance(own, staticmethod):
+                recorded = staticmethod(self._recorded(method, own.__func__, guard))
+                setattr(dataset_class, method, recorded)
+            elif own is not None:
+                setattr(dataset_class, method, self._recorded(method, own, guard))
 
     def install_constructor(self, reader_class: type, kind: str, guard: Guard) -> None:
         """Wrap the constructor of a class that users, or helpers for them, make a dataset by, such

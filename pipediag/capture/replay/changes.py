@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
@@ -65,7 +65,8 @@ C = TypeVar("C")
 
 
 def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> None:
-    """Rearrange the graph; nothing is built yet.
+    """Rearrange the graph; nothing is built yet. Other changes are no part of it: see
+    `model_settings`, `skipped_callbacks`, rewriting.py and the hooks on Keras.
 
     Parameters are set before anything moves; added operations go behind the places that others
     have been moved to; what is left out goes last, so that a change may still name it as its place.
@@ -73,14 +74,28 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     """
     changes = _each_once(changes)
     _refuse_contradictions(graph, changes)
-    for kind, apply_all in _PASSES:
-        apply_all(graph, _of(changes, kind))
+    for one in _of(changes, SetParameters):
+        _set(graph, one)
+    for other in _of(changes, Replace):
+        node = graph.node(other.op_id)
+        node.make = replacement(node, other.kind, other.parameters)
+    inserts = _of(changes, Insert)
+    # First, as they stay behind what is moved to the same place.
+    _insert(graph, [one for one in inserts if one.kind == "prefetch"])
+    _map_layers(graph, _of(changes, MoveLayers))
+    _move(graph, _of(changes, Move))
+    _insert(graph, [one for one in inserts if one.kind not in ("prefetch", _AT_THE_END)])
+    for removed in _of(changes, Remove):
+        _remove(graph, removed)
+    options = _agreed("option", [one.options for one in _of(changes, SetOptions)])
+    if options:
+        graph.append(Node([], partial(_with_options, options)))
     if endless:
         graph.append(Node([], make=_repeated))
-    for last in _of(changes, Insert):
+    for last in inserts:
         if last.kind == _AT_THE_END:
             graph.node(last.after)
-            graph.append(Node([], partial(_add, last.kind, last.parameters)))
+            graph.append(Node([], partial(inserted, last.kind, last.parameters)))
 
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
@@ -127,26 +142,17 @@ def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:
     return NotReplayableError(f"Two changes contradict each other at {name}.")
 
 
-def _set(graph: Graph, changes: list[SetParameters]) -> None:
-    for change in changes:
-        outer = None if graph.find(change.op_id) else graph.outer_of(change.op_id)
-        if outer is not None:
-            outer[0].inner.setdefault(change.op_id, {}).update(change.parameters)
-        else:
-            graph.node(change.op_id).parameters.update(change.parameters)
+def _set(graph: Graph, change: SetParameters) -> None:
+    outer = None if graph.find(change.op_id) else graph.outer_of(change.op_id)
+    if outer is not None:
+        outer[0].inner.setdefault(change.op_id, {}).update(change.parameters)
+    else:
+        graph.node(change.op_id).parameters.update(change.parameters)
 
 
-def _replace(graph: Graph, changes: list[Replace]) -> None:
-    for change in changes:
-        node = graph.node(change.op_id)
-        node.make = replacement(node, change.kind, change.parameters)
-
-
-def _insert(graph: Graph, changes: list[Insert], *, prefetches: bool) -> None:
+def _insert(graph: Graph, changes: list[Insert]) -> None:
     # The last one first, so that they end up in the order in which they were given.
     for change in reversed(changes):
-        if change.kind == _AT_THE_END or (change.kind == "prefetch") != prefetches:
-            continue
         after = graph.node(change.after)
         if change.kind == "cache":
             for one in (each for node in nodes_up_to(after) for each in node.operations):
@@ -155,11 +161,7 @@ def _insert(graph: Graph, changes: list[Insert], *, prefetches: bool) -> None:
                         f"{at_start(said(one))} draws random numbers; a cache behind it would "
                         "hand out the same ones in every epoch."
                     )
-        graph.splice_in(Node([], partial(_add, change.kind, change.parameters)), after)
-
-
-def _add(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    return inserted(inputs[0], kind, parameters)
+        graph.splice_in(Node([], partial(inserted, change.kind, change.parameters)), after)
 
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
@@ -182,19 +184,18 @@ def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
         prepared = dataset.map(layers, num_parallel_calls=AUTOTUNE)
     if change.kept is None:
         return prepared
-    return inserted(prepared, "cache", {"elements": change.kept})
+    return inserted("cache", {"elements": change.kept}, [prepared])
 
 
-def _remove(graph: Graph, changes: list[Remove]) -> None:
-    for change in changes:
-        node = graph.node(change.op_id)
-        if len(node.inputs) != 1:
-            assert node.operation is not None
-            raise NotReplayableError(
-                f"{at_start(said(node.operation))} can't be left out: it does not read from one "
-                "dataset."
-            )
-        graph.splice_out(node)
+def _remove(graph: Graph, change: Remove) -> None:
+    node = graph.node(change.op_id)
+    if len(node.inputs) != 1:
+        assert node.operation is not None
+        raise NotReplayableError(
+            f"{at_start(said(node.operation))} can't be left out: it does not read from one "
+            "dataset."
+        )
+    graph.splice_out(node)
 
 
 def _move(graph: Graph, moves: list[Move]) -> None:
@@ -244,12 +245,6 @@ def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
     return chain if alone and upstream in chain else None
 
 
-def _set_options(graph: Graph, changes: list[SetOptions]) -> None:
-    options = _agreed("option", [change.options for change in changes])
-    if options:
-        graph.append(Node([], partial(_with_options, options)))
-
-
 def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     agreed: dict[str, Any] = {}
     for settings in given:
@@ -257,17 +252,3 @@ def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if agreed.setdefault(name, value) != value:
                 raise NotReplayableError(f"Two changes set the {what} {name} to other values.")
     return agreed
-
-
-_PASSES: tuple[tuple[type[Change], Callable[[Graph, list[Any]], None]], ...] = (
-    (SetParameters, _set),
-    (Replace, _replace),
-    (Insert, partial(_insert, prefetches=True)),  # behind what is moved to the same place
-    (MoveLayers, _map_layers),
-    (Move, _move),
-    (Insert, partial(_insert, prefetches=False)),
-    (Remove, _remove),
-    (SetOptions, _set_options),
-)
-"""In this order. Changes of other kinds are no part of the graph: see `model_settings`,
-`skipped_callbacks`, rewriting.py and, for calls of `predict`, the hooks on Keras."""

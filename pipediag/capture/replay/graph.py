@@ -31,8 +31,9 @@ _SHARE_OF_MEMORY = 0.5
 """Of what is free: the script goes on beside the cache."""
 
 
-def inserted(dataset: Any, kind: str, parameters: dict[str, Scalar]) -> Any:
-    """Return the dataset with a new operation behind it."""
+def inserted(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
+    """Return the dataset that is given, with a new operation behind it."""
+    (dataset,) = inputs
     elements = parameters.get("elements")
     if kind == "prefetch_to_device":
         return _on_device(dataset, **parameters)

@@ -14,7 +14,7 @@ import pytest
 
 from pipediag.capture.frameworks.keras import framework
 from pipediag.capture.frameworks.keras.facts import callbacks_named, describe_callback
-from pipediag.capture.frameworks.keras.framework import CallbackHooks, KerasHooks
+from pipediag.capture.frameworks.keras.framework import CallbackHooks, Keras
 from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -103,7 +103,7 @@ class Stage:
             recorder=recorder,
             timeline=FakeTimeline(),
         )
-        hooks = KerasHooks(watchers)
+        hooks = Keras(watchers)
         self.keras = toy_keras()
         self.keras.__name__ = self.keras.CallbackList.__module__
         dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)

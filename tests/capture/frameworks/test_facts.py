@@ -24,8 +24,6 @@ from pipediag.capture.frameworks.keras.facts import (
     settings_of,
     variable_bytes,
     vocabularies,
-    watch_compile,
-    watch_layers,
 )
 from pipediag.capture.guard import Guard
 
@@ -251,7 +249,7 @@ def layers() -> Any:
 
 def test_the_line_is_known_and_the_layer_is_what_it_would_be(layers: Any) -> None:
     natively = inspect.getfullargspec(layers.__init__)
-    watch_layers(layers, Guard(print))
+    MADE.watch(layers, "__init__", Guard(print))
     layer = layers(10, name="tokens")
 
     file, line = MADE.of(layer)
@@ -268,7 +266,7 @@ def test_the_last_line_that_compiled_a_model_is_known() -> None:
 
     model = Trainer()
     assert COMPILED.of(model) == (None, None)
-    watch_compile(Trainer, Guard(print))
+    COMPILED.watch(Trainer, "compile", Guard(print))
     assert model.compile("sgd") == "sgd"
     first = COMPILED.of(model)
     assert model.compile("adam") == "adam"

@@ -118,7 +118,7 @@ class Stage:
             recorder=recorder,
             timeline=FakeTimeline(),
         )
-        self._hooks = dict(Keras().hooks(watchers))
+        self._hooks = dict(Keras(watchers).by_module())
 
     def arrives(self, name: str, **members: type) -> ModuleType:
         module = ModuleType(name)

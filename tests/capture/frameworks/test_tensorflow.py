@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.framework import TensorFlowHooks
+from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.frameworks.tensorflow.runtime import (
     CallCancellation,
@@ -441,7 +441,7 @@ def test_writes_that_tensorflow_has_put_around_those_of_the_class_are_seen() -> 
     updates = UpdateWatch()
     hooks: Any = SimpleNamespace(_with=SimpleNamespace(updates=updates), _guard=Guard(print))
     module = SimpleNamespace(BaseResourceVariable=Base, ResourceVariable=Resource)
-    TensorFlowHooks._on_variables(hooks, module)
+    TensorFlow._on_variables(hooks, module)
 
     assert Resource().assign(3) == 3
     assert updates.here.updated

@@ -316,13 +316,22 @@ def _item_bytes(dtype: Any) -> int:
     return int("".join(one for one in name if one.isdigit())) // 8
 
 
-class _Lines:
+class Lines:
     """Lines of the script at which objects were last given to a method."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
 
-    def note(self, owner: Any, *_: Any, **__: Any) -> None:
+    def watch(self, owner: Any, method: str, guard: Guard) -> None:
+        """Hook onto the method of a class."""
+        original = vars(owner)[method]
+        hooked = guard.before(original, guard.entry(f"noting where {self._what}", self._note))
+        # Keras reads the names of its arguments, of the function that it finds there.
+        hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+        setattr(owner, method, hooked)
+
+    def _note(self, owner: Any, *_: Any, **__: Any) -> None:
         site = call_site()
         if site is not None:
             self._sites[owner] = site
@@ -336,22 +345,7 @@ class _Lines:
         return (None, None) if site is None else (site.file, site.line)
 
 
-MADE, COMPILED = _Lines(), _Lines()
-
-
-def watch_layers(layer_class: Any, guard: Guard) -> None:
-    """Note where each layer of the class is made."""
-    original = vars(layer_class)["__init__"]
-    hooked = guard.before(original, guard.entry("noting where layers are made", MADE.note))
-    # Keras reads the names of its arguments, of the function that it finds there.
-    hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-    layer_class.__init__ = hooked
-
-
-def watch_compile(trainer: Any, guard: Guard) -> None:
-    """Note where each model of a class that trains was last compiled."""
-    note = guard.entry("noting where models are compiled", COMPILED.note)
-    trainer.compile = guard.before(vars(trainer)["compile"], note)
+MADE, COMPILED = Lines("layers are made"), Lines("models are compiled")
 
 
 def known_tables(model: Any) -> list[tuple[Any, RecordedVariable]]:

@@ -41,7 +41,10 @@ be imported, of which one trains: a library as `transformers` imports its own.""
 
 
 class Keras:
-    """Trains for the script: by TensorFlow, or on batches of tf.data's by something else."""
+    """Trains for the script: by TensorFlow, or on batches of tf.data's by something else.
+
+    The hooks on it, wherever each version keeps what is hooked.
+    """
 
     trainer = facts
     looks_at_training = {  # noqa: RUF012
@@ -62,31 +65,6 @@ class Keras:
         },
     }
     """Functions, by module, by which a script saves or reads what it has trained."""
-
-    def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        return KerasHooks(watchers).by_module()
-
-    def describe(self, environment: RecordedEnvironment) -> None:
-        environment.keras = version_of("keras") or version_of("tf_keras")
-        environment.legacy_keras = "tf_keras" in sys.modules
-        # JAX is only described: its training is seen through Keras's loops on tf.data.
-        environment.jax = version_of("jax")
-        configuration = sys.modules.get("keras.src.backend.config")
-        if configuration is not None:
-            environment.keras_backend = configuration.backend()
-        elif environment.legacy_keras:
-            environment.keras_backend = "tensorflow"
-        policies = (
-            str(getattr(sys.modules[module], function)().name)
-            for module, function in _POLICIES
-            if module in sys.modules
-        )
-        mixed = (name for name in policies if name.startswith("mixed"))
-        environment.mixed_precision = next(mixed, None)
-
-
-class KerasHooks:
-    """The hooks on Keras, wherever each version keeps what is hooked."""
 
     def __init__(self, watchers: Watchers) -> None:
         self._guard = guard = watchers.guard
@@ -114,7 +92,8 @@ class KerasHooks:
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter
-        yield "keras.src.trainers.trainer", lambda one: facts.watch_compile(one.Trainer, guard)
+        compiled = facts.COMPILED
+        yield "keras.src.trainers.trainer", lambda m: compiled.watch(m.Trainer, "compile", guard)
         yield "keras.src.models.model", self._on_models
         for backend, trainer in _TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", partial(self._on_trainer, trainer)
@@ -122,7 +101,7 @@ class KerasHooks:
         for package in KERAS_2:
             yield (
                 f"{package}.layers.core.embedding",
-                lambda one: facts.watch_layers(one.Embedding, guard),
+                lambda one: facts.MADE.watch(one.Embedding, "__init__", guard),
             )
             yield f"{package}.engine.data_adapter", lambda one: self._hold(one.DataHandler, "steps")
             yield f"{package}.engine.training", self._on_keras_2_model
@@ -132,6 +111,25 @@ class KerasHooks:
                 lambda one: updates.install_optimizer(one.OptimizerV2, guard),
             )
 
+    @staticmethod
+    def describe(environment: RecordedEnvironment) -> None:
+        environment.keras = version_of("keras") or version_of("tf_keras")
+        environment.legacy_keras = "tf_keras" in sys.modules
+        # JAX is only described: its training is seen through Keras's loops on tf.data.
+        environment.jax = version_of("jax")
+        configuration = sys.modules.get("keras.src.backend.config")
+        if configuration is not None:
+            environment.keras_backend = configuration.backend()
+        elif environment.legacy_keras:
+            environment.keras_backend = "tensorflow"
+        policies = (
+            str(getattr(sys.modules[module], function)().name)
+            for module, function in _POLICIES
+            if module in sys.modules
+        )
+        mixed = (name for name in policies if name.startswith("mixed"))
+        environment.mixed_precision = next(mixed, None)
+
     def _on_trainer(self, name: str, module: Any) -> None:
         self._timed.time_methods(getattr(module, name))
         # From Keras 3.7 on it is inherited, and made of what is hooked below.
@@ -140,7 +138,7 @@ class KerasHooks:
             self._hold(walker, "enumerate_epoch")
 
     def _on_keras_2_model(self, module: Any) -> None:
-        facts.watch_compile(module.Model, self._guard)
+        facts.COMPILED.watch(module.Model, "compile", self._guard)
         self._timed.time_methods(module.Model)
         self._on_models(module)
 

@@ -28,38 +28,6 @@ from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import Device, OtherUse, RecordedEnvironment
 from pipediag.tensorflow_versions import is_too_old
 
-
-class TensorFlow:
-    """TensorFlow 2, and the sessions of TensorFlow 1 in it: makes pipelines, and runs steps."""
-
-    trainer = None
-    looks_at_training = {  # noqa: RUF012
-        "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
-    }
-
-    def hooks(self, watchers: Watchers) -> Iterator[tuple[str, Hook]]:
-        return TensorFlowHooks(watchers).by_module()
-
-    def describe(self, environment: RecordedEnvironment) -> None:
-        tensorflow = sys.modules.get("tensorflow")
-        context = sys.modules.get("tensorflow.python.eager.context")
-        if tensorflow is None or context is None:
-            return
-        environment.tensorflow = version_of("tensorflow")
-        build = tensorflow.sysconfig.get_build_info()
-        environment.cuda_build = bool(build.get("is_cuda_build") or build.get("is_rocm_build"))
-        environment.run_functions_eagerly = tensorflow.config.functions_run_eagerly()
-        modes = sys.modules.get("tensorflow.python.data.ops.debug_mode")
-        environment.tf_data_debug_mode = bool(modes is not None and modes.DEBUG_MODE)
-        current = context.context()
-        # Asking for devices would initialise a runtime that the script has not set up yet.
-        if current._initialized:
-            environment.devices = [
-                Device(name=one.name, kind=one.device_type)
-                for one in current.list_logical_devices()
-            ]
-
-
 _EXPERIMENTAL = "tensorflow.python.data.experimental.ops"
 _CONSTRUCTED = {
     "tensorflow.python.data.ops.readers": {
@@ -78,8 +46,16 @@ _CONSTRUCTED = {
 module, and which method. Other versions may make them elsewhere: then they stay what they are."""
 
 
-class TensorFlowHooks:
-    """The hooks on TensorFlow's own modules, and on Keras's optimizer for it."""
+class TensorFlow:
+    """TensorFlow 2, and the sessions of TensorFlow 1 in it: makes pipelines, and runs steps.
+
+    The hooks on its own modules, and on Keras's optimizer for it.
+    """
+
+    trainer = None
+    looks_at_training = {  # noqa: RUF012
+        "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
+    }
 
     def __init__(self, watchers: Watchers) -> None:
         self._with = watchers
@@ -127,6 +103,26 @@ class TensorFlowHooks:
             lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
         )
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
+
+    @staticmethod
+    def describe(environment: RecordedEnvironment) -> None:
+        tensorflow = sys.modules.get("tensorflow")
+        context = sys.modules.get("tensorflow.python.eager.context")
+        if tensorflow is None or context is None:
+            return
+        environment.tensorflow = version_of("tensorflow")
+        build = tensorflow.sysconfig.get_build_info()
+        environment.cuda_build = bool(build.get("is_cuda_build") or build.get("is_rocm_build"))
+        environment.run_functions_eagerly = tensorflow.config.functions_run_eagerly()
+        modes = sys.modules.get("tensorflow.python.data.ops.debug_mode")
+        environment.tf_data_debug_mode = bool(modes is not None and modes.DEBUG_MODE)
+        current = context.context()
+        # Asking for devices would initialise a runtime that the script has not set up yet.
+        if current._initialized:
+            environment.devices = [
+                Device(name=one.name, kind=one.device_type)
+                for one in current.list_logical_devices()
+            ]
 
     def _note_arrival(self) -> None:
         # At once: a script that is killed soon afterwards differs from one that never came so far.
