@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pipediag.capture.replay import changes as replayed
-from pipediag.capture.replay.changes import model_settings
+from pipediag.capture.replay.changes import apply, model_settings
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
     Change,
@@ -125,16 +125,25 @@ def test_every_kind_is_here() -> None:
     assert len({change.do for change in ONE_OF_EACH}) == len(ONE_OF_EACH)
 
 
-def test_replay_makes_every_kind() -> None:
-    of_no_pipeline = {
-        SetModel,
-        SkipCallback,
-        PredictOnBatch,
-        CompileCall,
-        RewriteCall,
-        CompileFunction,
-    }
-    assert {kind for kind, _ in replayed._PASSES} | of_no_pipeline == set(get_args(Change))
+OF_NO_PIPELINE = (SetModel, SkipCallback, PredictOnBatch, CompileCall, RewriteCall, CompileFunction)
+
+
+class Untouched:
+    """A pipeline of which nothing may be asked."""
+
+    def calls(self) -> tuple[()]:
+        return ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
+
+
+@pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
+def test_replay_makes_every_kind(change: Change) -> None:
+    pipeline: Any = Untouched()
+    of_none = isinstance(change, OF_NO_PIPELINE)
+    with nullcontext() if of_none else pytest.raises(LookupError):
+        apply(pipeline, [change])
 
 
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
