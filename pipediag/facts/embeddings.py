@@ -35,20 +35,12 @@ def parts_ms(
     session: Session, tables: Iterable[Embedding], parts: Iterable[TablePart]
 ) -> float | None:
     """Return the milliseconds of a step in these parts of these tables; None if one is unknown."""
-    if session.embedding_cost is None:
+    cost, names = session.embedding_cost, {(table.layer, table.variable) for table in tables}
+    wanted = {(part, *name) for part in parts for name in names}
+    known = {(one.layer, one.variable) for one in cost.parts} if cost is not None else set()
+    if cost is None or not names <= known or hidden(cost, wanted):
         return None
-    wanted, found = set(parts), 0.0
-    for table in tables:
-        names = {(part, table.layer, table.variable) for part in wanted}
-        own = [
-            one
-            for one in session.embedding_cost.parts
-            if (one.layer, one.variable) == (table.layer, table.variable)
-        ]
-        if not own or hidden(session.embedding_cost, names):
-            return None
-        found += sum(one.ms for one in own if one.part in wanted)
-    return found
+    return sum(one.ms for one in cost.parts if (one.part, one.layer, one.variable) in wanted)
 
 
 def part_ms(session: Session, part: StepPart) -> float | None:

@@ -115,9 +115,7 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
 def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> list[Finding]:
     """Return the findings, what to deal with first at the head; equal ones keep their order.
 
-    Args:
-        findings: any findings of one session.
-        where: the part of the run that the verdict names.
+    `where` is the part of the run that the verdict names.
     """
     ordered = _named_by_the_verdict_first(_with_equal_gains(sorted(findings, key=_place)), where)
     worth = [finding for finding in ordered if worth_doing(finding)]

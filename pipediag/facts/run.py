@@ -96,7 +96,8 @@ def where(session: Session) -> Where | None:
         return None
     weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in HAD_BACK}
     part = max(weights, key=lambda name: weights[name])
-    steps, idle = run.percent_of("steps"), _idle(session)
+    steps, computing = run.percent_of("steps"), (session.breakdown or {}).get("device_compute")
+    idle = 1.0 - computing.percent / 100.0 if computing is not None else 1.0
     in_steps = Where("steps", steps, None)
     if weights[part] < WHERE_PERCENT or weights[part] <= steps * idle:
         return in_steps
@@ -174,11 +175,6 @@ def first_waits(session: Session) -> list[RunPart]:
 def whole_in_words(run: Run) -> str:
     """Return the name of what the ledger's percents are of."""
     return _SCOPES[run.scope]
-
-
-def _idle(session: Session) -> float:
-    share = (session.breakdown or {}).get("device_compute")
-    return 1.0 - share.percent / 100.0 if share is not None else 1.0
 
 
 LONGEST_START_MS = 500.0

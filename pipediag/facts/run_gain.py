@@ -328,12 +328,7 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
 
     What was seen to come once takes what it took, and all the rest gets as much faster as the gain
     says. What the change takes once more is added. None where what comes once took longer than all
-    of the script does.
-
-    Args:
-        gain: of `run`.
-        run: the ledger, which may not know how long the script would train.
-        whole_s: what the script takes without pipediag, in seconds.
+    of the script does. `whole_s` is what the script takes without pipediag, in seconds.
     """
     if gain is None or run is None or gain.scope == "run":
         return gain

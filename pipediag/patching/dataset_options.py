@@ -61,9 +61,10 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
     if not set_:
         return None
     call = _call_with_options(source, last)
-    given = None if call is None else _name_of_options(call)
     target = source.code(set_[0].targets[0].target)
-    if call is None or given is None or target != f"{given}.{written}":
+    options = argument(call, "options") or next(iter(call.args), None) if call else None
+    given = options.value if options is not None else None
+    if call is None or not isinstance(given, cst.Name) or target != f"{given.value}.{written}":
         raise NotPatchableError(f"The file sets `{target}`, and whether of this pipeline is open.")
     if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
         raise NotPatchableError(f"The file sets `{target}` in some cases only.")
@@ -85,11 +86,6 @@ def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
         and root.value == found[1]
     ]
     return calls[0] if len(calls) == 1 else None
-
-
-def _name_of_options(call: cst.Call) -> str | None:
-    given = argument(call, "options") or (call.args[0] if call.args else None)
-    return given.value.value if given and isinstance(given.value, cst.Name) else None
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:

@@ -44,14 +44,8 @@ def builds_alike(
     """Return whether all pipelines of a factory are built alike up to an offset.
 
     They are where no function of an operation, and no operation besides the optional ones, depends
-    on what differs between the calls. Data, sizes and counts may differ.
-
-    Args:
-        source: file of the factory.
-        function: the factory.
-        until: offset of the end of the last call that a change touches.
-        calls: all calls of the factory.
-        optional: operations that a condition may add or leave out.
+    on what differs between the calls. Data, sizes and counts may differ, and conditions may add the
+    optional operations or leave them out.
     """
     return _Factory(source, function, until, calls).is_alike(optional)
 
@@ -70,7 +64,11 @@ class _Factory:
         block = source.parent(function)
         beside = block.body if isinstance(block, cst.IndentedBlock) else ()
         self._methods = {each.name.value for each in beside if isinstance(each, cst.FunctionDef)}
-        self._one_instance = len({_receiver(where, name) for where, name in calls}) == 1
+        receivers = {
+            where.code(name.value) if isinstance(name, cst.Attribute) else None
+            for where, name in calls
+        }
+        self._one_instance = len(receivers) == 1
         self._given = {
             name for name in _parameters(function) if not _given_alike(function, name, calls)
         }
@@ -229,10 +227,6 @@ def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.Base
             return arg.value
     place = names.index(name) if name in names else len(unnamed)
     return unnamed[place] if place < len(unnamed) else None
-
-
-def _receiver(source: Source, name: cst.CSTNode) -> str | None:
-    return source.code(name.value) if isinstance(name, cst.Attribute) else None
 
 
 def _targets(source: Source, node: cst.Assign) -> set[str]:

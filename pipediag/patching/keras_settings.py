@@ -63,22 +63,16 @@ def compiled(
         raise NotPatchableError(f"The file sets `{name}` outside of `compile`, too.")
     plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
     changes = with_arguments(source, call, plain)
-    if (optimizer := settings.get("optimizer")) is not None:
-        changes.extend(_optimizer(source, call, keras, optimizer))
+    if (wanted := settings.get("optimizer")) is not None:
+        own, optimizer = keras.optimizer or "", argument(call, "optimizer")
+        if wanted != "row_wise" or own not in ROW_WISE_OPTIMIZERS or optimizer is None:
+            raise NotPatchableError("That optimizer has no row-wise form, or the call names none.")
+        lazy = ROW_WISE_OPTIMIZERS[own]
+        change = _lazy(source, optimizer.value, own, lazy)
+        changes += [change, _imported(source, lazy, change.span.start)]
     if len(plain) + ("optimizer" in settings) != len(settings):
         raise NotPatchableError("That setting is no argument of `compile`.")
     return changes
-
-
-def _optimizer(source: Source, call: cst.Call, keras: KerasUse, wanted: Scalar) -> list[Change]:
-    lazy = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if wanted == "row_wise" else None
-    if lazy is None:
-        raise NotPatchableError("That optimizer has no row-wise form.")
-    given = argument(call, "optimizer")
-    if given is None:
-        raise NotPatchableError("The call names no optimizer.")
-    change = _lazy(source, given.value, keras.optimizer or "", lazy)
-    return [change, _imported(source, lazy, change.span.start)]
 
 
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:

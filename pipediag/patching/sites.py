@@ -56,13 +56,9 @@ def _candidates(source: Source, op: Operation) -> list[int]:
     named = [(n, call) for n, call in source.calls.items() if called(call) == op.kind]
     by_name = [n for n, call in named if source.line(name_of(call)) == op.line]
     by_call = [n for n, call in named if source.line(call) == op.line]
-    by_statement = [n for n, call in named if _statement_line(source, call) == op.line]
+    statements = [(n, source.around(call, cst.SimpleStatementLine)) for n, call in named]
+    by_statement = [n for n, each in statements if each and source.line(each) == op.line]
     return sorted(by_name or by_call or by_statement)
-
-
-def _statement_line(source: Source, call: cst.Call) -> int | None:
-    statement = source.around(call, cst.SimpleStatementLine)
-    return source.line(statement) if statement is not None else None
 
 
 def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
@@ -103,18 +99,11 @@ class Repeats:
     def refuse(
         self, source: Source, call: cst.CSTNode, until: int | None = None, depth: int = 0
     ) -> Callers:
-        """Raises NotPatchableError where the call may be made several times.
+        """Return functions that make several such pipelines, and who calls them.
 
-        A function that is handed to an operation, as to `flat_map`, counts as called in that place.
-
-        Args:
-            source: the file.
-            call: in it.
-            until: offset of the last place that the change touches; None: the call's end.
-            depth: of functions that call one another.
-
-        Returns:
-            Functions that make several such pipelines, and who calls them.
+        Raises where the change is not right for all of them. A function that is handed to an
+        operation, as to `flat_map`, counts as called in that place. `until` is the offset of the
+        last place that the change touches, where that is not the call's end.
         """
         node = call
         for above in source.ancestors(call):

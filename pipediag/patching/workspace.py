@@ -80,12 +80,9 @@ class Workspace:
     def only_call(
         self, op_id: str, *, suits: Suits = "one", until: str | None = None
     ) -> tuple[Source, cst.Call]:
-        """Return the call of an operation if it has made no other one than the one measured.
+        """Return the call of an operation if the change is right for all that it has made.
 
-        Args:
-            op_id: of the operation.
-            suits: other pipelines of the call for which the change is right as well.
-            until: operation of the same file that is the last one to be changed.
+        `until` is the operation of the same file that is the last one to be changed.
         """
         source, call = self.call(op_id)
         end = source.span(call).end

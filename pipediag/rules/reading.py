@@ -40,16 +40,8 @@ def opens_in_turn(outer: Operation) -> bool:
 def opened_at_once(
     outer: Operation, count: int, calls: int, sources: str, id: str, **given: Any
 ) -> Edit:
-    """Return the edit by which an operation that opens in turn reads from several.
-
-    Args:
-        outer: the operation.
-        count: how many are open at once where one was.
-        calls: how many are read from at once.
-        sources: what they are called.
-        id: of the edit.
-        given: the rest of it.
-    """
+    """Return the edit by which an operation that opens in turn has `count` sources open at once,
+    and reads from them with so many calls."""
     change: Change
     if outer.kind == "flat_map":
         change = Replace(

@@ -102,7 +102,7 @@ class Rule:
     def findings(self, session: Session) -> list[Finding]:
         """Return what the check finds, or that it can't be made; nothing where the rule passes."""
         for section in self.needs:
-            lack = _LACKS.get(section, partial(_lack, section))(session)
+            lack = _lack(section, session)
             if lack is not None:
                 return [self.finding(*lack)]
         return [one for one in self.check(session) if one.status != "pass"]
@@ -200,25 +200,24 @@ _Lack = tuple[FindingStatus, str]
 
 
 def _lack(section: Section, session: Session) -> _Lack | None:
-    if getattr(session, section) is not None:
-        return None
-    reason = getattr(session, f"{section}_missing")
-    if section == "run" and not reason:
-        return "not-applicable", "The session has no ledger of the run."
-    return "inconclusive", reason or f"The session has no `{section}`, and no reason for it."
-
-
-def _lack_of_loop(session: Session) -> _Lack | None:
-    if session.diagnosed_loop() is not None:
-        return None
-    return "not-applicable", "No training loop was seen."
-
-
-def _lack_of_keras(session: Session) -> _Lack | None:
+    """Return why the check can't be made without this section, or None."""
     loop = session.diagnosed_loop()
-    if loop is not None and loop.keras is None:
-        return "not-applicable", "The training loop is not a Keras fit."
-    return _lack_of_loop(session)
+    if section == "pipeline":
+        return _lack_of_pipeline(session)
+    if section == "devices":
+        return _lack_of_devices(session)
+    lack: _Lack | None = None
+    if section in ("loop", "keras"):
+        if loop is None:
+            lack = "not-applicable", "No training loop was seen."
+        elif section == "keras" and loop.keras is None:
+            lack = "not-applicable", "The training loop is not a Keras fit."
+    elif getattr(session, section) is None:
+        reason = getattr(session, f"{section}_missing")
+        lack = "inconclusive", reason or f"The session has no `{section}`, and no reason for it."
+        if section == "run" and not reason:
+            lack = "not-applicable", "The session has no ledger of the run."
+    return lack
 
 
 def _lack_of_pipeline(session: Session) -> _Lack | None:
@@ -239,14 +238,4 @@ def _lack_of_devices(session: Session) -> _Lack | None:
         return None
     if session.devices:
         return "not-applicable", "Without an accelerator the breakdown of the step says it all."
-    missing = session.breakdown_missing or NO_DEVICE
-    return _lack_of_loop(session) or ("inconclusive", missing)
-
-
-_LACKS: dict[Section, Callable[[Session], _Lack | None]] = {
-    "loop": _lack_of_loop,
-    "keras": _lack_of_keras,
-    "pipeline": _lack_of_pipeline,
-    "devices": _lack_of_devices,
-}
-"""Sections without a reason beside them, or that may be there and empty."""
+    return _lack("loop", session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)

@@ -232,13 +232,21 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     if other is not None:
         yield finding("informative", other)
         return
+    dataset = (
+        "Make a dataset of the arrays (`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`). "
+        if loop.from_python
+        else ""
+    )
+    how = f"Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
+    if loop.keras is None:
+        how = f"Let a tf.function take the iterator and loop `for _ in tf.range({STEPS_PER_CALL})`."
     waits = input_first(session)
     # No trial could confirm what sharing a call saves of little Python.
     own = max(0.0, python - callbacks)
     little = (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
     yield finding(
         "informative" if not high or waits is not None or little else "fail",
-        waits or _advice(loop),
+        waits or f"{dataset}{how}",
         edit=edit,
         effect=shared_calls_effect(session),
     )
@@ -256,20 +264,6 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     if keras is not None and keras.steps_per_execution > 1:
         return f"Each call runs {keras.steps_per_execution} steps already."
     return None
-
-
-def _advice(loop: Loop) -> str:
-    dataset = (
-        "Make a dataset of the arrays (`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`). "
-        if loop.from_python
-        else ""
-    )
-    if loop.keras is None:
-        return (
-            f"{dataset}Let a tf.function take the iterator and loop with "
-            f"`for _ in tf.range({STEPS_PER_CALL})`."
-        )
-    return f"{dataset}Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
 
 
 FIXED_COST = Threshold("dispatch and Python", 30.0, "% of the step", "own choice, twice XProf's")

@@ -170,11 +170,20 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
     """
     run = known(session.run)
     whole = run.scope == "run"
-    repeated = _repeated(run.parts if whole else run.seen)
+
+    def again(row: RunPart) -> bool:
+        of_keras = (row.what or "").startswith(("the step of `", "what `"))
+        limit = AGAIN if of_keras else OWN_AGAIN
+        return row.part == "compile" and row.count is not None and row.count >= limit.value
+
+    def left(row: RunPart) -> int:
+        return TRACES_LEFT if _loop_on_many_shapes(session, row) is not None else 1
+
+    repeated = [row for row in (run.parts if whole else run.seen) if again(row)]
     if not repeated:
         return
     worst = max(repeated, key=lambda row: row.seconds)
-    saved_s = sum(_saved_s(session, row) for row in repeated)
+    saved_s = sum(row.seconds * _saved_part(row, left(row)) for row in repeated)
     percent = 100.0 * saved_s / max(run.total_s, 1e-9)
     advice, weight = _run_advice(session, worst, repeated), weigh_rows(run, repeated, saved_s)
     if not whole:
@@ -192,20 +201,6 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
         evidence={"traces": worst.count},
         part="compile",
     )
-
-
-def _repeated(rows: Sequence[RunPart]) -> list[RunPart]:
-    def again(row: RunPart) -> bool:
-        of_keras = (row.what or "").startswith(("the step of `", "what `"))
-        limit = AGAIN if of_keras else OWN_AGAIN
-        return row.count is not None and row.count >= limit.value
-
-    return [row for row in rows if row.part == "compile" and again(row)]
-
-
-def _saved_s(session: Session, row: RunPart) -> float:
-    left = TRACES_LEFT if _loop_on_many_shapes(session, row) is not None else 1
-    return row.seconds * _saved_part(row, left)
 
 
 def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:

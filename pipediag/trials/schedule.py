@@ -72,18 +72,12 @@ def run_trials(
     process is gone.
 
     Args:
-        loop: the loop whose pipeline is tried.
-        findings: in the order in which to deal with them.
-        executor: the process that runs the script.
-        budget_s: time for all trials.
         taken_by: what consumes the batches.
         further: findings that are tried where none of the others is confirmed.
-        clock: gives seconds.
         on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
             soon as an edit is decided.
         epochs_need_s: the user's budget that whole epochs would need, where it is too small.
         began_s: when the budget began to count, by the clock; None is now.
-        seed: of the order within rounds.
     """
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
@@ -168,20 +162,17 @@ class _Trials:
         return None
 
     def _why_no_epochs(self) -> str:
-        begin = (
-            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
-            "tried"
-        )
+        why = "that needs to be known how many steps one has, and a wait that is worth speaking of"
         if self._only_pulls:
-            return f"{begin}: the pipeline alone could be run here, and no epoch of the training."
-        if self._epochs_need_s is None:
-            return (
-                f"{begin}: that needs to be known how many steps one has, and a wait that is a "
-                "part of it worth speaking of."
+            why = "the pipeline alone could be run here, and no epoch of the training"
+        elif self._epochs_need_s is not None:
+            why = (
+                f"its waits are so long that this takes `--budget {self._epochs_need_s}`, and the "
+                f"time for trials was {self._bench.budget_s:.0f} s"
             )
         return (
-            f"{begin}: its waits are so long that this takes `--budget {self._epochs_need_s}`, and "
-            f"the time for trials was {self._bench.budget_s:.0f} s."
+            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
+            f"tried: {why}."
         )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
