@@ -11,10 +11,9 @@ from pipediag.patching.arguments import argument
 from pipediag.patching.chains import inserted
 from pipediag.patching.names import free_name, tensorflow
 from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, called, replaced
+from pipediag.patching.source import Change, Source, called, insertion, replaced
 from pipediag.patching.statements import (
     assigns,
-    before,
     behind,
     block_of,
     receiver,
@@ -99,5 +98,7 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
         statement, variable = found
         with_them = f"{variable} = {variable}.with_options({options})"
         return [behind(source, statement, [*made, with_them])]
-    statement_ = statement_of(source, last)
-    return [before(source, statement_, made), *inserted(source, last, f".with_options({options})")]
+    start = source.span(statement_of(source, last)).start
+    lines = "".join(f"{source.indent(start)}{line}{source.newline}" for line in made)
+    made_before = insertion(source.line_start(start), lines)
+    return [made_before, *inserted(source, last, f".with_options({options})")]

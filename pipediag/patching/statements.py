@@ -98,15 +98,6 @@ def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
     return Change(Span(at, at), (text.encode(),))
 
 
-def before(source: Source, statement: Statement, lines: list[str]) -> Change:
-    """New lines before a statement, as far in as it is."""
-    start = source.span(statement).start
-    indent = source.indent(start)
-    text = "".join(f"{indent}{line}{source.newline}" for line in lines)
-    at = source.line_start(start)
-    return Change(Span(at, at), (text.encode(),))
-
-
 def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
     """Return the calls from one up to another, each called on what the one above it gives.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import available_bytes
@@ -243,10 +243,11 @@ def _of_maps(session: Session) -> Finding | None:
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
-    effect, each, edit = cache.effect(), bytes_each(session, op), cache.edit(whole_epoch=early)
+    each, condition = bytes_each(session, op), cache.condition
+    edit = replace(cache.edit, whole_epoch=early) if cache.edit is not None else None
     unknown = cache.size is None and against(session, cache.passes, 0.0) is None
     if unknown and each and edit is not None:
-        reason, cache = None, replace(cache, condition=_if_it_fits(session, each, cache.condition))
+        reason, condition = None, _if_it_fits(session, each, condition)
     if weight.status != "fail" and (reason is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
         return finding(status, weight.sentence)
@@ -256,13 +257,14 @@ def _of_maps(session: Session) -> Finding | None:
     bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
     if time is not None:
         bounds = without_first_batches(session, time)
+    only = "" if condition is None or cache.side_effect else f" Do so only {condition}."
     return finding(
         weight.to_try,
-        weight.before(f"{cache.advice()}{foretold(time)}"),
-        effect=effect,
+        weight.before(f"{cache.advice}{only}{foretold(time)}"),
+        effect=cache.effect,
         edit=edit,
-        condition=cache.condition,
-        untried=cache.untried(),
+        condition=condition,
+        untried=cache.untried,
         part="epoch_start" if early else "steps",
         speedup_at_most=bounds[0],
         for_run=bounds[1],
@@ -324,66 +326,20 @@ def _if_it_fits(session: Session, each: float, other: str | None) -> str:
     return f"if {fits}" if other is None else f"{other}, and {fits}"
 
 
-@dataclass(frozen=True)
-class _Cache:
+class _Cache(NamedTuple):
     """A cache after an operation, and what stands in its way."""
 
-    session: Session
-    op: Operation
     size: float | None
     passes: float | None
     condition: str | None
     """What only the user can decide before it is used."""
     side_effect: str | None
     """What Python on the way visibly changes, so that it is no function of its element."""
-    moved: list[Operation]
-    """What it would freeze or never end on, in the order of the data."""
-    can_move: bool
-    """True if those would act on the same elements after the operation as above it."""
-
-    @property
-    def evidence(self) -> dict[str, Scalar]:
-        return {
-            "passes_over_data": "unlimited" if self.passes == math.inf else self.passes,
-            "cache_bytes": self.size,
-            "free_memory_bytes": available_bytes(self.session),
-        }
-
-    def effect(self) -> EffectOnResults:
-        if self.side_effect:
-            return "not safe here"
-        if self.condition is not None:
-            return "not known"
-        return "same up to order or rounding" if self.moved else "same results"
-
-    def edit(self, *, whole_epoch: bool) -> Edit | None:
-        """Return a cache of a part of the data, with what must not be frozen after it."""
-        if self.side_effect or not self.can_move:
-            return None
-        behind = [self.op, *self.moved]
-        return cache_behind(
-            self.session,
-            self.op,
-            MISSING_CACHE.id,
-            first=[Move(one.id, after.id) for one, after in zip(self.moved, behind, strict=False)],
-            whole_epoch=whole_epoch,
-        )
-
-    def untried(self) -> str:
-        if self.side_effect:
-            return f"It calls Python with side effects, which a cache ends: {self.side_effect}."
-        if not self.can_move:
-            return "A shuffle or repeat before it works on other elements than a cache would hold."
-        return "How many elements pass in a step was not measured."
-
-    def advice(self) -> str:
-        advice = f"Put `.cache()` directly after {call_name(self.op)}."
-        if self.moved:
-            names = " and ".join(call_name(other) for other in self.moved)
-            advice = f"Put `.cache()` after {call_name(self.op)}, and move {names} after it."
-        if self.condition is not None and not self.side_effect:
-            advice += f" Do so only {self.condition}."
-        return advice
+    evidence: dict[str, Scalar]
+    effect: EffectOnResults
+    advice: str
+    edit: Edit | None
+    untried: str
 
 
 def _cache_of(session: Session, op: Operation) -> _Cache:
@@ -402,13 +358,29 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
         and not (ends and one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY)
     ]
     paths = [between(session, other, op) for other in moved]
-    return _Cache(
-        session,
-        op,
-        cache_bytes(session, op),
-        passes_over_data(session),
-        _condition(session, op),
-        side_effect=next((each.side_effect for each in functions if each.side_effect), None),
-        moved=moved,
-        can_move=all(path is not None and keeps_elements(path) for path in paths),
-    )
+    size, passes = cache_bytes(session, op), passes_over_data(session)
+    condition = _condition(session, op)
+    evidence: dict[str, Scalar] = {
+        "passes_over_data": "unlimited" if passes == math.inf else passes,
+        "cache_bytes": size,
+        "free_memory_bytes": available_bytes(session),
+    }
+    side_effect = next((each.side_effect for each in functions if each.side_effect), None)
+    effect: EffectOnResults = "same up to order or rounding" if moved else "same results"
+    advice, edit = f"Put `.cache()` directly after {call_name(op)}.", None
+    if moved:
+        names = " and ".join(call_name(other) for other in moved)
+        advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
+    untried = "How many elements pass in a step was not measured."
+    if side_effect:
+        untried = f"It calls Python with side effects, which a cache ends: {side_effect}."
+    elif not all(path is not None and keeps_elements(path) for path in paths):
+        # These would act on other elements after the operation than above it.
+        untried = "A shuffle or repeat before it works on other elements than a cache would hold."
+    else:
+        behind = [op, *moved]
+        moves = [Move(one.id, after.id) for one, after in zip(moved, behind, strict=False)]
+        edit = cache_behind(session, op, MISSING_CACHE.id, first=moves)
+    if side_effect or condition is not None:
+        effect = "not safe here" if side_effect else "not known"
+    return _Cache(size, passes, condition, side_effect, evidence, effect, advice, edit, untried)

@@ -131,7 +131,8 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
     if weight.status not in ("fail", "inconclusive"):
         yield finding(weight.status, weight.sentence)
         return
-    advice = f"{weight.sentence} {_files_advice(session, op, outer)}".lstrip()
+    edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
+    advice = f"{weight.sentence} Read several files at once: {edit.label}.".lstrip()
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
         advice += f" Only {disk:.0f} % of what it delivers was read from the disk."
@@ -143,7 +144,7 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         # the files lie in memory, a trial tells.
         "informative" if in_memory or weight.status == "inconclusive" else "fail",
         advice,
-        edit=files_at_once(session, op, SEQUENTIAL_FILES.id),
+        edit=edit,
         speedup_at_most=at_most,
     )
 
@@ -156,17 +157,6 @@ def _disk_percent(session: Session, op: Operation) -> float | None:
         return None
     delivered_per_s = op.elements * op.bytes_per_element / (steps.mean_ms / 1000.0)
     return min(100.0, 100.0 * host.read_bytes_per_s / delivered_per_s)
-
-
-def _files_advice(session: Session, op: Operation, outer: Operation | None) -> str:
-    if outer is None:
-        return f"Give {call_name(op)} `num_parallel_reads=tf.data.AUTOTUNE`."
-    if outer.kind == "interleave":
-        return f"Give {call_name(outer)} `num_parallel_calls=tf.data.AUTOTUNE`."
-    return (
-        f"Replace {call_name(outer)} by `interleave(..., cycle_length="
-        f"{_as_many_as_cpus(session)}, num_parallel_calls=tf.data.AUTOTUNE)`."
-    )
 
 
 SERIAL_FLAT_MAP = pipeline_rule(
