@@ -78,6 +78,11 @@ def percent_of_step(session: Session, ms: float | None) -> float | None:
 WITHIN = Threshold(
     "zeros between other ids", 0.1, "% of the lookups", "own choice: one in a thousand may be meant"
 )
+AT_ENDS = Threshold(
+    "zeros at the ends of rows of ids", 20.0, "% of the lookups", "own choice, on sixteen a row"
+)
+_LONG_ROW = 16
+"""Ids in a row. Own choice: in shorter ones a zero has few others around it."""
 
 
 def padding_percent(table: Embedding) -> float | None:
@@ -90,8 +95,17 @@ def padding_percent(table: Embedding) -> float | None:
 
 
 def padded_percent(session: Session) -> float | None:
-    """Return the share of padding in the lookups of all tables that have some, in percent."""
-    known = [table.ids for table in session.embeddings if table.ids and _zero_pads(table)]
+    """Return the share of padding in the lookups of all tables that have some, in percent.
+
+    Zeros that stand at the ends of rows alone, in all batches that were seen, are padding, too.
+    """
+    loop = session.diagnosed_loop()
+    batch = loop.batch_size if loop is not None else None
+    known = [
+        table.ids
+        for table in session.embeddings
+        if table.ids and (_zero_pads(table) or _zeros_end_rows(table, table.ids, batch))
+    ]
     lookups = sum(ids.lookups for ids in known)
     if not lookups:
         return None
@@ -101,6 +115,13 @@ def padded_percent(session: Session) -> float | None:
 def _zero_pads(table: Embedding) -> bool:
     given_for_none = table.ids is not None and table.ids.zero_is_a_token is False
     return (table.mask_zero or given_for_none) and not masks_a_token(table)
+
+
+def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> bool:
+    many = (ids.zero_percent or 0.0) >= AT_ENDS.value and not ids.zero_is_a_token
+    rows = (batch or 0) * (table.lookups or 1)
+    in_a_row = ids.lookups_per_step / rows if rows and ids.lookups_per_step else 0.0
+    return many and in_a_row >= _LONG_ROW and within_percent(ids) < WITHIN.value
 
 
 def masks_a_token(table: Embedding) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from pipediag.facts.embeddings import padded_percent
+from pipediag.facts.embeddings import AT_ENDS, padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
@@ -245,7 +245,7 @@ PADDING = Rule(
     fix="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, a "
     "shorter one, which cuts longer examples. Batches are mixed less.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(AT_MOST, INPUT_BOUND),
+    thresholds=(AT_MOST, AT_ENDS, INPUT_BOUND),
     severity="info",
     effect="same up to order or rounding",
     tried_when_informing=True,
@@ -273,8 +273,8 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             yield finding(
                 "informative",
                 "Pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), "
-                "which cuts the longest examples, or each batch to its own longest by "
-                f"`bucket_by_sequence_length`.{known}",
+                "which cuts the longest examples, or cut each batch to its own longest: `map` "
+                f"`lambda ids: ids[:, :longest]` after the batch.{known}",
                 place=(loop.file, loop.line) if op is None and loop else None,
                 title="Pad to a shorter length, or to each batch's own",
             )

@@ -156,7 +156,10 @@ def padded(
     **table: Any,
 ) -> Session:
     token = table.pop("zero_is_a_token", None)
-    ids = None if zeros is None else make_ids(zero_percent=zeros, zero_is_a_token=token)
+    of_ids = {
+        name: table.pop(name) for name in ("zeros_within", "lookups_per_step") if name in table
+    }
+    ids = None if zeros is None else make_ids(zero_percent=zeros, zero_is_a_token=token, **of_ids)
     tables = [make_embedding(**{"mask_zero": True, "ids": ids, **table})]
     return session_of(
         source(),
@@ -172,6 +175,7 @@ def unpadded(spec: str | None = "TensorSpec(shape=(64, 200))", **overrides: Any)
     return padded(spec, **{"zeros": 40.0, "last": batch(), **overrides})
 
 
+LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "lookups_per_step": 6_400.0}
 BUCKETS = ("informative", (Replace("padded", "bucket_by_sequence_length", {"buckets": 4}),))
 ADVICE, NOTHING = ("informative", None), ("pass", None)
 
@@ -190,7 +194,9 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
         "one length, padded": (padded(FIXED, zeros=62.0), ADVICE),
         "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
         "one length, little compute": (unpadded(compute=12.4), ("pass", None)),
-        "one length, no mask": (unpadded(mask_zero=False), NOTHING),
+        "short rows, no mask": (unpadded(mask_zero=False, lookups_per_step=256.0), NOTHING),
+        "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ADVICE),
+        "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
         "one length, a token": (unpadded(zero_is_a_token=True), NOTHING),
         "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),
         "unknown lengths": (unpadded(None), NOTHING),
