@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.run.ledger import measure_run
 from pipediag.session.ledger import Run
-from pipediag.session.messages import RECORDING_FILE, TIMELINE_FILE, RunSettings
+from pipediag.session.messages import RECORDING_FILE, TIMELINE_FILE, ChildResult, RunSettings
 from pipediag.session.reading import read_recording, read_timeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -139,7 +139,7 @@ def until(timeline: Timeline, at_ns: int) -> Timeline:
 def _projected(
     recording: Recording, timeline: Timeline, at_ns: int, rounds: int
 ) -> OnTheWay | None:
-    bounds = RunBounds(recording.started_ns, at_ns, "stopped")
+    bounds = ChildResult("stopped", None, None, recording.started_ns, at_ns)
     run = measure_run(until(timeline, at_ns), recording, bounds)
     return OnTheWay(run, at_ns, rounds) if isinstance(run, Run) else None
 

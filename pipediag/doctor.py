@@ -79,10 +79,10 @@ def quota(root: Path = ROOT) -> Check:
 
 def throttling(root: Path = ROOT) -> Check:
     """Check how often the quota has paused the group."""
-    seen = cgroup.throttling(root)
-    if seen is None or not seen.periods:
+    periods, throttled = cgroup.throttling(root) or (0, 0)
+    if not periods:
         return Check("CPU throttling", "ok", "No quota has paused this group.")
-    share = seen.throttled_periods / seen.periods
+    share = throttled / periods
     return warning_unless(
         share < THROTTLED_SHARE,
         "CPU throttling",

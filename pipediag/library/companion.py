@@ -18,11 +18,11 @@ from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alo
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
 from pipediag.runner.child_connection import MessageReader, OnTrials
-from pipediag.runner.child_process import ChildResult, follow
+from pipediag.runner.child_process import follow
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import SETTINGS_FILE, Closing, Ended, RunSettings
+from pipediag.session.messages import SETTINGS_FILE, ChildResult, Closing, Ended, RunSettings
 from pipediag.session.model import Session
 from pipediag.session.store import save_session
 

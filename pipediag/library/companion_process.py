@@ -14,7 +14,7 @@ import pipediag
 from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
 from pipediag.library.cells import tell, write_cells
-from pipediag.runner.progress import while_it_runs
+from pipediag.runner.progress import notice_of
 from pipediag.session.messages import (
     SETTINGS_FILE,
     Closing,
@@ -69,8 +69,9 @@ class NotebookTeller(Teller):
                 return "measuring; the result comes when the cell is done."
             case TrialsAwaited():
                 return f"trying changes, for up to {self._budget_s:.0f} s."
-        words = while_it_runs(message)
-        return None if words is None else f"{words}."
+        notice = notice_of(message)
+        lasts = notice is not None and notice.shown == "on a terminal"
+        return f"{notice.text}." if notice is not None and lasts else None
 
 
 _ROOT = Path(pipediag.__file__).parents[1]

@@ -29,7 +29,7 @@ from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
 from pipediag.trace.operations import ComputeTimes
 from pipediag.trace.summary import TraceSummary
-from pipediag.vocabulary import SparseOrDense, StepClass, StepPart
+from pipediag.vocabulary import SparseOrDense, StepClass
 
 _OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 """Types that NumPy alone does not know."""
@@ -96,9 +96,7 @@ _BY_RESULT = "XLA fuses operations: what it fused counts as the part that its re
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
 """The part of operation names in a loop or a branch that TensorFlow adds."""
-_Part = tuple[StepPart, str | None, str | None]
-_REST: _Part = ("rest", None, None)
-_NOT_TOLD: _Part = ("not_told", None, None)
+_REST, _NOT_TOLD = PartName(part="rest"), PartName(part="not_told")
 
 
 def has_parts(recording: Recording, loop: RecordedLoop) -> bool:
@@ -137,8 +135,8 @@ def _tables(recording: Recording, loop: RecordedLoop) -> list[RecordedVariable]:
 
 
 def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) -> EmbeddingCost:
-    ns: dict[_Part, float] = {_REST: 0.0, _NOT_TOLD: times.compiled_ns + times.unnamed_ns}
-    fused_ns: dict[frozenset[_Part], float] = {}
+    ns: dict[PartName, float] = {_REST: 0.0, _NOT_TOLD: times.compiled_ns + times.unnamed_ns}
+    fused_ns: dict[frozenset[PartName], float] = {}
     for operation, took in times.by_operation.items():
         part = names.part_of(operation)
         ns[part] = ns.get(part, 0.0) + took
@@ -150,17 +148,17 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
             fused_ns[found] = fused_ns.get(found, 0.0) + took
     percents = round_to_hundred(np.array(list(ns.values())))
     rows = [
-        CostPart(**_named(part), ms=compute_ms * percent / 100.0, percent=percent)
+        CostPart(**vars(part), ms=compute_ms * percent / 100.0, percent=percent)
         for part, percent in zip(ns, percents, strict=True)
         if percent
     ]
     fused = []
     for parts, took in sorted(fused_ns.items(), key=lambda one: -one[1]):
-        known = sorted(parts, key=lambda one: (one == _REST, one[0], one[1] or ""))
+        known = sorted(parts, key=lambda one: (one == _REST, one.part, one.layer or ""))
         share = took / times.total_ns
         fused.append(
             FusedParts(
-                parts=[PartName(**_named(part)) for part in known],
+                parts=known,
                 ms=compute_ms * share,
                 percent=100.0 * share,
             )
@@ -178,31 +176,27 @@ def _divided(names: _Names, times: ComputeTimes, steps: int, compute_ms: float) 
     )
 
 
-def _named(part: _Part) -> dict[str, Any]:
-    return dict(zip(("part", "layer", "variable"), part, strict=True))
-
-
 class _Names:
     """The parts of the step that the operations of a profile belong to."""
 
     def __init__(self, tables: list[RecordedVariable], loop: RecordedLoop) -> None:
-        self._parts: dict[str, _Part] = dict.fromkeys(
-            loop.vocabulary_operations, ("vocabulary", None, None)
+        self._parts: dict[str, PartName] = dict.fromkeys(
+            loop.vocabulary_operations, PartName(part="vocabulary")
         )
         for one in loop.softmaxes:
-            own: _Part = ("update", one.weights, one.weights)
+            own = PartName(part="update", layer=one.weights, variable=one.weights)
             self._parts.update(dict.fromkeys(one.update_operations, own))
         for table in tables:
             for part, names in table.use.operations.items() if table.use else ():
-                label = (part, table.layer, table.variable)
+                label = PartName(part=part, layer=table.layer, variable=table.variable)
                 self._parts.update(dict.fromkeys(names, label))
 
-    def part_of(self, operation: str) -> _Part:
+    def part_of(self, operation: str) -> PartName:
         """The part of an operation, given as `scope/name:Type`."""
         name = _IN_A_BODY.sub("", operation.rpartition(":")[0])
         return self._parts.get(name, _REST)
 
-    def parts_of(self, work: CompiledWork) -> frozenset[_Part]:
+    def parts_of(self, work: CompiledWork) -> frozenset[PartName]:
         """Return the part that the result of what XLA compiled is of; several where not known, as
         where what ends in the rest of the model may be a lookup above all."""
         result = frozenset(map(self.part_of, work.ends_in))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from pipediag.measures.pipeline_iterators import (
     IteratorKey,
@@ -16,7 +16,7 @@ from pipediag.measures.pipeline_iterators import (
 )
 from pipediag.measures.recorded_windows import windows_of
 from pipediag.measures.steps import measure_perturbation
-from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.pipeline import IteratorFigures, Operation, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
@@ -213,9 +213,10 @@ def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> li
 
 def _operation(operation: RecordedOperation, iterators: list[RanIterator]) -> Operation:
     first = iterators[0] if iterators else None
-    spent = [iterator.self_ms for iterator in iterators if iterator.self_ms is not None]
+    known = (iterator.self_ms_per_step for iterator in iterators)
+    spent = [ms for ms in known if ms is not None]
     parallel = (i.parallelism for i in iterators if i.parallelism is not None)
-    tunable = (i.tunable for i in iterators if i.tunable is not None)
+    tunable = (i.autotuned for i in iterators if i.autotuned is not None)
     buffers = (i.buffer_size for i in iterators if i.buffer_size)
     buffered = (i.buffered_elements for i in iterators if i.buffered_elements is not None)
     # An operation with a function that ran without parallel calls has one in flight.
@@ -302,13 +303,7 @@ def _inserted(op_id: str, iterator: RanIterator, below: str | None) -> Operation
         file=None,
         line=None,
         parent_ids=[below] if below else [],
-        elements=iterator.elements,
-        self_ms_per_step=iterator.self_ms,
-        bytes_per_element=iterator.bytes_per_element,
-        parallelism=iterator.parallelism,
-        autotuned=iterator.tunable,
-        buffered_elements=iterator.buffered_elements,
-        buffer_size=iterator.buffer_size,
+        **{one.name: getattr(iterator, one.name) for one in fields(IteratorFigures)},
         inserted_by_tensorflow=True,
         iterator_name=iterator.kind,
     )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
+from pipediag.session.pipeline import IteratorFigures
 from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
 from pipediag.trace.pipeline import IteratorActivity
@@ -25,22 +26,14 @@ _INSTANCE = re.compile(r"\[\d+\]")
 IteratorKey = tuple[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True)
-class RanIterator:
-    """One iterator; per step means per batch handed over. None: not known."""
+@dataclass(kw_only=True)
+class RanIterator(IteratorFigures):
+    """One iterator."""
 
     path: str
     """As in the profile: `Root::MapAndBatch::Map`."""
     names: tuple[str, ...] | None
     """User operations in it; empty: the profile says there are none; None: no profile saw it."""
-    elements: float | None
-    self_ms: float | None
-    """Wall time in the iterator itself, summed over its parallel calls."""
-    bytes_per_element: float | None
-    parallelism: int | None
-    tunable: bool | None
-    buffer_size: int | None
-    buffered_elements: float | None
     of_replica: bool = False
     """True if each replica has one of its own, which reads from the host's last."""
 
@@ -144,10 +137,10 @@ def _rate(
         path=path,
         names=None,
         elements=max(0, elements) / steps,
-        self_ms=max(0, spent) / 1e6 / steps,
+        self_ms_per_step=max(0, spent) / 1e6 / steps,
         bytes_per_element=produced / elements if elements > 0 and produced > 0 else None,
         parallelism=first.parallelism,
-        tunable=any(tunable) if tunable else None,
+        autotuned=any(tunable) if tunable else None,
         buffer_size=first.buffer_size,
         buffered_elements=sum(buffered),
     )
@@ -192,7 +185,9 @@ def ran_iterators(
         elif inner:
             # No profile saw it, and the model has counted the last of many alone.
             unseen = _from_model(rate, None)
-            found.append(replace(unseen, elements=None, self_ms=None, bytes_per_element=None))
+            found.append(
+                replace(unseen, elements=None, self_ms_per_step=None, bytes_per_element=None)
+            )
         else:
             found.append(_from_model(rate, same_path[0] if same_path else None))
     if not rates:
@@ -264,10 +259,10 @@ def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> Ra
         path=activity.path,
         names=_of_plan(activity),
         elements=activity.calls / batches if batches else None,
-        self_ms=activity.self_ns / 1e6 / batches / slowed if batches else None,
+        self_ms_per_step=activity.self_ns / 1e6 / batches / slowed if batches else None,
         bytes_per_element=activity.element_bytes,
         parallelism=activity.parallelism,
-        tunable=activity.autotune if activity.parallelism or activity.buffer_size else None,
+        autotuned=activity.autotune if activity.parallelism or activity.buffer_size else None,
         buffer_size=activity.buffer_size,
         buffered_elements=activity.buffered_elements,
         of_replica=DEVICE_PREFETCH in activity.names,

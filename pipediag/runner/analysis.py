@@ -17,10 +17,10 @@ from pipediag.facts.job import worker_of
 from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.child_process import ChildResult, child_that_waits, supervise
+from pipediag.runner.child_process import child_that_waits, supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.session.messages import RunSettings, TrialsAwaited, WantedLoop
+from pipediag.session.messages import ChildResult, RunSettings, TrialsAwaited, WantedLoop
 from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:

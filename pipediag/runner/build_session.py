@@ -24,7 +24,6 @@ from pipediag.measures.loops import chosen_loop, loop_rows
 from pipediag.measures.measured_loop import lacking, measure_loop
 from pipediag.measures.recorded_windows import Missing, window_rows
 from pipediag.measures.run.ledger import (
-    RunBounds,
     measure_run,
     with_epochs_noted,
     with_given_epochs,
@@ -35,7 +34,6 @@ from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.relevance import input_first
 from pipediag.rules.search import after_trials
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
-from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import (
     MOST_NAMED,
@@ -56,7 +54,7 @@ from pipediag.session.edits import (
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
-from pipediag.session.messages import RunSettings
+from pipediag.session.messages import ChildResult, RunSettings
 from pipediag.session.model import (
     SCHEMA_VERSION,
     OtherProcesses,
@@ -152,10 +150,7 @@ def _sections_of(
             "write them down."
         )
     timeline = read_timeline(settings.timeline_path)
-    bounds = RunBounds(
-        child.started_ns, child.ended_ns, child.outcome, child.script_status, child.held_ns
-    )
-    run = measure_run(timeline, recording, bounds)
+    run = measure_run(timeline, recording, child)
     loop, chosen = chosen_loop(recording, run, settings.loop)
     notes += chosen
     if isinstance(run, Run) and settings.epochs is not None:

@@ -31,6 +31,7 @@ from pipediag.sensors import cgroup
 from pipediag.session.messages import (
     SETTINGS_FILE,
     Answer,
+    ChildResult,
     Closing,
     Command,
     Ended,
@@ -96,21 +97,6 @@ WATCH_INTERVAL_S = 0.1
 CHILD = Path(__file__).parents[1] / "child" / "start.py"
 
 _Kind = TypeVar("_Kind")
-
-
-@dataclass(frozen=True)
-class ChildResult:
-    """The child's end. Times are `time.monotonic_ns()`."""
-
-    outcome: ScriptOutcome
-    script_status: int | None
-    """The script's own status, negative for a signal; None where pipediag ended it."""
-    detail: str | None
-    started_ns: int
-    ended_ns: int
-    """When the script's code was over, which may be before the process was."""
-    held_ns: int | None = None
-    """Start of the trials that it did not outlive."""
 
 
 def child_that_waits(started_ns: int) -> ChildResult:

@@ -132,21 +132,23 @@ class ProgressLine:
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
         self.clear()
-        if anywhere := _on_any_stream(message):
-            self._keep(anywhere)
-        elif message == WindowBegun("repeat"):
+        if message == WindowBegun("repeat"):
             self._keep(f"{REPEATED} {NOT_ITS_OWN}")
             self._disturbs = True
         elif isinstance(message, TrialsAwaited):
             self._trials = message
         elif isinstance(message, Trying):
             self._announce_trials(message.left_s)
-        if not self._on_terminal:
+        notice = notice_of(message)
+        if notice is None or not (self._on_terminal or notice.shown == "anywhere"):
             return
-        if lasting := while_it_runs(message):
-            self._keep(lasting)
-        elif passing := _while_it_stands(message):
-            self._pass(passing)
+        if notice.shown == "for a while":
+            # A line that is longer than the terminal's could not be taken away.
+            line = one_line(f"pipediag: {notice.text} ...")
+            self._write(self._start + line[: columns(self._stream) - 1])
+            self._passing = True
+        else:
+            self._keep(notice.text)
 
     def clear(self) -> None:
         """Take away what is not to stay."""
@@ -174,12 +176,6 @@ class ProgressLine:
             line = self._start + "\n".join(map(inert, lines))
         self._write(f"{line}\n")
 
-    def _pass(self, text: str) -> None:
-        # A line that is longer than the terminal's could not be taken away.
-        line = one_line(f"pipediag: {text} ...")
-        self._write(self._start + line[: columns(self._stream) - 1])
-        self._passing = True
-
     @property
     def _start(self) -> str:
         return fresh_line(self._stream) if self._on_terminal else ""
@@ -189,41 +185,29 @@ class ProgressLine:
         self._stream.flush()
 
 
-def _on_any_stream(message: Shown) -> str | None:
+def notice_of(message: Shown) -> Notice | None:
+    """Return the line for what begins; one that passes where the script stands still meanwhile."""
+    lasting = passing = None
     match message:
+        case Notice():
+            return message
         case Decided(label=label, trial=trial) if trial.state == "confirmed":
-            return f"confirmed {_gain(trial)}: {label}"
-        case Notice(text, "anywhere"):
-            return text
-    return None
-
-
-def while_it_runs(message: Shown) -> str | None:
-    """Return a whole line, for what begins while the script prints as well."""
-    match message:
+            return Notice(f"confirmed {_gain(trial)}: {label}")
         case Started():
-            return "running the script"
+            lasting = "running the script"
         case LoopFound(line):
-            return f"warming up {_loop(line)}"
+            lasting = f"warming up {_loop(line)}"
         case WindowBegun(window):
-            return WINDOWS.get(window)
+            lasting = WINDOWS.get(window)
         case LoopMeasured(line):
-            return f"{_loop(line)} is measured"
-        case Notice(text, "on a terminal"):
-            return text
-    return None
-
-
-def _while_it_stands(message: Shown) -> str | None:
-    """Return a line that the next one erases, for what begins while the script stands still."""
-    match message:
-        case Notice(text, "for a while"):
-            return text
+            lasting = f"{_loop(line)} is measured"
         case Trying(label, left_s):
-            return f"trying {label}, {left_s:.0f} s left"
+            passing = f"trying {label}, {left_s:.0f} s left"
         case Ended():
-            return "the script has ended, reading what was recorded"
-    return None
+            passing = "the script has ended, reading what was recorded"
+    if passing is not None:
+        return Notice(passing, "for a while")
+    return None if lasting is None else Notice(lasting, "on a terminal")
 
 
 def _loop(line: int | None) -> str:

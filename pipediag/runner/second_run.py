@@ -15,10 +15,10 @@ from pipediag.facts.script import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
 from pipediag.measures.pipeline import plan_of
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.child_process import ChildResult, supervise
+from pipediag.runner.child_process import supervise
 from pipediag.runner.progress import OnProgress, runs_again
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import TrialsAwaited
+from pipediag.session.messages import ChildResult, TrialsAwaited
 from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording

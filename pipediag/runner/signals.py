@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
 from pipediag.sensors.cgroup import memory_limit
@@ -21,7 +21,9 @@ def describe_death(number: int, *, out_of_memory: bool) -> str:
 
     `out_of_memory`: its control group counted such a kill meanwhile.
     """
-    name = _name(number)
+    name = f"signal {number}"
+    with suppress(ValueError):
+        name = signal.Signals(number).name
     if number == signal.SIGKILL and out_of_memory:
         limit = memory_limit()
         allowed = f"; its control group may use {limit / GIB:.1f} GiB" if limit else ""
@@ -42,13 +44,6 @@ def die_by(number: int) -> None:
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 FORWARDED = frozenset(

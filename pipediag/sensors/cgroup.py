@@ -7,16 +7,9 @@ as a limit on any of them holds for all below.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
-
-
-@dataclass(frozen=True)
-class Throttling:
-    periods: int
-    throttled_periods: int
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
@@ -49,12 +42,13 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
     return None
 
 
-def throttling(root: Path = ROOT) -> Throttling | None:
-    """Return how often the quota stopped the group since it was made; None if not known."""
+def throttling(root: Path = ROOT) -> tuple[int, int] | None:
+    """Return how many periods the group has had, and in how many the quota stopped it; None if not
+    known."""
     for directory in _directories("cpu", root):
         table = _table(directory / "cpu.stat")
         if "nr_throttled" in table:
-            return Throttling(table.get("nr_periods", 0), table["nr_throttled"])
+            return table.get("nr_periods", 0), table["nr_throttled"]
     return None
 
 

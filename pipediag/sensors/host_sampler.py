@@ -64,25 +64,14 @@ _COUNTED = 8
 interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
 
 
-@dataclass(frozen=True)
-class CpuTicks:
-    """Clock ticks since some time in the past, summed over the CPUs."""
-
-    whole: int
-    idle: int
-    """In which a CPU worked for no program and for no other virtual machine."""
-
-    @property
-    def busy(self) -> int:
-        return self.whole - self.idle
-
-
-def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> CpuTicks | None:
-    """Return the ticks of these CPUs; None where the system does not show them."""
+def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> tuple[int, int] | None:
+    """Return busy and idle clock ticks of these CPUs; None where the system does not show them. An
+    idle CPU worked for no program and for no other virtual machine."""
     each = _read_ticks(root)
     ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
     whole = sum(map(sum, ticks))
-    return CpuTicks(whole, sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)) if whole else None
+    idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)
+    return (whole - idle, idle) if whole else None
 
 
 def _read_ticks(root: Path) -> dict[str, list[int]]:
@@ -158,8 +147,8 @@ class ProcessReader:
             rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
             io_wait_ticks=None if machine is None else machine[_DISK],
             machine_ticks=None if machine is None else sum(machine),
-            allowed_busy_ns=None if allowed is None else allowed.busy * _TICK_NS,
-            allowed_idle_ns=None if allowed is None else allowed.idle * _TICK_NS,
+            allowed_busy_ns=None if allowed is None else allowed[0] * _TICK_NS,
+            allowed_idle_ns=None if allowed is None else allowed[1] * _TICK_NS,
         )
 
     def _memory(self) -> tuple[int | None, int | None]:

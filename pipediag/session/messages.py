@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from pipediag.session.edits import Change, Check, changes_of
-from pipediag.vocabulary import Call, OwnEnding, WindowKind
+from pipediag.vocabulary import Call, OwnEnding, ScriptOutcome, WindowKind
 
 SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
@@ -108,6 +108,21 @@ class RunSettings(WrittenFile):
     @property
     def trace_directory(self) -> Path:
         return Path(self.capture_directory) / TRACE_DIRECTORY
+
+
+@dataclass(frozen=True)
+class ChildResult:
+    """The end of a script's process, as the parent saw it."""
+
+    outcome: ScriptOutcome
+    script_status: int | None
+    """The script's own status, negative for a signal; None where pipediag ended it."""
+    detail: str | None
+    started_ns: int
+    ended_ns: int
+    """When the script's code was over, which may be before the process was."""
+    held_ns: int | None = None
+    """Start of the trials that it did not outlive."""
 
 
 # What the child tells.

@@ -10,16 +10,27 @@ from pipediag.vocabulary import Scalar
 
 
 @dataclass(kw_only=True)
-class Operation(RecordedOperation):
-    """One operation of the input pipeline: what was written, and what it cost."""
+class IteratorFigures:
+    """Cost of what runs; a step is one batch that is handed over. None: not known."""
 
-    code: str | None = None
-    """The source line, where it could be read."""
     elements: float | None = None
     """Elements per step."""
     self_ms_per_step: float | None = None
     """Wall time in this operation alone, summed over its parallel calls, without a profiler: where
     the profile alone counts it, its share of profiled steps at the pace of the others."""
+    bytes_per_element: float | None = None
+    parallelism: int | None = None
+    autotuned: bool | None = None
+    buffered_elements: float | None = None
+    buffer_size: int | None = None
+
+
+@dataclass(kw_only=True)
+class Operation(IteratorFigures, RecordedOperation):
+    """One operation of the input pipeline: what was written, and what it cost."""
+
+    code: str | None = None
+    """The source line, where it could be read."""
     python_calls_per_step: float | None = None
     """Calls of its Python functions in a step of the baseline; None where it has none, or they were
     not measured."""
@@ -30,11 +41,6 @@ class Operation(RecordedOperation):
     python_off_cpu_percent: float | None = None
     """Part of the wall time in which the calling thread was not on a CPU: it waited, be it for the
     GIL."""
-    bytes_per_element: float | None = None
-    parallelism: int | None = None
-    autotuned: bool | None = None
-    buffered_elements: float | None = None
-    buffer_size: int | None = None
     inserted_by_tensorflow: bool = False
     fused_from: list[str] = field(default_factory=list)
     """Ids of the operations that TensorFlow fused into this one."""

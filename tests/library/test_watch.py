@@ -20,8 +20,8 @@ from pipediag.library.companion import CUT_OFF, Program, _follow, of_input_alone
 from pipediag.library.companion_process import CompanionProcess, CompanionRequest
 from pipediag.library.result import Result
 from pipediag.measures.verdict.decision import NOTHING_TRAINED
-from pipediag.runner.child_process import ChildResult
 from pipediag.session.messages import (
+    ChildResult,
     Closing,
     Ended,
     FromChild,

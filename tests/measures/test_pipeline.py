@@ -273,7 +273,7 @@ def test_the_model_has_the_numbers_and_the_profile_the_names() -> None:
         iterator.path: iterator for iterator in ran_iterators(RATES, trace, {"map", "batch"}, set())
     }
     assert ran[PATH].names == ("map", "batch")
-    assert ran[PATH].self_ms == 9.0
+    assert ran[PATH].self_ms_per_step == 9.0
     assert ran["Root::Prefetch"].names is None
     assert "Root" not in ran
 
@@ -283,7 +283,7 @@ def test_two_branches_of_one_path_keep_their_own_numbers() -> None:
         make_activity(PATH, "a", self_ns=10_000_000), make_activity(PATH, "b", self_ns=30_000_000)
     )
     found = [i for i in ran_iterators(RATES, trace, {"a", "b"}, set()) if i.path == PATH]
-    assert [(i.names, i.self_ms) for i in found] == [(("a",), 1.0), (("b",), 3.0)]
+    assert [(i.names, i.self_ms_per_step) for i in found] == [(("a",), 1.0), (("b",), 3.0)]
 
 
 def test_another_pipeline_of_the_profile_is_left_out() -> None:
@@ -298,8 +298,8 @@ def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
     ]
     trace = make_trace(make_activity("FlatMap::Map", "m", calls=160, self_ns=80_000_000))
     outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
-    assert (outer.elements, outer.self_ms) == (16.0, 1.0)
-    assert (inner.elements, inner.self_ms) == (16.0, 8.0)
+    assert (outer.elements, outer.self_ms_per_step) == (16.0, 1.0)
+    assert (inner.elements, inner.self_ms_per_step) == (16.0, 8.0)
 
 
 def of_a_generator(elements: int) -> list[RanIterator]:
@@ -316,13 +316,13 @@ def test_the_one_iterator_of_a_generator_is_the_models_to_count() -> None:
     """A profile makes each of its calls longer, and with it a serial source than the step."""
     trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
     outer, _, inner = ran_iterators(of_a_generator(160), trace, {"g"}, set(), slowed=1.5)
-    assert (outer.self_ms, inner.self_ms, inner.names) == (1.0, 40.0, ("g",))
+    assert (outer.self_ms_per_step, inner.self_ms_per_step, inner.names) == (1.0, 40.0, ("g",))
 
 
 def test_where_inner_iterators_are_forgotten_the_profile_counts_at_the_native_pace() -> None:
     trace = make_trace(make_activity("FlatMap::Generator", "g", calls=160, self_ns=900_000_000))
     _, _, inner = ran_iterators(of_a_generator(100), trace, {"g"}, set(), slowed=1.5)
-    assert inner.self_ms == pytest.approx(60.0)
+    assert inner.self_ms_per_step == pytest.approx(60.0)
 
 
 def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
@@ -330,10 +330,10 @@ def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
         "path": path,
         "names": names,
         "elements": 1.0,
-        "self_ms": 1.0,
+        "self_ms_per_step": 1.0,
         "bytes_per_element": None,
         "parallelism": None,
-        "tunable": None,
+        "autotuned": None,
         "buffer_size": None,
         "buffered_elements": None,
     }
@@ -415,11 +415,11 @@ def test_rates_are_differences_of_two_snapshots() -> None:
         "Root::Prefetch::MapAndBatch::TensorSlice",
     ]
     mapped = rates["Root::Prefetch::MapAndBatch"]
-    assert (mapped.elements, mapped.self_ms) == (1.0, 9.0)
+    assert (mapped.elements, mapped.self_ms_per_step) == (1.0, 9.0)
     assert mapped.bytes_per_element == 4096.0
-    assert (mapped.parallelism, mapped.tunable) == (1, False)
+    assert (mapped.parallelism, mapped.autotuned) == (1, False)
     source = rates["Root::Prefetch::MapAndBatch::TensorSlice"]
-    assert (source.elements, source.self_ms) == (32.0, pytest.approx(0.64))
+    assert (source.elements, source.self_ms_per_step) == (32.0, pytest.approx(0.64))
     assert source.bytes_per_element is None
 
 
@@ -430,7 +430,7 @@ def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:
     early[1].nodes[2].processing_time_ns = 10**12
     rates = node_rates([*early, make_snapshot(10, iterator=2), late])
     assert len(rates) == 4
-    assert rates[2].self_ms == 9.0
+    assert rates[2].self_ms_per_step == 9.0
 
 
 def test_a_whole_pipeline_seen_once_counts_before_the_end_of_one_seen_twice() -> None:

@@ -22,11 +22,10 @@ from pipediag.runner.build_session import (
     with_second_run,
     with_trials,
 )
-from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
 from pipediag.session.edits import PASSES_DIFFER
-from pipediag.session.messages import TIMELINE_FILE, RunSettings, encode
+from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recording import Recording
 from pipediag.session.store import load_session

@@ -25,11 +25,12 @@ from pipediag.runner.child_connection import (
     Patience,
     activity_of,
 )
-from pipediag.runner.child_process import ChildResult, supervise
+from pipediag.runner.child_process import supervise
 from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
 from pipediag.session.messages import (
     Answer,
     BlockRun,
+    ChildResult,
     Closing,
     FromChild,
     LoopFound,

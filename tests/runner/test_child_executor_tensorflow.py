@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.child_process import ChildResult, supervise
+from pipediag.runner.child_process import supervise
 from pipediag.session.edits import (
     Change,
     Check,
@@ -27,6 +27,7 @@ from pipediag.session.messages import (
     Answer,
     ArmRefused,
     BlockRun,
+    ChildResult,
     Prepare,
     Prepared,
     RunBlock,

@@ -15,12 +15,11 @@ from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import child_connection, child_process
 from pipediag.runner.child_process import (
-    ChildResult,
     end_process_tree,
     supervise,
 )
 from pipediag.runner.progress import Shown
-from pipediag.session.messages import RunSettings
+from pipediag.session.messages import ChildResult, RunSettings
 
 Supervise = Callable[..., ChildResult]
 

@@ -16,7 +16,6 @@ from pipediag.runner import second_run as module
 from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.build_session import EndedRun, Recorded
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.child_process import ChildResult
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import Shown, runs_again
 from pipediag.runner.second_run import (
@@ -29,6 +28,7 @@ from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
     ArmRefused,
+    ChildResult,
     Command,
     Prepare,
     RunSettings,

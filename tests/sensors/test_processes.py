@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.sensors import host_sampler
-from pipediag.sensors.host_sampler import CpuTicks, HostSampler, ProcessReader, ticks_of
+from pipediag.sensors.host_sampler import HostSampler, ProcessReader, ticks_of
 from pipediag.session.timeline import GpuReading, ThreadSeen
 from tests.fake_proc import add_machine, add_process, add_thread, write
 
@@ -114,8 +114,7 @@ STAT = (
 def test_the_cpus_that_are_asked_for_are_counted_and_their_guests_only_once(tmp_path: Path) -> None:
     write(tmp_path, "proc/stat", STAT)
     found = ticks_of({1, 11}, tmp_path)
-    assert found == CpuTicks(2000, 1700)
-    assert found.busy == 300
+    assert found == (300, 1700)
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from pipediag.facts.script import ended_from_outside
@@ -36,11 +36,12 @@ from pipediag.measures.run.script_lines import (
     line_shares,
 )
 from pipediag.session.ledger import Run, RunPart
+from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, ScriptOutcome
+from pipediag.vocabulary import CUT_SHORT, RUN_PARTS
 
 NO_TIMELINE = "Nothing was written down of where the script's time goes."
 UNMEASURED = (
@@ -56,27 +57,12 @@ _OURS = ("profile", "repeat")
 ONLY_OURS = "All that was seen of the run is what pipediag itself took."
 
 
-@dataclass(frozen=True)
-class RunBounds:
-    """When the script's process was started, when it ended, and how."""
-
-    started_ns: int
-    ended_ns: int
-    outcome: ScriptOutcome
-    status: int | None = None
-    """The script's own, negative for a signal."""
-    held_ns: int | None = None
-    """Since when it had been held for trials, where it did not outlive them."""
-
-
-def measure_run(
-    timeline: Timeline, recording: Recording | None, bounds: RunBounds
-) -> Run | Missing:
+def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResult) -> Run | Missing:
     """Return the run's ledger; whatever else is missing, it is there once the script had begun."""
     if recording is None or not timeline.spans:
         return Missing(NO_TIMELINE)
-    stopped = bounds.outcome == "stopped"
-    spent = _spent_of_run(timeline, recording, bounds)
+    stopped = end.outcome == "stopped"
+    spent = _spent_of_run(timeline, recording, end)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
     steady = {
         loop.id: step
@@ -96,7 +82,7 @@ def measure_run(
     if last is not None:
         epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
     projection = None
-    ended = ended_from_outside(bounds.outcome, bounds.status)
+    ended = ended_from_outside(end.outcome, end.script_status)
     if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):
         rounds = rounds_of(spent, last, amounts)
         projection = project(recording, last, epochs, amounts, step, rounds)
@@ -109,7 +95,7 @@ def measure_run(
     elif stopped:
         missing = UNMEASURED
     else:
-        missing = NOT_TO_ITS_END if bounds.outcome in CUT_SHORT else None
+        missing = NOT_TO_ITS_END if end.outcome in CUT_SHORT else None
     epochs_seen, epochs_planned = _epoch_counts(projection, last, epochs, step)
     return Run(
         scope=projection.scope if projection else "run",
@@ -129,32 +115,32 @@ def measure_run(
     )
 
 
-def _spent_of_run(timeline: Timeline, recording: Recording, bounds: RunBounds) -> list[Spent]:
+def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) -> list[Spent]:
     """Return the stretches of the run in order, to where the script was stopped or ended.
 
     Before the script's first line the interpreter starts, after its last one it ends.
     """
     script = next((span for span in timeline.spans if span.kind == "script"), None)
-    end_ns = bounds.ended_ns
-    if bounds.outcome == "stopped":
+    end_ns = end.ended_ns
+    if end.outcome == "stopped":
         if script is not None and script.end_ns is not None:
             end_ns = script.end_ns
         else:
             windows = [window.end_ns for window in recording.windows]
-            last_ns = max([*windows, timeline.last_ns or 0, bounds.started_ns + 1])
+            last_ns = max([*windows, timeline.last_ns or 0, end.started_ns + 1])
             end_ns = min(end_ns, last_ns)
     if timeline.until_ns is not None:
-        end_ns = max(bounds.started_ns + 1, min(end_ns, timeline.until_ns))
+        end_ns = max(end.started_ns + 1, min(end_ns, timeline.until_ns))
     in_graph = {loop.id for loop in recording.loops if loop.kind == "in_graph"}
     ours = [
         Span(-1 - number, "aside", window.start_ns, window.end_ns)
         for number, window in enumerate(recording.windows)
         if window.kind in _OURS and window.loop_id not in in_graph
     ]
-    if bounds.held_ns is not None:
+    if end.held_ns is not None:
         # The child writes trials down when they are over.
-        ours.append(Span(0, "aside", bounds.held_ns, bounds.ended_ns))
-    segments = segments_of([*timeline.spans, *ours], bounds.started_ns, end_ns)
+        ours.append(Span(0, "aside", end.held_ns, end.ended_ns))
+    segments = segments_of([*timeline.spans, *ours], end.started_ns, end_ns)
     spent = spent_on(segments, recording.loops)
     for index, one in enumerate(spent if script is not None else ()):
         assert script is not None

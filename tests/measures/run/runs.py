@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from pipediag.measures.recorded_windows import Missing
-from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.run.ledger import measure_run
 from pipediag.session.ledger import Run, RunPart
+from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
@@ -18,6 +19,13 @@ from tests.records import SCRIPT
 FIT_LINE = 20
 
 Rows = dict[tuple[str, str | None], float]
+
+
+def ended(
+    started_ns: int, ended_ns: int, outcome: ScriptOutcome, status: int | None = None
+) -> ChildResult:
+    """How a run's process ended, and when."""
+    return ChildResult(outcome, status, None, started_ns, ended_ns)
 
 
 def ns(seconds: float) -> int:
@@ -97,7 +105,7 @@ def ledger(
     start_s: float = 0.0,
 ) -> Run:
     """The run's ledger, whose parts are what they have to be in every one."""
-    bounds = RunBounds(ns(start_s), ns(end_s), outcome)
+    bounds = ended(ns(start_s), ns(end_s), outcome)
     run = measure_run(written.timeline, recording, bounds)
     assert not isinstance(run, Missing)
     assert abs(sum(part.seconds for part in run.parts) - run.whole_s) < 1e-6

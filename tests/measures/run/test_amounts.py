@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady_step, steps_of
-from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.run.ledger import measure_run
 from pipediag.measures.run.places import Place, Spent
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
-from tests.measures.run.runs import own_loop
+from tests.measures.run.runs import ended, own_loop
 from tests.recordings import (
     make_block,
     make_recorded_loop,
@@ -139,7 +139,7 @@ class Spans:
         """Steps of 10 ms."""
         baseline = make_window("baseline", make_block(40))
         recording = make_recording(loops=[loop], windows=[baseline, *windows])
-        bounds = RunBounds(0, END_MS * MS, "finished")
+        bounds = ended(0, END_MS * MS, "finished")
         run = measure_run(Timeline(self.all), recording, bounds)
         assert isinstance(run, Run)
         return run

@@ -13,7 +13,7 @@ from pipediag.facts.run import where
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs
-from pipediag.measures.run.ledger import WHAT, RunBounds, epochs_taken, measure_run
+from pipediag.measures.run.ledger import WHAT, epochs_taken, measure_run
 from pipediag.session.ledger import PAUSE, PAUSES, Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedOperation
@@ -24,6 +24,7 @@ from tests.measures.run.runs import (
     FIT_LINE,
     Rows,
     Written,
+    ended,
     fit_loop,
     ledger,
     ns,
@@ -123,7 +124,7 @@ def measured(
     keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
     loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0, role=role)
     recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
-    run = measure_run(Timeline(spans), recording, RunBounds(0, end_ms * MS, outcome))
+    run = measure_run(Timeline(spans), recording, ended(0, end_ms * MS, outcome))
     assert isinstance(run, Run)
     return run
 
@@ -246,7 +247,7 @@ def two_fits() -> Run:
     )
     window = make_window("baseline", make_block(40))
     recording = make_recording(loops=[loop], windows=[window])
-    bounds = RunBounds(0, 2800 * MS, "stopped")
+    bounds = ended(0, 2800 * MS, "stopped")
     run = measure_run(Timeline(spans), recording, bounds)
     assert isinstance(run, Run)
     return run

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import (
     ONLY_OURS,
-    RunBounds,
     measure_run,
     with_epochs_noted,
     with_given_epochs,
@@ -23,6 +22,7 @@ from tests.measures.run.runs import (
     FIT_LINE,
     Rows,
     Written,
+    ended,
     fit_loop,
     ledger,
     ns,
@@ -196,7 +196,7 @@ def test_whatever_is_written_the_parts_add_up(
         fit_loop(planned_steps=planned), make_recorded_loop(id="look", role="preview")
     )
 
-    if measure_run(run.timeline, recording, RunBounds(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
+    if measure_run(run.timeline, recording, ended(0, ns(45.0), outcome)) != Missing(ONLY_OURS):
         ledger(run, recording, 45.0, outcome)
 
 

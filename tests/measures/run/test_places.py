@@ -8,14 +8,14 @@ import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import RunBounds, measure_run
+from pipediag.measures.run.ledger import measure_run
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
 from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from pipediag.vocabulary import LoopRole, SpanKind
-from tests.measures.run.runs import Written, fit_loop, ledger, recording_of
+from tests.measures.run.runs import Written, ended, fit_loop, ledger, recording_of
 from tests.measures.run.test_ledger import three_epochs
 from tests.recordings import make_block, make_plan, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
@@ -289,7 +289,7 @@ def test_so_is_a_slow_end_of_the_last_epoch() -> None:
     loop = make_recorded_loop(fill_ns=0)
     recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
     timeline = Timeline(spans, [SeenLines(200 * MS, 900 * MS, (lets_go,))])
-    run = measure_run(timeline, recording, RunBounds(0, 900 * MS, "finished"))
+    run = measure_run(timeline, recording, ended(0, 900 * MS, "finished"))
     assert isinstance(run, Run)
     [end] = [row for row in run.parts if row.part == "epoch_end"]
     assert (end.what, end.seconds) == (PAUSE, pytest.approx(0.7))
@@ -325,7 +325,7 @@ def ledger_with(loop: RecordedLoop, *calls: Span, line: SeenLine = KEEPS) -> Run
     operations = [*make_plan()[:2], replace(make_plan()[2], cardinality=20)]
     window = make_window("baseline", make_block(40))
     recording = make_recording(loops=[loop], windows=[window], operations=operations)
-    run = measure_run(Timeline(spans, seen), recording, RunBounds(0, 600 * MS, "stopped"))
+    run = measure_run(Timeline(spans, seen), recording, ended(0, 600 * MS, "stopped"))
     assert isinstance(run, Run)
     return run
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.epochs import as_often, projected
-from pipediag.measures.run.ledger import NOT_TO_ITS_END, RunBounds, measure_run
+from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
 from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS, Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import ScriptOutcome
 from tests.measures.run.runs import (
     FIT_LINE,
     Written,
+    ended,
     fit_loop,
     ledger,
     ns,
@@ -344,7 +345,7 @@ def outcome_of(
     outcome: ScriptOutcome,
     status: int | None = None,
 ) -> Run:
-    found = measure_run(run.timeline, recording_of(loop), RunBounds(0, ns(end_s), outcome, status))
+    found = measure_run(run.timeline, recording_of(loop), ended(0, ns(end_s), outcome, status))
     assert not isinstance(found, Missing)
     return found
 
