@@ -90,7 +90,9 @@ def settle_input_wait(
         compiled: what steps take to be compiled for new lengths.
     """
     trace = trace_input_wait(split) if split is not None else None
-    compiles = compiled is not None or (split is not None and _compiles(split))
+    compiles = compiled is not None
+    if split is not None and (whole_ns := float(split.durations_ns.sum())) > 0:
+        compiles |= 100.0 * float(split.column("compile").sum()) / whole_ns >= COMPILED_PERCENT
     usable = alone.share if alone is not None and not compiles else None
     chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
     apart = usable is not None and native is not None and clearly_apart(native, usable)
@@ -262,11 +264,6 @@ def _share(rows: Floats) -> Measured:
         float(np.clip(100.0 * means[0] / means[1], 0.0, 100.0)),
         (100.0 * drawn[:, 0] / drawn[:, 1]).clip(0.0, 100.0),
     )
-
-
-def _compiles(split: StepSplit) -> bool:
-    whole_ns = float(split.durations_ns.sum())
-    return whole_ns > 0 and 100.0 * split.column("compile").sum() / whole_ns >= COMPILED_PERCENT
 
 
 def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) -> str | None:

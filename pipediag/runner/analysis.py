@@ -17,7 +17,7 @@ from pipediag.facts.job import worker_of
 from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.child_process import child_that_waits, supervise
+from pipediag.runner.child_process import supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunSettings, TrialsAwaited, WantedLoop
@@ -163,7 +163,8 @@ def _run(
         from pipediag.session.files import SESSION_FILE
         from pipediag.session.store import save_session
 
-        waiting = child_that_waits(started_ns)
+        what = "It waits for what pipediag would try."
+        waiting = ChildResult("stopped", None, what, started_ns, time.monotonic_ns())
         session = diagnose(waiting, sampler.so_far(), settings)
         if not request.source:
             from pipediag.runner.source_files import without_source

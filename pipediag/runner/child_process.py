@@ -99,12 +99,6 @@ CHILD = Path(__file__).parents[1] / "child" / "start.py"
 _Kind = TypeVar("_Kind")
 
 
-def child_that_waits(started_ns: int) -> ChildResult:
-    """Return the result of a child whose loop waits for trials."""
-    waits = "It waits for what pipediag would try."
-    return ChildResult("stopped", None, waits, started_ns, time.monotonic_ns())
-
-
 def follow(
     process: Watched,
     messages: MessageReader,

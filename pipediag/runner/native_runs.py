@@ -59,11 +59,6 @@ class NativeRun:
     """Working directory; None is ours."""
 
 
-def of_script(script: Path, args: Sequence[str] = ()) -> NativeRun:
-    """Return a script as Python runs it."""
-    return NativeRun(script.name, (sys.executable, str(script), *args))
-
-
 def obtained(
     runs: tuple[NativeRun, NativeRun],
     rounds: int,

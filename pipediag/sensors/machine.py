@@ -14,7 +14,7 @@ from pipediag.facts.job import worker_of
 from pipediag.sensors import cgroup
 from pipediag.sensors.gpus import installed_gpus
 from pipediag.session.model import Environment
-from pipediag.session.recording import Device, RecordedEnvironment
+from pipediag.session.recording import RecordedEnvironment
 
 ROOT = Path("/")
 
@@ -26,6 +26,8 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
     """
     known = recorded or RecordedEnvironment(python=platform.python_version())
     model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
+    names = sorted(f"{device.kind} {device.name}" for device in known.devices)
+    facts = json.dumps([model, cores, quota, names])
     return Environment(
         cpu_model=model,
         cores=cores,
@@ -33,7 +35,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         memory_bytes=memory_bytes(root),
         gpu_installed=installed_gpus(root),
         platform=platform.platform(),
-        fingerprint=_fingerprint(model, cores, quota, known.devices),
+        fingerprint=hashlib.sha256(facts.encode()).hexdigest()[:16],
         worker=worker_of(os.environ),
         **vars(known),
     )
@@ -59,9 +61,3 @@ def memory_bytes(root: Path = ROOT) -> int:
     """Return the physical memory, or the control group's limit where that is less."""
     physical = psutil.virtual_memory().total
     return min(physical, cgroup.memory_limit(root) or physical)
-
-
-def _fingerprint(model: str | None, cores: int, quota: float | None, devices: list[Device]) -> str:
-    names = sorted(f"{device.kind} {device.name}" for device in devices)
-    facts = json.dumps([model, cores, quota, names])
-    return hashlib.sha256(facts.encode()).hexdigest()[:16]

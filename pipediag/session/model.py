@@ -66,7 +66,6 @@ class Host(Record):
     hot_python: list[HotLine]
     gpus: list[GpuReading] = []
     samples: int = 0
-    missing: str | None = None
 
 
 class HostSample(Record):

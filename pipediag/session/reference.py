@@ -19,7 +19,7 @@ def table() -> str:
     """Return a row for each key of the session; why one is missing needs no row of its own."""
     keys = session_schema()["properties"]
     rows = [
-        f"| `{name}` | {_in_one_line(key.get('description', ''))} |"
+        f"| `{name}` | {' '.join(key.get('description', '').split())} |"
         for name, key in keys.items()
         if not name.endswith("_missing")
     ]
@@ -31,10 +31,6 @@ def with_table(page: str) -> str:
     before, rest = page.split(_BEGIN)
     after = rest.split(_END)[1]
     return f"{before}{_BEGIN}{table()}{_END}{after}"
-
-
-def _in_one_line(words: str) -> str:
-    return " ".join(words.split())
 
 
 if __name__ == "__main__":

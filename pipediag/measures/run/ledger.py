@@ -22,19 +22,16 @@ from pipediag.measures.run.places import (
     EXIT,
     PIPEDIAG,
     Place,
+    Shares,
     Spent,
+    at_line_of,
+    hottest_lines,
+    line_shares,
     run_spans,
     segments_of,
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
-from pipediag.measures.run.script_lines import (
-    Shares,
-    at_line_of,
-    divided_by_lines,
-    hottest_lines,
-    line_shares,
-)
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
@@ -286,6 +283,22 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
         key = replace(place, what=None, file=None, line=None) if small else place
         joined[key] = joined[key].together(one) if key in joined else one
     return joined
+
+
+def divided_by_lines(
+    whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
+) -> dict[Place, Projected]:
+    """Return the same time, measured or projected, with that of lines at their places."""
+    divided: dict[Place, Projected] = {}
+    for place, one in whole.items():
+        lines = shares.get(place, {})
+        rest = {place: max(0.0, 1.0 - sum(lines.values()))}
+        for own, share in (*rest.items(), *lines.items()):
+            if share <= 0:
+                continue
+            part = one.share(share)
+            divided[own] = divided[own].together(part) if own in divided else part
+    return divided
 
 
 def _rows(

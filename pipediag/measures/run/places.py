@@ -1,22 +1,24 @@
-"""The span that each moment of the run belongs to, and its place in the ledger."""
+"""Places in the ledger: of each moment by its span, and of the script's lines seen running."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from pipediag.session.ledger import (
     EVALUATING_LOOP,
     EXITING,
+    IN_FRAMEWORK,
     MAKING,
+    OWN_LINE,
     READING,
     RunSpan,
     callback_words,
 )
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.timeline import Span
+from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, RunPartName, SpanKind
 
 _OURS, _COMPILING, _EVALUATING, _INNERMOST = 3, 2, 1, 0
@@ -30,78 +32,6 @@ _RANK: dict[SpanKind, int] = {
 
 _CALLS: frozenset[SpanKind] = frozenset({"script", "fit", "evaluation", "callback"})
 """Spans that end after all that began in them."""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Moments that belong to one span; `around` are all that were open, the outermost first."""
-
-    start_ns: int
-    end_ns: int
-    span: Span | None
-    """None outside of all."""
-    around: tuple[Span, ...] = ()
-
-    @property
-    def ns(self) -> int:
-        return self.end_ns - self.start_ns
-
-    @property
-    def fit(self) -> int | None:
-        """Return the id of the `fit` that it lies in."""
-        span = self.within("fit")
-        return span.id if span else None
-
-    def within(self, kind: SpanKind) -> Span | None:
-        """Return the innermost span of that kind that was open, if any."""
-        return next((span for span in reversed(self.around) if span.kind == kind), None)
-
-    def is_of(self, *kinds: SpanKind) -> bool:
-        """Return True if it belongs to a span of one of these kinds."""
-        return self.span is not None and self.span.kind in kinds
-
-
-def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Segment]:
-    """Return every moment from start to end in exactly one segment, in order."""
-    begin: dict[int, list[Span]] = {}
-    end: dict[int, list[Span]] = {}
-    for span, last_ns in _with_ends(spans, end_ns):
-        first, last = max(start_ns, span.start_ns), min(end_ns, last_ns)
-        if first < last:
-            begin.setdefault(first, []).append(span)
-            end.setdefault(last, []).append(span)
-    segments: list[Segment] = []
-    active: list[Span] = []
-    for first, last in pairwise(sorted({start_ns, end_ns, *begin, *end})):
-        for span in end.get(first, ()):
-            active.remove(span)
-        active.extend(begin.get(first, ()))
-        active.sort(key=lambda span: (span.start_ns, span.id))
-        owner = max(
-            active,
-            key=lambda span: (_RANK.get(span.kind, _INNERMOST), span.start_ns, span.id),
-            default=None,
-        )
-        segments.append(Segment(first, last, owner, tuple(active)))
-    return segments
-
-
-def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
-    """Yield spans with ends: without one, to the end of the call around it, or of the run."""
-    calls: list[int] = []
-    for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
-        while calls and calls[-1] <= span.start_ns:
-            calls.pop()
-        last_ns = span.end_ns
-        if last_ns is None:
-            last_ns = calls[-1] if calls else end_ns
-        if span.kind in _CALLS:
-            calls.append(last_ns)
-        yield span, last_ns
-
-
-_READING_ROLES: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
-"""Roles of loops that count as the script's own code."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +53,7 @@ EXIT = Place("after_training", EXITING)
 
 @dataclass(frozen=True)
 class Spent:
-    """A stretch of time at one place."""
+    """A stretch of time at one place, which belongs to one span."""
 
     place: Place
     start_ns: int
@@ -131,14 +61,69 @@ class Spent:
     fit: int | None = None
     """Id of the `fit` that it lies in."""
     span: Span | None = None
+    """None outside of all."""
     loop_id: str | None = None
     """The training loop whose steps it lies in."""
     time: int | None = None
     """Identifies one occurrence: all tracing within one call is one."""
+    around: tuple[Span, ...] = field(default=(), compare=False, repr=False)
+    """All spans that were open, the outermost first."""
 
     @property
     def ns(self) -> int:
         return self.end_ns - self.start_ns
+
+    def within(self, kind: SpanKind) -> Span | None:
+        """Return the innermost span of that kind that was open, if any."""
+        return next((span for span in reversed(self.around) if span.kind == kind), None)
+
+    def is_of(self, *kinds: SpanKind) -> bool:
+        """Return True if it belongs to a span of one of these kinds."""
+        return self.span is not None and self.span.kind in kinds
+
+
+def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Spent]:
+    """Return every moment from start to end in exactly one stretch, in order, without places."""
+    begin: dict[int, list[Span]] = {}
+    end: dict[int, list[Span]] = {}
+    for span, last_ns in _with_ends(spans, end_ns):
+        first, last = max(start_ns, span.start_ns), min(end_ns, last_ns)
+        if first < last:
+            begin.setdefault(first, []).append(span)
+            end.setdefault(last, []).append(span)
+    segments: list[Spent] = []
+    active: list[Span] = []
+    for first, last in pairwise(sorted({start_ns, end_ns, *begin, *end})):
+        for span in end.get(first, ()):
+            active.remove(span)
+        active.extend(begin.get(first, ()))
+        active.sort(key=lambda span: (span.start_ns, span.id))
+        owner = max(
+            active,
+            key=lambda span: (_RANK.get(span.kind, _INNERMOST), span.start_ns, span.id),
+            default=None,
+        )
+        fit = next((span.id for span in reversed(active) if span.kind == "fit"), None)
+        segments.append(Spent(PIPEDIAG, first, last, fit, owner, around=tuple(active)))
+    return segments
+
+
+def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
+    """Yield spans with ends: without one, to the end of the call around it, or of the run."""
+    calls: list[int] = []
+    for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
+        while calls and calls[-1] <= span.start_ns:
+            calls.pop()
+        last_ns = span.end_ns
+        if last_ns is None:
+            last_ns = calls[-1] if calls else end_ns
+        if span.kind in _CALLS:
+            calls.append(last_ns)
+        yield span, last_ns
+
+
+_READING_ROLES: frozenset[LoopRole] = frozenset({"preview", "preparation", "reading", "adapt"})
+"""Roles of loops that count as the script's own code."""
 
 
 def own_ns(spent: Iterable[Spent]) -> int:
@@ -146,7 +131,7 @@ def own_ns(spent: Iterable[Spent]) -> int:
     return sum(one.ns for one in spent if one.place not in (PIPEDIAG, EXIT))
 
 
-def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list[Spent]:
+def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
     """Return each segment with its place; outside of all spans by what is around it."""
     known = {loop.id: loop for loop in loops}
     segments = [_as_a_step(segment, known) for segment in segments]
@@ -165,7 +150,7 @@ def spent_on(segments: Sequence[Segment], loops: Iterable[RecordedLoop]) -> list
     return _joined(spent, lambda one: (one.place, one.span, one.fit))
 
 
-def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
+def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
     """Count what each step predicts as a part of the step, as of a GAN's generator.
 
     Such steps last on while it predicts; all others are interrupted by the first batch of that.
@@ -184,7 +169,7 @@ def _as_a_step(segment: Segment, loops: dict[str, RecordedLoop]) -> Segment:
 class _Trainings:
     """Stretches in which a loop trains, in order."""
 
-    def __init__(self, segments: Iterable[Segment], loops: dict[str, RecordedLoop]) -> None:
+    def __init__(self, segments: Iterable[Spent], loops: dict[str, RecordedLoop]) -> None:
         self.stretches = [
             segment
             for segment in segments
@@ -195,15 +180,15 @@ class _Trainings:
         self._starts = [one.start_ns for one in self.stretches]
         self._ends = [one.end_ns for one in self.stretches]
 
-    def before(self, segment: Segment) -> Segment | None:
+    def before(self, segment: Spent) -> Spent | None:
         index = bisect_right(self._ends, segment.start_ns)
         return self.stretches[index - 1] if index else None
 
-    def after(self, segment: Segment) -> Segment | None:
+    def after(self, segment: Spent) -> Spent | None:
         index = bisect_left(self._starts, segment.end_ns)
         return self.stretches[index] if index < len(self.stretches) else None
 
-    def loop_before(self, segment: Segment) -> str | None:
+    def loop_before(self, segment: Spent) -> str | None:
         """Return the id of the loop that trained before, if any."""
         return _loop_id(self.before(segment))
 
@@ -213,21 +198,18 @@ def _trains(span: Span, loops: dict[str, RecordedLoop]) -> bool:
     return loop is None or loop.role == "training"
 
 
-def _spent(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Spent:
+def _spent(segment: Spent, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Spent:
     span, steps = segment.span, segment.within("steps")
     place = _place(segment, loops, trainings)
-    return Spent(
-        place,
-        segment.start_ns,
-        segment.end_ns,
-        fit=segment.fit,
-        span=span,
+    return replace(
+        segment,
+        place=place,
         loop_id=steps.name if steps is not None and _trains(steps, loops) else None,
         time=_traced_in(segment)[0].id if place.part == "compile" else span.id if span else None,
     )
 
 
-def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Place:
+def _place(segment: Spent, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Place:
     span = segment.span
     match span.kind if span is not None else None:
         case "aside":
@@ -244,7 +226,7 @@ def _place(segment: Segment, loops: dict[str, RecordedLoop], trainings: _Trainin
             return _outside(segment, trainings)
 
 
-def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
+def _called(segment: Spent, span: Span, loop_id: str | None) -> Place:
     if span.kind == "callback":
         return Place("epoch_end", callback_words(span.name), span.file, span.line, loop_id)
     callback = segment.within("callback")
@@ -256,7 +238,7 @@ def _called(segment: Segment, span: Span, loop_id: str | None) -> Place:
 
 
 def _in_a_loop(
-    segment: Segment, span: Span, loops: dict[str, RecordedLoop], trainings: _Trainings
+    segment: Spent, span: Span, loops: dict[str, RecordedLoop], trainings: _Trainings
 ) -> Place:
     loop = loops.get(span.name)
     if loop is None or loop.role == "training":
@@ -271,7 +253,7 @@ def _in_a_loop(
     return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, followed)
 
 
-def _compiling(segment: Segment) -> Place:
+def _compiling(segment: Spent) -> Place:
     """Return the place of the outermost of nested tracing calls."""
     outer = _traced_in(segment)
     named = next((one for one in outer if one.name), None)
@@ -285,11 +267,11 @@ def _compiling(segment: Segment) -> Place:
     return Place("compile", named.name, named.file, named.line)
 
 
-def _traced_in(segment: Segment) -> list[Span]:
+def _traced_in(segment: Spent) -> list[Span]:
     return [one for one in segment.around if one.kind in ("first_call", "tracing")]
 
 
-def _outside(segment: Segment, trainings: _Trainings) -> Place:
+def _outside(segment: Spent, trainings: _Trainings) -> Place:
     """Return the place of what the script or Keras does outside of all spans."""
     before, after = trainings.before(segment), trainings.after(segment)
     if before is None:
@@ -304,7 +286,7 @@ def _outside(segment: Segment, trainings: _Trainings) -> Place:
     return Place("epoch_end", loop_id=_loop_id(before)) if goes_on else Place("between_loops")
 
 
-def _loop_id(segment: Segment | None) -> str | None:
+def _loop_id(segment: Spent | None) -> str | None:
     return segment.span.name if segment is not None and segment.span is not None else None
 
 
@@ -341,3 +323,104 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
     ]
     kept = sorted(spans, key=lambda span: -span.duration_ms)[:MOST_SPANS]
     return sorted(kept, key=lambda span: span.start_ms)
+
+
+# The script's own lines that were seen running outside of all spans, put where they belong.
+
+_LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
+_FEWEST_MS = 50
+"""Own choice: under a few looks at fifty a second, a line was met by chance."""
+
+_MOST = 0.5
+
+Shares = dict[Place, dict[Place, float]]
+_Evaluating = Mapping[tuple[str | None, int | None], Place]
+"""The loops that evaluate, by their lines."""
+
+
+def line_shares(
+    spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
+) -> Shares:
+    """Return the shares of each place that its lines took, and imports as start-up. Lines that were
+    seen for longer than a place has are scaled down to it."""
+    evaluating = {
+        (one.place.file, one.place.line): one.place
+        for one in spent
+        if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
+    }
+    by_place: dict[Place, dict[SeenLine, int]] = {}
+    for place, line in _placed(spent, seen):
+        if place.part not in _LINED or place.what is not None:
+            continue
+        key = replace(line, ns=0, at_ns=None)
+        lines = by_place.setdefault(place, {})
+        lines[key] = lines.get(key, 0) + line.ns
+    return {
+        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
+    }
+
+
+def at_line_of(loop: RecordedLoop, shares: Shares) -> frozenset[Place]:
+    """Return places where the loop's own line ran for most of the ends of its epochs."""
+    return frozenset(
+        place
+        for place, lines in shares.items()
+        if place.part == "epoch_end"
+        and place.loop_id == loop.id
+        and sum(
+            share for own, share in lines.items() if (own.file, own.line) == (loop.file, loop.line)
+        )
+        >= _MOST
+    )
+
+
+def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
+    """Return the line met longest of each callback of the script's own."""
+    met: dict[Place, dict[int, int]] = {}
+    for place, line in _placed(spent, seen):
+        named = place.part == "epoch_end" and place.what is not None and place.line is not None
+        if named and place.file == line.file:
+            lines = met.setdefault(place, {})
+            lines[line.line] = lines.get(line.line, 0) + line.ns
+    hottest = {place: max(lines, key=lambda line: lines[line]) for place, lines in met.items()}
+    return {
+        place: line for place, line in hottest.items() if met[place][line] >= _FEWEST_MS * 1_000_000
+    }
+
+
+def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:
+    """Each line with the place of the moment at which it was met; none before the run."""
+    starts = [one.start_ns for one in spent]
+    for group in seen:
+        middle_ns = (group.start_ns + group.end_ns) // 2
+        for line in group.lines:
+            index = bisect_right(starts, middle_ns if line.at_ns is None else line.at_ns) - 1
+            if index >= 0:
+                yield spent[index].place, line
+
+
+def _shares(
+    place: Place, lines: Mapping[SeenLine, int], whole_ns: int, evaluating: _Evaluating
+) -> dict[Place, float]:
+    seen_ns = sum(lines.values())
+    if whole_ns <= 0 or seen_ns <= 0:
+        return {}
+    scale = min(1.0, whole_ns / seen_ns)
+    shares: dict[Place, float] = {}
+    for line, ns in lines.items():
+        if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
+            # An import was seen in its own code, and in a framework's that it imports.
+            own = _of_line(place, line, evaluating)
+            shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
+    return shares
+
+
+def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
+    if line.importing:
+        return Place("startup", "imports", line.file, line.line)
+    evaluation = evaluating.get((line.file, line.line))
+    if evaluation is not None and place.part != "before_training":
+        return evaluation
+    what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
+    whose = IN_FRAMEWORK if line.in_framework else ""
+    return replace(place, what=what + whose, file=line.file, line=line.line)

@@ -8,9 +8,16 @@ import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import measure_run
-from pipediag.measures.run.places import PIPEDIAG, Place, Spent, segments_of, spent_on
-from pipediag.measures.run.script_lines import divided_by_lines, hottest_lines, line_shares
+from pipediag.measures.run.ledger import divided_by_lines, measure_run
+from pipediag.measures.run.places import (
+    PIPEDIAG,
+    Place,
+    Spent,
+    hottest_lines,
+    line_shares,
+    segments_of,
+    spent_on,
+)
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
