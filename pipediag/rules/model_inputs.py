@@ -238,6 +238,7 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
 
 
 AT_MOST = Threshold("compute times the part of padding", 5.0, "% of the step", "own choice")
+MOSTLY = Threshold("padding, to fail", 50.0, "% of the ids", "own choice: most of the work")
 PADDING = Rule(
     id="padding",
     title="Batch examples of similar length",
@@ -245,9 +246,10 @@ PADDING = Rule(
     fix="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, a "
     "shorter one, which cuts longer examples. Batches are mixed less.",
     needs=("loop", "pipeline", "steps", "breakdown"),
-    thresholds=(AT_MOST, AT_ENDS, INPUT_BOUND),
+    thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
     effect="same up to order or rounding",
+    untried="The length of each example without its padding is known where it is padded alone.",
     tried_when_informing=True,
 )
 BUCKETS = 4
@@ -260,6 +262,8 @@ def _check_padding(session: Session) -> Iterator[Finding]:
     padded, compute = padded_percent(session), class_percent(session, ["device_compute"])
     # The step may compute little on padding, however much of it that is.
     little = compute * (100.0 if padded is None else padded) / 100.0 < AT_MOST.value
+    wasted = compute * (padded or 0.0) / 100.0
+    mostly = (padded or 0.0) >= MOSTLY.value and wasted >= INPUT_BOUND.value
     waits = input_first(session)
     evidence: dict[str, Scalar] = {
         "device_compute_percent_of_step": compute,
@@ -269,14 +273,16 @@ def _check_padding(session: Session) -> Iterator[Finding]:
     known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):
         if not little and not waits:
-            # Nothing is tried: how long examples are without their padding is not recorded.
             yield finding(
-                "informative",
+                "fail" if mostly else "informative",
                 "Pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), "
                 "which cuts the longest examples, or cut each batch to its own longest: `map` "
                 f"`lambda ids: ids[:, :longest]` after the batch.{known}",
                 place=(loop.file, loop.line) if op is None and loop else None,
                 title="Pad to a shorter length, or to each batch's own",
+                severity="warn",
+                condition="if the model ignores padding",
+                speedup_at_most=at_most_without(session, wasted),
             )
     elif op is not None and spec is None:
         yield finding("inconclusive", "The shapes of the batches are not known.")
@@ -291,7 +297,12 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             changes=(Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS}),),
             check="shape",
         )
-        yield finding("informative", f"{waits} {advice}" if waits else advice, edit=edit)
+        yield finding(
+            "fail" if mostly and not waits else "informative",
+            f"{waits} {advice}" if waits else advice,
+            edit=edit,
+            speedup_at_most=at_most_without(session, wasted),
+        )
 
 
 ONE_HOT = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")
