@@ -124,20 +124,12 @@ class CountingPace:
     def steps_between_decisions(self, _: float) -> int:
         return self.decide_every
 
-    def stacks_done(self, count: int, *_: Any) -> bool:
-        return count >= self.stacks
-
-    def looked_enough(self, count: int, *_: Any) -> bool:
-        return count >= self.look
-
-    def profile_done(self, count: int, *_: Any) -> bool:
-        return count >= self.profile
+    def enough(self, window: str, count: int, *_: Any) -> bool:
+        limits: dict[str, int] = vars(CountingPace) | vars(self)
+        return count >= limits[window]
 
     def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
         return self.waits and not loop.record.boundaries
-
-    def repeat_done(self, count: int, *_: Any) -> bool:
-        return count >= self.repeat
 
     def ends_here(self, _: float | None, *, followed: bool) -> bool:
         return self.ends

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.runtime import StepTable, StepTables, UnreadableStepError
@@ -53,34 +53,20 @@ class Embeddings:
         self._tables: list[_Counted] = []
         self._batches = 0
         self._began_ns = 0
-        self._taken: StandIn | None = None
-        """Stand-in of the iterator whose next batch is read."""
 
     def begin(self, consumer: Consumer) -> bool:
-        """Read the tables, and begin to read batches; return False if none would tell anything."""
+        """Read the tables; return False if no batch would tell anything of them."""
         self._read_tables(lambda: self._lack(consumer))
-        if not self._wants_batches:
-            self.end()
-            return False
         self._began_ns = time.monotonic_ns()
-        self.read_next(consumer)
-        return True
+        return self.goes_on(self._began_ns, None)
 
-    def read_next(self, consumer: Consumer) -> None:
-        """Have the next batch read on its way to the step."""
-        self._give_back()
-        self._taken = consumer.stand_in
-        self._taken.enter(Stage.LOOKING)
-
-    def goes_on(self, consumer: Consumer, now_ns: int, remaining: int | None) -> bool:
+    def goes_on(self, now_ns: int, left: int | None) -> bool:
         """Note the end of a step; return True if another batch is to be read."""
-        elapsed = now_ns - self._began_ns
-        enough = self._with.pace.looked_enough(self._batches, elapsed, remaining)
+        elapsed_ns = now_ns - self._began_ns
+        enough = self._with.pace.enough("look", self._batches, elapsed_ns, left)
         if enough or not self._wants_batches:
             self.end()
-            return False
-        self.read_next(consumer)
-        return True
+        return self._wants_batches
 
     def batches_drawn(self, batches: Sequence[Any]) -> None:
         """Count the ids of batches that the step, or the steps of one call, are about to draw."""
@@ -94,7 +80,6 @@ class Embeddings:
 
     def end(self, lack: str = _NO_BATCH) -> None:
         """Record what was counted, or by `lack` why nothing was, and let the ids go."""
-        self._give_back()
         self._read_tables(lambda: lack)
         for one in self._tables:
             record, tally = one.record, one.tally
@@ -109,7 +94,6 @@ class Embeddings:
 
     @property
     def _wants_batches(self) -> bool:
-        """Return True if another batch would tell more."""
         tallies = [one.tally for one in self._tables if one.tally is not None]
         lookups = sum(tally.lookups for tally in tallies)
         return bool(tallies) and self._batches < _MOST_BATCHES and lookups < _MOST_LOOKUPS
@@ -220,10 +204,5 @@ class Embeddings:
             what = f"The ids of a batch could not be computed: {type(error).__name__}."
             self.end(str(error) if known else what)
         ended_ns = time.monotonic_ns()
-        self._loop.clock.set_aside(ended_ns - began_ns)
+        self._loop.set_aside(ended_ns - began_ns)
         self._with.timeline.passed("aside", began_ns, ended_ns)
-
-    def _give_back(self) -> None:
-        taken, self._taken = self._taken, None
-        if taken is not None:
-            taken.enter(Stage.OWN)

@@ -29,10 +29,17 @@ that costs may decide what to try."""
 
 _Limit = tuple[int, float]
 """Steps, or batches, and seconds: a window is over once both are reached, of any of its limits."""
-_STACKS: tuple[_Limit, ...] = ((5, 0.7), (0, 3))
-_LOOK: tuple[_Limit, ...] = ((8, 0.5), (0, 3))
-_PROFILE: tuple[_Limit, ...] = ((20, 0), (5, 2), (2, 10))
-_REPEAT: tuple[_Limit, ...] = ((20, 0.7), (5, 3), (0, 6))
+_LIMITS: dict[str, tuple[_Limit, ...]] = {
+    "stacks": ((5, 0.7), (0, 3)),
+    "look": ((8, 0.5), (0, 3)),
+    "profile": ((20, 0), (5, 2), (2, 10)),
+    "repeat": ((20, 0.7), (5, 3), (0, 6)),
+}
+_LAST_STEPS_OF_PROFILE = 5
+"""As many are enough where the next step is the last, too: the loop can be held for trials before
+it, and no more once it is over."""
+_PROFILE_NEEDS = 40
+"""So many steps are left to the profile, which comes behind stacks and a look."""
 
 
 @dataclass(frozen=True)
@@ -104,30 +111,21 @@ class Pace:
         """Return the steps between two decisions of the baseline: several where one costs 1 %."""
         return 8 if step_ns < _TINY_STEP_NS and self.settings.steps is None else 1
 
-    def stacks_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """Return True when stacks were sampled in enough steps, or the profile needs the others."""
-        return _gives_way(count, remaining) or _reached(_STACKS, count, elapsed_ns)
-
-    def looked_enough(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
-        """Return True when so many batches were read, or when the profile needs the others."""
-        return _gives_way(count, remaining) or _reached(_LOOK, count, elapsed_ns)
+    def enough(self, window: str, count: int, elapsed_ns: int, left: int | None) -> bool:
+        """Return True when a window has enough steps, or the loop has too few of them `left`."""
+        if window == "profile":
+            if left == 0 and count >= _LAST_STEPS_OF_PROFILE:
+                return True
+            if self.settings.profile_steps is not None:
+                return count >= self.settings.profile_steps
+        elif window != "repeat" and left is not None and left < _PROFILE_NEEDS and count >= 2:
+            return True
+        return _reached(_LIMITS[window], count, elapsed_ns)
 
     @property
     def no_profile(self) -> str | None:
         """Return why no profile is taken, as the end of a sentence; None where one is."""
         return "none was asked for" if self.settings.profile_steps == 0 else None
-
-    def profile_done(self, count: int, elapsed_ns: int, at_last_batch: bool = False) -> bool:
-        """Return True after enough steps.
-
-        5 are enough where the next step is the last, too: the loop can be held for trials before
-        it, and no more once it is over.
-        """
-        if at_last_batch and count >= 5:
-            return True
-        if self.settings.profile_steps is not None:
-            return count >= self.settings.profile_steps
-        return _reached(_PROFILE, count, elapsed_ns)
 
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
         """Return True if a measured loop is stopped, and does not run on to what comes after it.
@@ -173,17 +171,9 @@ class Pace:
         """Return True if the user wants later loops waited for; the deadline bounds it."""
         return self.settings.loop == "longest"
 
-    def repeat_done(self, count: int, elapsed_ns: int) -> bool:
-        return _reached(_REPEAT, count, elapsed_ns)
-
 
 def _reached(limits: Iterable[_Limit], count: int, elapsed_ns: float) -> bool:
     return any(count >= steps and elapsed_ns >= s * _SECOND for steps, s in limits)
-
-
-def _gives_way(count: int, remaining: int | None) -> bool:
-    """Return True if the profile needs the steps that are left."""
-    return remaining is not None and remaining < 40 and count >= 2
 
 
 _WAITS_NS = 30_000_000_000

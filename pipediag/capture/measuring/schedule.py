@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from enum import IntEnum, auto
 from statistics import median
+from typing import TypeVar
 
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
 from pipediag.capture.measuring.embeddings import Embeddings
@@ -21,12 +23,22 @@ from pipediag.capture.measuring.sampling import (
     StackSampler,
     python_threads,
 )
-from pipediag.capture.measuring.windows import Blocks, Instruments, OpenWindow
+from pipediag.capture.measuring.windows import Instruments, Window, lived_on_a_stock
 from pipediag.capture.process import train_along
+from pipediag.capture.runtime import IteratorModel
 from pipediag.session.messages import LoopMeasured, WindowBegun
+from pipediag.vocabulary import WindowKind
 
 # Of shorter epochs no step can be spared.
 _LONG_EPOCH = 10
+_MOST_STOCKS = 3
+"""Baselines that may live on a stock of batches: one that shrinks on and on is taken as it is."""
+
+_Step = tuple[Consumer, int]
+"""The iterator that begins the next step, and when the one that ended did so."""
+Result = TypeVar("Result")
+Steps = Generator[bool, _Step, Result]
+"""Resumed with each step that decides something; yields True if it took time that is no step's."""
 
 
 class Phase(IntEnum):
@@ -57,17 +69,16 @@ class Diagnosis:
         self._decide_every = 1
         self._decided_at = 0
         self._steps_in_epoch = 0
-        self._awaited_ns = 0
-        """Since when the end of an epoch is awaited."""
         self._since_trace: list[int] = []
-        self._blocks = Blocks(loop, instruments.recorder)
-        self._fills = False
-        self._stacks: StackSampler | None = None
         self.embeddings = Embeddings(loop, instruments)
         self._taken: StandIn | None = None
-        """Where a repeated batch is handed out, or the one that is to be."""
+        """Where a batch is read or repeated, or the one that is to be."""
+        self._beside = ExitStack()
+        """Ends what runs beside the steps of the window that is open."""
         self.phase = Phase.WARMUP
-        self._window = OpenWindow.begin("warmup", self.loop, self._with)
+        self._window = Window("warmup", loop, instruments)
+        self._windows = self._measure()
+        next(self._windows)
 
     @property
     def repeats(self) -> bool:
@@ -78,6 +89,10 @@ class Diagnosis:
     def looks(self) -> bool:
         """Return True if batches are read on their way to its steps."""
         return self.phase is Phase.LOOK
+
+    @property
+    def measuring(self) -> bool:
+        return self.phase is not Phase.DONE
 
     @property
     def spare_steps(self) -> int:
@@ -94,10 +109,6 @@ class Diagnosis:
     def _undecided(self) -> int:
         """Return the steps of the window since it was asked last whether it is over."""
         return self._window.count - self._decided_at
-
-    @property
-    def measuring(self) -> bool:
-        return self.phase is not Phase.DONE
 
     @property
     def _adds_steps(self) -> bool:
@@ -119,48 +130,32 @@ class Diagnosis:
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
         """End a step, and begin the next one."""
+        start_ns, self._start_ns = self._start_ns, now_ns
         if self.phase is Phase.DONE:
-            self._start_ns = now_ns
             return
         if not continuous:
-            self._start_ns = now_ns
-            if consumer.hand_over == "call" and self._steps_in_epoch >= _LONG_EPOCH:
-                # The call asks for the first batch itself, and so waits for the pipeline's start.
-                self._skip = max(self._skip, 1)
-            self._steps_in_epoch = 0
-            if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
-                self._hand_out_again(consumer)
-            elif self.phase is Phase.LOOK:
-                self.embeddings.read_next(consumer)
-            self._steps_go_on()
-            self._mark()
+            self._go_on(consumer)
             return
         self._steps_in_epoch += 1
         if self._with.profiler.script_is_profiling:
             self._skip = max(self._skip, 2)
         if self._skip > 0:
             self._skip -= 1
-            self._steps_go_on()
+            self._clock_python()
         elif self._adds_steps:
-            duration = now_ns - self._start_ns
-            self._window.add(self._start_ns, duration, wait_ns, self.loop.record.batches_per_call)
+            duration = now_ns - start_ns
+            self._window.add(start_ns, duration, wait_ns, self.loop.record.batches_per_call)
             self._since_trace.append(duration)
-        self._start_ns = now_ns
-        if (
-            self.phase is Phase.BASELINE
-            and not self._decision_is_due()
-            and not self.loop.at_last_batch
-        ):
-            return
-        self._advance(consumer, now_ns)
+        if self.phase is not Phase.BASELINE or self._decision_is_due():
+            self._decide(consumer, now_ns)
 
     def interrupted(self, consumer: Consumer, exhausted: bool) -> None:
         """Interrupt the steps: an epoch ended, or something else consumes batches."""
         self._with.profiler.end_mark()
-        PYTHON_CLOCK.run(self.loop.record.id, running=False)
+        self._clock_python(runs=False)
         self.loop.record.boundaries += 1
-        if self._adds_steps and self._window.block.durations_ns:
-            self._blocks.interrupted(self._window, consumer, exhausted)
+        if self._adds_steps:
+            self._window.interrupted(consumer, exhausted)
 
     def finish(self, reason: str, *, complete: bool = False) -> None:
         """Close what is open, and save it: no more steps of the loop are measured.
@@ -172,42 +167,71 @@ class Diagnosis:
         # First, as what follows may fail: the script must not go on with what is ours.
         phase, self.phase = self.phase, Phase.DONE
         self._give_back()
-        if phase is Phase.PROFILE:
-            self._end_profile()
-        if phase is Phase.BASELINE:
-            self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
-        if self._stacks is not None:
-            self._end_stacks()
+        self._beside.close()
         if phase not in (Phase.LOOK, Phase.EPOCH_END):
             self._window.close(complete=complete, reason=None if complete else reason)
         self.embeddings.end()
         self._with.recorder.save()
 
-    def _steps_go_on(self) -> None:
-        """Let what samples the script beside its steps run in steps that count, and not between."""
-        counts = self._skip == 0 and self.phase is Phase.BASELINE
-        PYTHON_CLOCK.run(self.loop.record.id, running=counts)
-
-    def _advance(self, consumer: Consumer, now_ns: int) -> None:
-        if self._act(consumer, now_ns):
-            # What we did took time that is no part of the next step.
-            self._start_ns = time.monotonic_ns()
-            self.loop.clock.set_aside(self._start_ns - now_ns)
-            self._with.timeline.passed("aside", now_ns, self._start_ns)
-            self._steps_go_on()
+    def _go_on(self, consumer: Consumer) -> None:
+        """Begin steps behind something else, which are another epoch's."""
+        if consumer.hand_over == "call" and self._steps_in_epoch >= _LONG_EPOCH:
+            # The call asks for the first batch itself, and so waits for the pipeline's start.
+            self._skip = max(self._skip, 1)
+        self._steps_in_epoch = 0
+        if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
+            self._hand_out_again(consumer)
+        elif self.phase is Phase.LOOK:
+            self._take(consumer, Stage.LOOKING)
+        self._clock_python()
         self._mark()
 
-    def _act(self, consumer: Consumer, now_ns: int) -> bool:
+    def _clock_python(self, *, runs: bool = True) -> None:
+        """Let pipelines' Python functions be timed in steps that count, and not between."""
+        if self.phase is Phase.BASELINE:
+            PYTHON_CLOCK.running = runs and self._skip == 0
+
+    def _mark(self) -> None:
+        # A step that is skipped, as it pays for the profiler's start, is not marked either.
+        if self.phase is Phase.PROFILE and self._with.profiler.running and not self._skip:
+            self._with.profiler.mark_step(self._window.count)
+
+    def _decision_is_due(self) -> bool:
+        """Return True every few steps, so that a block ends before tf.data forgets its gap times.
+
+        Of the window as well: a block ends with its epoch, and one of short epochs never has them.
+        """
+        in_block = len(self._window.block.starts_ns)
+        due = in_block % self._decide_every == 0 or self._undecided >= self._decide_every
+        return due or self.loop.at_last_batch
+
+    def _decide(self, consumer: Consumer, now_ns: int) -> None:
         if self.loop.at_last_batch and self._is_measured(now_ns):
             self._skip_to_trials(consumer)
-            return True
-        return _DURING[self.phase](self, consumer, now_ns)
+            took_time = True
+        else:
+            try:
+                took_time = self._windows.send((consumer, now_ns))
+            except StopIteration:
+                took_time = True
+                self.finish("measuring was interrupted")  # else it is over
+        if took_time:
+            # What we did took time that is no part of the next step.
+            self._start_ns = time.monotonic_ns()
+            self.loop.set_aside(self._start_ns - now_ns)
+            self._with.timeline.passed("aside", now_ns, self._start_ns)
+            self._clock_python()
+        self._mark()
 
     def _is_measured(self, now_ns: int) -> bool:
         """Return True if the step time is known, and a window is open that takes more steps."""
-        window = self._window
+        window, pace = self._window, self._with.pace
+        elapsed_ns = window.elapsed_ns(now_ns)
         if self.phase is Phase.BASELINE:
-            return self._with.pace.baseline_done(window.count, window.elapsed_ns(now_ns), 0)
+            return pace.baseline_done(window.count, elapsed_ns, 0)
+        if self.phase is Phase.PROFILE:
+            running = self._with.profiler.running
+            return running and not pace.enough("profile", window.count, elapsed_ns, 0)
         return self.phase is Phase.STACKS or self.phase is Phase.LOOK
 
     def _skip_to_trials(self, consumer: Consumer) -> None:
@@ -217,47 +241,105 @@ class Diagnosis:
         """
         complete = self.phase is Phase.BASELINE
         if complete:
-            self._blocks.end(self._window, consumer)
+            self._window.end_block(consumer)
         self.finish("the loop's last batch came before this window was full", complete=complete)
         self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _mark(self) -> None:
-        # A step that is skipped, as it pays for the profiler's start, is not marked either.
-        if self.phase is Phase.PROFILE and self._with.profiler.running and not self._skip:
-            self._with.profiler.mark_step(self._window.count)
+    # The windows, one after the other.
 
-    # Each of these returns whether it did something that took time.
+    def _measure(self) -> Steps[None]:
+        consumer = yield from self._warm_up()
+        yield from self._baseline(consumer)
+        consumer = yield from self._sample_stacks()
+        consumer = yield from self._look(consumer)
+        consumer = yield from self._profile(consumer)
+        consumer = yield from self._await_epoch_end(consumer)
+        yield from self._repeat(consumer)
+        self.phase = Phase.DONE
+        self._with.recorder.save()
+        self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _during_warmup(self, consumer: Consumer, now_ns: int) -> bool:
-        elapsed_ns, left = self._window.elapsed_ns(now_ns), self.loop.steps_left
-        warm, settled = self._with.pace.warmed_up(self._since_trace, elapsed_ns, left)
-        if not warm:
-            return False
-        if fills_a_cache(self.loop, self._with.recorder, elapsed_ns):
-            self._fills = True
-            return False
-        if self._fills:
-            # Steps that filled it say nothing of those that follow.
-            self._fills = False
-            self._since_trace.clear()
-            return False
-        self._window.record.stable = settled
-        self._window.close(complete=True)
+    def _open(self, phase: Phase, kind: WindowKind) -> Window:
+        self.phase, self._window = phase, Window(kind, self.loop, self._with)
+        return self._window
+
+    def _enough(self, _: Consumer, now_ns: int) -> bool:
+        """Return True if the window that is open has the steps that it needs."""
+        window, left = self._window, self.loop.steps_left
+        return self._with.pace.enough(
+            window.record.kind, window.count, window.elapsed_ns(now_ns), left
+        )
+
+    def _until(self, is_over: Callable[[Consumer, int], bool]) -> Steps[Consumer]:
+        """Let steps pass; what was done before the first one took time. Return the iterator."""
+        consumer, now_ns = yield True
+        while not is_over(consumer, now_ns):
+            consumer, now_ns = yield False
+        return consumer
+
+    def _warm_up(self) -> Steps[Consumer]:
+        window, filled = self._window, False
+        while True:
+            consumer, now_ns = yield False
+            elapsed_ns, left = window.elapsed_ns(now_ns), self.loop.steps_left
+            warm, settled = self._with.pace.warmed_up(self._since_trace, elapsed_ns, left)
+            if not warm:
+                continue
+            if fills_a_cache(self.loop, self._with.recorder, elapsed_ns):
+                filled = True
+            elif filled:
+                # Steps that filled it say nothing of those that follow.
+                filled = False
+                self._since_trace.clear()
+            else:
+                window.record.stable = settled
+                window.close(complete=True)
+                return consumer
+
+    def _baseline(self, consumer: Consumer) -> Steps[None]:
+        """Measure the step time, once more where batches that were ready are being used up."""
         self._with.tell(WindowBegun("baseline"))
         if self.loop.joined:
             self._choose_pipeline(consumer)
-        self._blocks.begin(consumer)
+        before = self._window.snapshot(consumer)
         self._with.recorder.save()
-        self._begin_baseline()
-        return True
+        for stocks in range(_MOST_STOCKS + 1):
+            after = yield from self._time_steps()
+            if stocks == _MOST_STOCKS or not lived_on_a_stock(before, after):
+                break
+            before = after
+            self._window.record.kind = "warmup"
+            reason = "batches stocked up earlier were being used up"
+            self._window.close(complete=True, reason=reason)
+        self._window.close(complete=True)
+        self._with.recorder.save()
 
-    def _begin_baseline(self) -> None:
-        self.phase = Phase.BASELINE
-        self._window = OpenWindow.begin("baseline", self.loop, self._with)
-        self._skip = self._with.pace.steps_to_skip(self._typical_ns())
-        self._decide_every = self._with.pace.steps_between_decisions(self._typical_ns())
+    def _time_steps(self) -> Steps[IteratorModel | None]:
+        window, pace = self._open(Phase.BASELINE, "baseline"), self._with.pace
+        self._skip = pace.steps_to_skip(self._typical_ns())
+        self._decide_every = pace.steps_between_decisions(self._typical_ns())
         self._decided_at = 0
-        PYTHON_CLOCK.begin(self.loop.record.id)
+        PYTHON_CLOCK.begin()
+        self._beside.callback(self._end_python_clock)
+        took_time = True
+        while True:
+            consumer, now_ns = yield took_time
+            self._decided_at = window.count
+            left = self.loop.steps_left
+            half_of_left = None if left is None else left // 2
+            if pace.baseline_done(window.count, window.elapsed_ns(now_ns), half_of_left):
+                break
+            durations = window.block.durations_ns
+            per_call = self.loop.record.batches_per_call
+            took_time = pace.block_done(len(durations), sum(durations), per_call)
+            if took_time:
+                window.end_block(consumer)
+                self._skip = pace.steps_to_skip(self._typical_ns())
+        self._beside.close()
+        return window.end_block(consumer)
+
+    def _end_python_clock(self) -> None:
+        self._window.record.python_calls = PYTHON_CLOCK.end()
 
     def _choose_pipeline(self, consumer: Consumer) -> None:
         record, several = self.loop.record, 1 + len(self.loop.joined)
@@ -273,134 +355,90 @@ class Diagnosis:
             f"iterators. Its input wait is for all of them; the pipeline that is shown is {which}."
         )
 
-    def _decision_is_due(self) -> bool:
-        """Return True every few steps, so that a block ends before tf.data forgets its gap times.
-
-        Of the window as well: a block ends with its epoch, and one of short epochs never has them.
-        """
-        in_block = len(self._window.block.starts_ns)
-        return in_block % self._decide_every == 0 or self._undecided >= self._decide_every
-
-    def _during_baseline(self, consumer: Consumer, now_ns: int) -> bool:
-        window, pace = self._window, self._with.pace
-        self._decided_at = window.count
-        left = self.loop.steps_left
-        half_of_left = None if left is None else left // 2
-        if pace.baseline_done(window.count, window.elapsed_ns(now_ns), half_of_left):
-            return self._end_baseline(consumer)
-        if pace.block_done(
-            len(window.block.durations_ns),
-            sum(window.block.durations_ns),
-            self.loop.record.batches_per_call,
-        ):
-            self._blocks.end(window, consumer)
-            self._skip = pace.steps_to_skip(self._typical_ns())
-            return True
-        return False
-
-    def _end_baseline(self, consumer: Consumer) -> bool:
-        self._window.record.python_calls = PYTHON_CLOCK.end(self.loop.record.id)
-        if self._blocks.end_last(self._window, consumer):
-            self._window.record.kind = "warmup"
-            self._window.close(
-                complete=True, reason="batches stocked up earlier were being used up"
-            )
-            self._begin_baseline()
-            return True
-        self._window.close(complete=True)
-        self._with.recorder.save()
+    def _sample_stacks(self) -> Steps[Consumer]:
         self._with.tell(WindowBegun("stacks"))
-        self.phase = Phase.STACKS
-        self._window = OpenWindow.begin("stacks", self.loop, self._with)
-        self._stacks = StackSampler(threading.get_ident())
+        window = self._open(Phase.STACKS, "stacks")
+        sampler = StackSampler(threading.get_ident())
+        self._beside.callback(self._end_stacks, sampler)
         CALLBACK_CLOCK.start()
-        return True
+        consumer = yield from self._until(self._enough)
+        self._beside.close()
+        window.close(complete=True)
+        return consumer
 
-    def _during_stacks(self, consumer: Consumer, now_ns: int) -> bool:
-        elapsed = self._window.elapsed_ns(now_ns)
-        if not self._with.pace.stacks_done(self._window.count, elapsed, self.loop.steps_left):
-            return False
-        self._end_stacks()
-        self._window.close(complete=True)
-        if self.embeddings.begin(consumer):
-            self.phase = Phase.LOOK
-        else:
-            self._begin_profile(consumer)
-        return True
-
-    def _during_look(self, consumer: Consumer, now_ns: int) -> bool:
-        if self.embeddings.goes_on(consumer, now_ns, self.loop.steps_left):
-            return False
-        self._begin_profile(consumer)
-        return True
-
-    def _end_stacks(self) -> None:
-        assert self._stacks is not None
-        callbacks_ns = CALLBACK_CLOCK.stop()
-        stacks, self._stacks = self._stacks.stop(self.loop.record.id, self._window.spans_ns()), None
-        stacks.callbacks_ns, stacks.steps_ns = callbacks_ns, sum(self._window.durations())
+    def _end_stacks(self, sampler: StackSampler) -> None:
+        window, callbacks_ns = self._window, CALLBACK_CLOCK.stop()
+        stacks = sampler.stop(self.loop.record.id, window.spans_ns())
+        stacks.callbacks_ns, stacks.steps_ns = callbacks_ns, window.steps_ns()
         self._with.recorder.recording.stacks.append(stacks)
-        self._window.record.python_threads = python_threads()
+        window.record.python_threads = python_threads()
 
-    def _begin_profile(self, consumer: Consumer) -> None:
-        self.phase = Phase.PROFILE
-        self._window = OpenWindow.begin("profile", self.loop, self._with)
-        refused = self._with.pace.no_profile or self._with.profiler.start(self.loop.record.id)
+    def _look(self, consumer: Consumer) -> Steps[Consumer]:
+        if not self.embeddings.begin(consumer):
+            return consumer
+        self.phase, took_time, goes_on = Phase.LOOK, True, True
+        while goes_on:
+            self._take(consumer, Stage.LOOKING)
+            consumer, now_ns = yield took_time
+            took_time, goes_on = False, self.embeddings.goes_on(now_ns, self.loop.steps_left)
+        self._give_back()
+        return consumer
+
+    def _profile(self, consumer: Consumer) -> Steps[Consumer]:
+        window, profiler = self._open(Phase.PROFILE, "profile"), self._with.profiler
+        refused = self._with.pace.no_profile or profiler.start(self.loop.record.id)
         if refused is not None:
-            self._window.close(complete=False, reason=refused)
-            self._await_epoch_end(consumer)
-            return
+            window.close(complete=False, reason=refused)
+            return consumer
         self._with.tell(WindowBegun("profile"))
         self._skip = 1
-
-    def _during_profile(self, consumer: Consumer, now_ns: int) -> bool:
-        if not self._with.profiler.running:
-            self._window.close(complete=False, reason="the script's own profiler took over")
-        elif self._with.pace.profile_done(
-            self._window.count, self._window.elapsed_ns(now_ns), self.loop.at_last_batch
-        ):
-            self._end_profile()
-            self._window.close(complete=True)
-        elif self.loop.at_last_batch:
-            self._skip_to_trials(consumer)
-            return True
-        else:
-            return False
+        self._beside.callback(self._end_profile)
+        consumer = yield from self._until(
+            lambda consumer, now_ns: not profiler.running or self._enough(consumer, now_ns)
+        )
+        lost = None if profiler.running else "the script's own profiler took over"
+        self._beside.close()
+        window.close(complete=lost is None, reason=lost)
         self._with.recorder.save()
-        self._await_epoch_end(consumer)
-        return True
-
-    def _await_epoch_end(self, consumer: Consumer) -> None:
-        self.phase = Phase.EPOCH_END
-        self._awaited_ns = time.monotonic_ns()
-        self._during_epoch_end(consumer, self._awaited_ns)
-
-    def _during_epoch_end(self, consumer: Consumer, now_ns: int) -> bool:
-        if self._with.pace.waits_for_epoch_end(self.loop, now_ns - self._awaited_ns):
-            return False
-        self._repeat_or_end(consumer)
-        return True
+        return consumer
 
     def _end_profile(self) -> None:
+        if not self._with.profiler.running:
+            return
         failed = self._with.profiler.stop()
         if failed is None:
             self._window.record.trace_directory = str(self._with.profiler.directory)
         else:
             self._with.recorder.note(f"There is no trace: {failed}.")
 
-    def _repeat_or_end(self, consumer: Consumer) -> None:
+    def _await_epoch_end(self, consumer: Consumer) -> Steps[Consumer]:
+        self.phase = Phase.EPOCH_END
+        since_ns, waits = time.monotonic_ns(), self._with.pace.waits_for_epoch_end
+        if not waits(self.loop, 0):
+            return consumer
+        return (yield from self._until(lambda _, now_ns: not waits(self.loop, now_ns - since_ns)))
+
+    def _repeat(self, consumer: Consumer) -> Steps[None]:
         if not self._may_repeat(consumer):
-            self._end()
             return
         lack = train_along(self.loop.runtime) or self._with.state.keep()
         if lack is not None:
             self._with.recorder.note(f"The consumer was not measured on a repeated batch: {lack}.")
-            self._end()
             return
         self._with.tell(WindowBegun("repeat"))
-        self.phase = Phase.REPEAT
-        self._window = OpenWindow.begin("repeat", self.loop, self._with)
+        window = self._open(Phase.REPEAT, "repeat")
         self._hand_out_again(consumer)
+        consumer = yield from self._until(
+            lambda consumer, now_ns: (
+                consumer.stand_in.stage is Stage.OWN or self._enough(consumer, now_ns)
+            )
+        )
+        if consumer.stand_in.stage is Stage.OWN:
+            # The batch could not be repeated, so no step of this window would be what it says.
+            window.close(complete=False, reason="no batch could be repeated")
+        else:
+            window.close(complete=True)
+        self._give_back()
 
     def _may_repeat(self, consumer: Consumer) -> bool:
         """Return True if a batch may be repeated, which costs the script its own batches.
@@ -419,45 +457,21 @@ class Diagnosis:
         return recorder.pipelines_call_python and not rehearsal
 
     def _hand_out_again(self, consumer: Consumer) -> None:
-        self._give_back()
-        self._taken = consumer.stand_in
-        self._taken.enter(Stage.CATCHING)
+        self._take(consumer, Stage.CATCHING)
         self._skip = 2
 
+    def _take(self, consumer: Consumer, stage: Stage) -> None:
+        """Have the iterator's next batch read or repeated, on its way to the step."""
+        self._give_back()
+        self._taken = consumer.stand_in
+        self._taken.enter(stage)
+
     def _give_back(self) -> None:
-        """Let the iterator hand out again whose place a repeated batch has taken, if any."""
+        """Let the iterator whose batches were taken hand out its own again, if any was."""
         taken, self._taken = self._taken, None
         if taken is not None:
             taken.enter(Stage.OWN)
 
-    def _during_repeat(self, consumer: Consumer, now_ns: int) -> bool:
-        if consumer.stand_in.stage is Stage.OWN:
-            # The batch could not be repeated, so no step of this window would be what it says.
-            self._window.close(complete=False, reason="no batch could be repeated")
-        elif self._with.pace.repeat_done(self._window.count, self._window.elapsed_ns(now_ns)):
-            self._window.close(complete=True)
-        else:
-            return False
-        self._give_back()
-        self._end()
-        return True
-
-    def _end(self) -> None:
-        self.phase = Phase.DONE
-        self._with.recorder.save()
-        self._with.tell(LoopMeasured(self.loop.record.line))
-
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]
         return median(recent) if recent else 0.0
-
-
-_DURING: dict[Phase, Callable[[Diagnosis, Consumer, int], bool]] = {
-    Phase.WARMUP: Diagnosis._during_warmup,
-    Phase.BASELINE: Diagnosis._during_baseline,
-    Phase.STACKS: Diagnosis._during_stacks,
-    Phase.LOOK: Diagnosis._during_look,
-    Phase.PROFILE: Diagnosis._during_profile,
-    Phase.EPOCH_END: Diagnosis._during_epoch_end,
-    Phase.REPEAT: Diagnosis._during_repeat,
-}

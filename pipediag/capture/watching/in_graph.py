@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
@@ -17,7 +18,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.embeddings import Embeddings
-from pipediag.capture.measuring.windows import Instruments, OpenWindow
+from pipediag.capture.measuring.windows import Instruments, Window
 from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.runtime import Cancellation, Counter, Runtime
 from pipediag.capture.watching.updates import UpdateWatch, learn_role
@@ -42,7 +43,7 @@ class InGraphMeasure:
         self._last: tuple[int, int] | None = None
         self._recent: list[int] = []
         self._steps_in_window = 0
-        self._window = OpenWindow.begin("warmup", self.loop, self._with)
+        self._window = Window("warmup", loop, instruments)
         self.done = False
 
     def poll(self) -> None:
@@ -60,7 +61,7 @@ class InGraphMeasure:
         self.loop.record.elapsed_ns += now - last[0]
         self._steps_in_window += steps
         self._window.add(last[0], average, None, steps)
-        self._window.close_block(None, 0, 1)
+        self._window.close_block()
         self._recent.extend([average] * steps)
         self._advance(now)
 
@@ -82,47 +83,50 @@ class InGraphMeasure:
         self.loop.record.boundaries += 1
         self.loop.record.steps = self.counter.read()
 
-    def finish(self, reason: str) -> None:
-        """Close what is open, for that reason."""
+    def finish(self, reason: str | None, *, complete: bool = False) -> None:
+        """Close what is open, for that reason, and record what the traced step tells of tables."""
         if self.done:
             return
         if self._window.record.kind == "profile":
             self._with.profiler.stop()
-        self._close(complete=False, reason=reason)
+        self._window.close(complete=complete, reason=reason)
+        if self.loop.trains:
+            Embeddings(self.loop, self._with).end(_NOT_LOOKED_AT)
+        self.done = True
 
     def _advance(self, now: int) -> None:
-        pace, elapsed = self._with.pace, self._window.elapsed_ns(now)
-        kind = self._window.record.kind
-        if kind == "warmup":
+        pace, elapsed, record = self._with.pace, self._window.elapsed_ns(now), self._window.record
+        if record.kind == "warmup":
             warm, settled = pace.warmed_up(self._recent, elapsed, None)
             if warm:
-                self._window.record.stable = settled
+                record.stable = settled
                 self._next("baseline")
-        elif kind == "baseline" and self._window.count < _FEWEST_INTERVALS:
+        elif record.kind == "baseline" and self._window.count < _FEWEST_INTERVALS:
             return
-        elif kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
+        elif record.kind == "baseline" and pace.baseline_done(self._steps_in_window, elapsed, None):
             refused = pace.no_profile or self._with.profiler.start(self.loop.record.id)
             self._next("profile")
             if refused is not None:
-                self._window.record.reason = refused
-                self._end(complete=False)
-        elif kind == "profile" and pace.profile_done(self._steps_in_window, elapsed):
+                self._end(refused, complete=False)
+        elif record.kind == "profile" and pace.enough(
+            "profile", self._steps_in_window, elapsed, None
+        ):
             failed = self._with.profiler.stop()
             if failed is None:
-                self._window.record.trace_directory = str(self._with.profiler.directory)
-            self._end(complete=failed is None)
+                record.trace_directory = str(self._with.profiler.directory)
+            self._end(None, complete=failed is None)
 
     def _next(self, kind: WindowKind) -> None:
         self._window.close(complete=True)
         self._with.recorder.save()
         self._with.tell(WindowBegun(kind))
-        self._window = OpenWindow.begin(kind, self.loop, self._with)
+        self._window = Window(kind, self.loop, self._with)
         self._steps_in_window = 0
         # Neither this interval nor what the call did before belongs to the new window.
         self._last = self._began = None
 
-    def _end(self, complete: bool) -> None:
-        self._close(complete=complete, reason=self._window.record.reason)
+    def _end(self, reason: str | None, *, complete: bool) -> None:
+        self.finish(reason, complete=complete)
         self._with.recorder.note(
             "The loop runs inside a tf.function: step times are averages over intervals of "
             f"{INTERVAL_S:g} s, and tf.data gives no gap times for it."
@@ -130,24 +134,17 @@ class InGraphMeasure:
         self._with.recorder.save()
         self._with.tell(LoopMeasured(self.loop.record.line))
 
-    def _close(self, *, complete: bool, reason: str | None) -> None:
-        """Close the window, and record what the traced step tells of its embedding tables."""
-        self._window.close(complete=complete, reason=reason)
-        if self.loop.trains:
-            Embeddings(self.loop, self._with).end(_NOT_LOOKED_AT)
-        self.done = True
 
-
+@dataclass(eq=False)
 class InGraphCall:
     """A call of a tf.function that may turn out to loop."""
 
-    def __init__(self, function: Any, argument: Any, cancellation: Cancellation) -> None:
-        self.function = function
-        self.argument = argument
-        """The dataset or iterator that it was given: inside the function that is another object."""
-        self.cancellation = cancellation
-        self.over = threading.Event()
-        self.watcher: threading.Thread | None = None
+    function: Any
+    argument: Any
+    """The dataset or iterator that it was given: inside the function that is another object."""
+    cancellation: Cancellation
+    over: threading.Event = field(default_factory=threading.Event)
+    watcher: threading.Thread | None = None
 
 
 class InGraphLoops:
@@ -257,6 +254,5 @@ class InGraphLoops:
         self.finish("pipediag stopped after an error of its own")
 
     def finish(self, reason: str) -> None:
-        """Close what is open."""
         for measure in self._measures:
             measure.finish(reason)

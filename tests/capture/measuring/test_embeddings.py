@@ -18,7 +18,7 @@ from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
-from pipediag.capture.watching.conductor import ScriptsOwnError, look_at_next
+from pipediag.capture.watching.step_clock import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_schedule import Measured
@@ -80,7 +80,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 
 def step(measured: Measured, data: Iterator[Any]) -> Any:
-    """A step that draws its batch itself, as the conductor lets it; returns what it draws."""
+    """A step that draws its batch itself, as the clock lets it; returns what it draws."""
     measured.step()
     iterator = data
     if measured.consumer.stand_in.stage is Stage.LOOKING:
@@ -146,7 +146,7 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
     data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
     first = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
     record.steps = 93
-    measured.diagnosis.embeddings.read_next(measured.consumer)
+    measured.consumer.stand_in.enter(Stage.LOOKING)
     # The data end within the second call.
     second = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")

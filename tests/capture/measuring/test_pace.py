@@ -124,7 +124,7 @@ def test_a_block_ends_before_gap_times_are_lost(
     ],
 )
 def test_stacks(count: int, elapsed_s: int, remaining: int | None, done: bool) -> None:
-    assert pace().stacks_done(count, elapsed_s * SECOND, remaining) is done
+    assert pace().enough("stacks", count, elapsed_s * SECOND, remaining) is done
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,8 @@ def test_profile(
     profile_steps: int | None, count: int, elapsed_s: int, at_last_batch: bool, done: bool
 ) -> None:
     chosen = pace(profile_steps=profile_steps)
-    assert chosen.profile_done(count, elapsed_s * SECOND, at_last_batch) is done
+    left = 0 if at_last_batch else None
+    assert chosen.enough("profile", count, elapsed_s * SECOND, left) is done
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_profile(
     [(20, 0, False), (20, 1, True), (5, 3, True), (4, 5, False), (0, 6, True)],
 )
 def test_repeat(count: int, elapsed_s: int, done: bool) -> None:
-    assert pace().repeat_done(count, elapsed_s * SECOND) is done
+    assert pace().enough("repeat", count, elapsed_s * SECOND, 0) is done
 
 
 @pytest.mark.parametrize(

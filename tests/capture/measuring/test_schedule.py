@@ -79,6 +79,14 @@ def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> No
     assert len(measured.recording.snapshots) == 3
 
 
+def test_a_stock_that_shrinks_on_and_on_is_the_pipelines_pace(measured: Measured) -> None:
+    measured.runtime.models = [model(100 - 20 * number, 20 * number) for number in range(5)]
+    measured.until(Phase.STACKS)
+
+    kinds = [window.kind for window in measured.recording.windows]
+    assert kinds == ["warmup", "warmup", "warmup", "warmup", "baseline", "stacks"]
+
+
 def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
     measured.pace.warmup = 3
     for _ in range(3):
@@ -300,12 +308,12 @@ def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
 def test_the_profile_gives_way_to_trials_at_the_last_batch(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_at_the_last_batch(_count: int, _elapsed_ns: int, at_last_batch: bool) -> bool:
-        return at_last_batch
+    def only_at_the_last_batch(_window: str, _count: int, _elapsed_ns: int, left: int) -> bool:
+        return left == 0
 
-    monkeypatch.setattr(measured.pace, "profile_done", only_at_the_last_batch)
     measured.pace.ends = False
     measured.until(Phase.PROFILE)
+    monkeypatch.setattr(measured.pace, "enough", only_at_the_last_batch)
     measured.loop.record.planned_steps = measured.loop.record.steps + 3
     measured.step()
     measured.step()

@@ -15,11 +15,16 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.measuring import kept_state
 from pipediag.capture.measuring.kept_state import KeptState, NotRestoredError, TrainingState
 from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.windows import OpenWindow, Stock
-from pipediag.capture.recorder import Recorder, open_journal
+from pipediag.capture.measuring.windows import Window, lived_on_a_stock
+from pipediag.capture.recorder import Recorder, StepJournal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode
-from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives
+from tests.capture.instruments import (
+    PreemptedError,
+    handles_signals,
+    signal_arrives,
+    training_loop,
+)
 
 
 @pytest.fixture
@@ -28,25 +33,24 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 @pytest.fixture
-def window(tmp_path: Path, recorder: Recorder) -> OpenWindow:
-    journal = open_journal(tmp_path / "steps.journal")
+def window(tmp_path: Path, recorder: Recorder) -> Window:
+    journal = StepJournal(tmp_path / "steps.journal")
     instruments: Any = SimpleNamespace(recorder=recorder, journal=journal)
-    loop: Any = SimpleNamespace(record=SimpleNamespace(id="loop1"), ordinal=0)
-    return OpenWindow.begin("baseline", loop, instruments)
+    return Window("baseline", training_loop(), instruments)
 
 
 def gaps(*times: int) -> IteratorModel:
     return IteratorModel(gaps_us=list(times), nodes=[], output_id=0)
 
 
-def steps(window: OpenWindow, count: int) -> None:
+def steps(window: Window, count: int) -> None:
     for step in range(count):
         window.add(100 + 10 * step, 10, 4, 1)
 
 
-def test_a_block_takes_the_latest_gap_of_each_step(window: OpenWindow) -> None:
+def test_a_block_takes_the_latest_gap_of_each_step(window: Window) -> None:
     steps(window, 3)
-    window.close_block(gaps(9, 9, 1, 2, 3), unfinished=0, batches_per_call=1)
+    window.close_block(gaps(9, 9, 1, 2, 3))
 
     (block,) = window.record.blocks
     assert block.gaps_us == [1, 2, 3]
@@ -77,12 +81,6 @@ def model(buffered: int, handed_out: int = 0) -> IteratorModel:
     return IteratorModel([], [node(3, "ParallelMapV2", 50), last], 1)
 
 
-def stock_of(buffered: int) -> Stock:
-    stock = Stock()
-    stock.begin(model(buffered, 100))
-    return stock
-
-
 @pytest.mark.parametrize(
     ("left", "batches", "used_up"),
     [
@@ -97,21 +95,7 @@ def stock_of(buffered: int) -> Stock:
 def test_a_window_that_lived_on_ready_batches_is_told(
     left: int, batches: int, used_up: bool
 ) -> None:
-    assert stock_of(10).used_up(model(left, batches)) is used_up
-
-
-def test_the_window_that_follows_is_compared_with_where_that_one_ended() -> None:
-    stock = stock_of(10)
-
-    assert stock.used_up(model(4, 110))
-    assert not stock.used_up(model(3, 120))
-
-
-def test_a_stock_that_shrinks_on_and_on_is_the_pipelines_pace() -> None:
-    stock = stock_of(100)
-    told = [stock.used_up(model(100 - 20 * number, 100 + 20 * number)) for number in range(1, 6)]
-
-    assert told == [True, True, True, False, False]
+    assert lived_on_a_stock(model(10, 100), model(left, batches)) is used_up
 
 
 def behind_a_map(stocked: int, handed_out: int) -> IteratorModel:
@@ -122,9 +106,8 @@ def behind_a_map(stocked: int, handed_out: int) -> IteratorModel:
 
 @pytest.mark.parametrize(("left", "used_up"), [(120, True), (190, False), (200, False)])
 def test_a_stock_further_up_hides_what_makes_it_as_well(left: int, used_up: bool) -> None:
-    stock = Stock()
-    stock.begin(behind_a_map(200, 1000))
-    assert stock.used_up(behind_a_map(left, 1100)) is used_up
+    after = behind_a_map(left, 1100)
+    assert lived_on_a_stock(behind_a_map(200, 1000), after) is used_up
 
 
 class Session:
