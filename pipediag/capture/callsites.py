@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 KERAS = frozenset({"keras", "tf_keras"})
 """Keras, and Keras 2 as a package of its own."""
@@ -202,6 +202,37 @@ def line_of(frame: FrameType) -> int:
     """Return the line that a frame is at; between two lines, where its function is defined."""
     line: int | None = frame.f_lineno
     return frame.f_code.co_firstlineno if line is None else line
+
+
+class Look(NamedTuple):
+    """The innermost line of the script's own code on a stack."""
+
+    file: str
+    line: int
+    function: str
+    function_line: int
+    """The line at which the function begins."""
+    importing: bool
+    """True if it imports a module."""
+    in_framework: bool
+    """True if a framework's code runs for it."""
+
+
+def look_at(frame: FrameType | None) -> Look | None:
+    """Return the innermost line of the script's own code; None where a stack has none."""
+    importing = in_framework = False
+    while frame is not None:
+        code = frame.f_code
+        package = package_of(code.co_filename)
+        if package in FRAMEWORKS:
+            in_framework = True
+        elif code.co_filename == "<frozen importlib._bootstrap>":
+            importing = True
+        elif package is None and is_users(code.co_filename):
+            place = (code.co_filename, line_of(frame), name_of(code), code.co_firstlineno)
+            return Look(*place, importing, in_framework)
+        frame = frame.f_back
+    return None
 
 
 def source_location(function: Callable[..., Any]) -> str:

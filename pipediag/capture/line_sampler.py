@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import (
-    FRAMEWORKS,
-    current_frames,
-    is_users,
-    line_of,
-    name_of,
-    package_of,
-)
+from pipediag.capture.callsites import Look, current_frames, look_at
 from pipediag.session.timeline import SeenLine, SeenLines
 
 # Own choices: a look takes some 20 microseconds of the interpreter lock.
@@ -29,10 +22,6 @@ _TELL_EVERY_NS = 2_000_000_000
 _MOST_LINES = 20
 _JOIN_S = 0.5
 _WAIT_S, _MOST_WAITS = 0.0002, 500
-
-_Place = tuple[str, int, str, bool]
-_Look = tuple[_Place, bool]
-"""A line, and whether a framework's code ran for it."""
 
 
 @dataclass
@@ -66,7 +55,7 @@ class LineSampler:
         """Released to wake it."""
         self._task: Path | None = None
         """Where the system has the thread that was started last."""
-        self._seen: dict[_Look, _Met] = {}
+        self._seen: dict[Look, _Met] = {}
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
@@ -148,7 +137,7 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _look(self, frames: Mapping[int, FrameType]) -> _Look | None:
+    def _look(self, frames: Mapping[int, FrameType]) -> Look | None:
         """Return the line of the chosen thread, or else that of the main one."""
         return look_at(frames.get(self._thread)) or look_at(frames.get(self._home))
 
@@ -157,28 +146,18 @@ class LineSampler:
         since_ns, self._since_ns = self._since_ns, now_ns
         most = sorted(seen.items(), key=lambda one: -one[1].ns)[:_MOST_LINES]
         lines = tuple(
-            SeenLine(*place, met.ns, framework, met.at_ns) for (place, framework), met in most
+            SeenLine(
+                look.file,
+                look.line,
+                look.function,
+                look.importing,
+                met.ns,
+                look.in_framework,
+                met.at_ns,
+            )
+            for look, met in most
         )
         return SeenLines(since_ns, now_ns, lines) if lines else None
-
-
-def look_at(frame: FrameType | None) -> _Look | None:
-    """Return the innermost line of the script's own code on a stack; None where there is none.
-
-    With it go two flags: it imports something, and a framework's code runs for it.
-    """
-    importing = in_framework = False
-    while frame is not None:
-        code = frame.f_code
-        package = package_of(code.co_filename)
-        if package in FRAMEWORKS:
-            in_framework = True
-        elif code.co_filename == "<frozen importlib._bootstrap>":
-            importing = True
-        elif package is None and is_users(code.co_filename):
-            return (code.co_filename, line_of(frame), name_of(code), importing), in_framework
-        frame = frame.f_back
-    return None
 
 
 def _held_lock() -> _thread.LockType:

@@ -30,7 +30,6 @@ class EachThread(Generic[State]):
 
     @property
     def here(self) -> State:
-        """Return the state of the thread that asks."""
         try:
             state: State = self._own.state
         except AttributeError:
@@ -40,7 +39,6 @@ class EachThread(Generic[State]):
         return state
 
     def all(self) -> list[State]:
-        """Return the states of all living threads."""
         with self._lock:
             return list(self._known)
 
@@ -117,7 +115,6 @@ class RandomState:
         self.keep()
 
     def keep(self) -> None:
-        """Keep the states of now instead."""
         self._of_python = random.getstate()
         self._of_numpy = self._numpy and self._numpy.get_state()
         self._of_tensorflow = self._tensorflow and self._tensorflow.getstate()

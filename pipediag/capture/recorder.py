@@ -27,37 +27,32 @@ _CAPACITY = 200_000
 
 
 class StepJournal:
-    """Appends in well under a microsecond; the operating system keeps the pages when we die."""
+    """Appends in well under a microsecond; the operating system keeps the pages when we die.
 
-    def __init__(self, pages: mmap.mmap | None) -> None:
-        self._pages = pages
-        self._size = len(pages) if pages is not None else 0
+    It keeps nothing where the disk has no room for it: that is claimed at once, as a page that
+    can't be written later would kill the process.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._size = JOURNAL_RECORD.size * _CAPACITY
         self._offset = 0
+        try:
+            with path.open("wb+") as file:
+                os.posix_fallocate(file.fileno(), 0, self._size)
+                self._pages = mmap.mmap(file.fileno(), self._size)
+        except (OSError, AttributeError):
+            path.unlink(missing_ok=True)
+            self._size = 0
 
     def append(
         self, loop: int, window: int, start_ns: int, duration_ns: int, wait_ns: int, batches: int
     ) -> None:
         """Write one step; steps past the capacity are left to the recording alone."""
-        if self._pages is not None and self._offset < self._size:
+        if self._offset < self._size:
             JOURNAL_RECORD.pack_into(
                 self._pages, self._offset, loop, window, start_ns, duration_ns, wait_ns, batches
             )
             self._offset += JOURNAL_RECORD.size
-
-
-def open_journal(path: Path) -> StepJournal:
-    """Open a journal on disk; it keeps nothing where the disk has no room for it.
-
-    The room is claimed at once: a page that can't be written later would kill the process.
-    """
-    size = JOURNAL_RECORD.size * _CAPACITY
-    try:
-        with path.open("wb+") as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-            return StepJournal(mmap.mmap(file.fileno(), size))
-    except (OSError, AttributeError):
-        path.unlink(missing_ok=True)
-        return StepJournal(None)
 
 
 class Recorder:

@@ -121,7 +121,6 @@ class Results:
         self._end_in_time()
 
     def step(self, loss: Any) -> None:
-        """Record the loss of a step."""
         if not self._losses:
             self._began_s = None
             self._trains = self._last

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from pipediag.capture.callsites import CallSite
@@ -31,71 +31,29 @@ DELETED = (
 )
 
 
-class TimelineFile:
-    """File of the timeline; what goes wrong with it is noted, not raised."""
+# Within these a line of the script's own code says more than the span.
+_OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit", "callback"})
+
+
+class Timeline:
+    """Timeline of one process; a forked child writes nothing.
+
+    What goes wrong with its file is noted, not raised.
+    """
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
         self._path = path
         self._note = note
         self._lines_left = _MOST_LINES
         self._begun = False
-        self.takes_more = True
-
-    def append(self, line: bytes, lasting: Iterable[Span]) -> None:
-        """Write a line; the spans that last are written again where the file was deleted."""
-        if not self.takes_more:
-            return
-        self._lines_left -= 1
-        self._write(line, lasting)
-        if self._lines_left <= 0:
-            self._note(FULL)
-            self.end_here()
-
-    def end_here(self) -> None:
-        """End the file: from now on nothing is known, although the script goes on."""
-        if self.takes_more:
-            self.takes_more = False
-            self._write(encode(Unwritten(time.monotonic_ns())), ())
-
-    def leave(self) -> None:
-        """Leave the file to the parent, in a forked child."""
-        self.takes_more = False
-
-    def _write(self, line: bytes, lasting: Iterable[Span]) -> None:
-        try:
-            # The script may clean up where our directory is.
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            # Opened each time: a script may close what it has not opened, and reuse the number.
-            with self._path.open("ab", buffering=0) as file:
-                if self._begun and file.tell() == 0:
-                    self._note(DELETED)
-                    line = b"".join(map(encode, lasting)) + line
-                self._begun = True
-                file.write(line)
-        except OSError as error:
-            # What is lost of the next lines is no worse; a disk or descriptors may be free again.
-            self._note(
-                "What the script did could not be written down at some moments, so the ledger of "
-                f"the run may be without it: {error.strerror}."
-            )
-
-
-# Within these a line of the script's own code says more than the span.
-_OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit", "callback"})
-
-
-class Timeline:
-    """Timeline of one process; a forked child writes nothing."""
-
-    def __init__(self, path: Path, note: Callable[[str], None]) -> None:
-        self._file = TimelineFile(path, note)
+        self._takes_more = True
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._next_id = 0
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
-        self._sampler = LineSampler(lambda seen: self._file.append(encode(seen), self._lasting()))
+        self.sampler = LineSampler(lambda seen: self._append(encode(seen)))
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
         """Begin a span; return None where another thread is followed."""
@@ -103,7 +61,7 @@ class Timeline:
             return None
         span = self._span(kind, time.monotonic_ns(), None, name, site)
         self._open.append(span)
-        self._sample_or_rest()
+        self.sample_or_rest()
         self._write(span)
         return span
 
@@ -117,7 +75,7 @@ class Timeline:
         while (last := self._open.pop()) is not span:
             self._write(_until(last, now_ns))
         self._write(_until(span, now_ns))
-        self._sample_or_rest()
+        self.sample_or_rest()
 
     def passed(
         self,
@@ -127,7 +85,6 @@ class Timeline:
         name: str = "",
         site: CallSite | None = None,
     ) -> None:
-        """Record a span that is over."""
         if end_ns > start_ns and self._followed():
             self._write(self._span(kind, start_ns, end_ns, name, site))
 
@@ -138,14 +95,14 @@ class Timeline:
         if wait_ns is not None:
             self.passed("first_batch", now_ns - wait_ns, now_ns, loop_id)
         self._steps = self._span("steps", now_ns, None, loop_id, None)
-        self._sample_or_rest()
+        self.sample_or_rest()
         self._write(self._steps)
 
     def steps_ended(self, now_ns: int) -> None:
         """End the steps, which are interrupted or over."""
         if threading.get_ident() == self._owner:
             self._end_steps(now_ns)
-            self._sample_or_rest()
+            self.sample_or_rest()
 
     def closed(self) -> None:
         """End all that is open: the script is over, or is stopped."""
@@ -153,25 +110,17 @@ class Timeline:
         self._end_steps(time.monotonic_ns())
         if self._open:
             self.ended(self._open[0])
-        self._sampler.stop()
+        self.sampler.stop()
 
     def given_up(self) -> None:
         """End the timeline while the script goes on, after an error of ours."""
-        self._sampler.stop()
-        self._file.end_here()
+        self.sampler.stop()
+        self._end_here()
 
     def forked(self) -> None:
-        """Write nothing from now on, in a forked child."""
-        self._file.leave()
-        self._sampler.forget()
-
-    def before_fork(self) -> None:
-        """End the sampling thread before the process is copied."""
-        self._sampler.stop()
-
-    def after_fork(self) -> None:
-        """Go on, in the parent process."""
-        self._sample_or_rest()
+        """Leave the file to the parent, in a forked child."""
+        self._takes_more = False
+        self.sampler.forget()
 
     @property
     def in_a_call(self) -> bool:
@@ -188,7 +137,7 @@ class Timeline:
 
         What trains goes before calls of another thread, of which no more is seen then.
         """
-        if not self._file.takes_more or os.getpid() != self._pid:
+        if not self._takes_more or os.getpid() != self._pid:
             return False
         here = threading.get_ident()
         if here == self._owner:
@@ -207,18 +156,51 @@ class Timeline:
         if steps is not None:
             self._write(_until(steps, now_ns))
 
-    def _sample_or_rest(self) -> None:
+    def sample_or_rest(self) -> None:
+        """Sample lines where they tell more than what is open, also after a fork."""
         open_to_lines = all(span.kind in _OPEN_TO_LINES for span in self._open)
-        if self._open and self._steps is None and open_to_lines and self._file.takes_more:
-            self._sampler.go_on(self._owner)
+        if self._open and self._steps is None and open_to_lines and self._takes_more:
+            self.sampler.go_on(self._owner)
         else:
-            self._sampler.rest()
+            self.sampler.rest()
 
     def _write(self, span: Span) -> None:
-        self._file.append(encode(span), self._lasting())
+        self._append(encode(span))
 
-    def _lasting(self) -> list[Span]:
-        return [*self._open, *([self._steps] if self._steps is not None else [])]
+    def _append(self, line: bytes) -> None:
+        if not self._takes_more:
+            return
+        self._lines_left -= 1
+        self._write_line(line)
+        if self._lines_left <= 0:
+            self._note(FULL)
+            self._end_here()
+
+    def _end_here(self) -> None:
+        """Let nothing be known from now on, although the script goes on."""
+        if self._takes_more:
+            self._takes_more = False
+            self._write_line(encode(Unwritten(time.monotonic_ns())))
+
+    def _write_line(self, line: bytes) -> None:
+        """Write a line; the spans that last are written again where the file was deleted."""
+        try:
+            # The script may clean up where our directory is.
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Opened each time: a script may close what it has not opened, and reuse the number.
+            with self._path.open("ab", buffering=0) as file:
+                if self._begun and file.tell() == 0:
+                    self._note(DELETED)
+                    lasting = [*self._open, *([self._steps] if self._steps is not None else [])]
+                    line = b"".join(map(encode, lasting)) + line
+                self._begun = True
+                file.write(line)
+        except OSError as error:
+            # What is lost of the next lines is no worse; a disk or descriptors may be free again.
+            self._note(
+                "What the script did could not be written down at some moments, so the ledger of "
+                f"the run may be without it: {error.strerror}."
+            )
 
     def _span(
         self, kind: SpanKind, start_ns: int, end_ns: int | None, name: str, site: CallSite | None

@@ -316,7 +316,7 @@ class Trial:
             # What an entry that failed had no chance to end.
             self.capture._updates._threads.here.functions.clear()
             timeline = self.capture._timeline
-            timeline._over, timeline._file.takes_more = False, True
+            timeline._over, timeline._takes_more = False, True
             timeline._open.clear()
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pipediag.capture import line_sampler as module
-from pipediag.capture.line_sampler import LineSampler, look_at
+from pipediag.capture.callsites import Look, look_at
+from pipediag.capture.line_sampler import LineSampler
 from pipediag.session.timeline import SeenLine, SeenLines
 
 FEW_S = 10.0
@@ -28,7 +29,9 @@ def stack(*innermost_first: tuple[str, int, str]) -> Any:
     """Frames by file, line and function."""
     frame = None
     for file, line, function in reversed(innermost_first):
-        code = SimpleNamespace(co_filename=file, co_name=function, co_qualname=function)
+        code = SimpleNamespace(
+            co_filename=file, co_name=function, co_qualname=function, co_firstlineno=1
+        )
         frame = SimpleNamespace(f_code=code, f_lineno=line, f_back=frame)
     return frame
 
@@ -53,14 +56,14 @@ NUMPYS, KERAS = (
         ([(OWN, 9, "run")], None),
         ([(threading.__file__, 9, "run")], None),
         ([("<string>", 9, "run")], None),
-        ([SCRIPT], ((*SCRIPT, False), False)),
-        ([NUMPYS, MINE, SCRIPT], ((*MINE, False), False)),
-        ([(LIBRARY, 9, "<module>"), MACHINERY, SCRIPT], ((*SCRIPT, True), False)),
-        ([MINE, MACHINERY, SCRIPT], ((*MINE, False), False)),
-        ([KERAS, SCRIPT], ((*SCRIPT, False), True)),
-        ([NUMPYS, KERAS, SCRIPT], ((*SCRIPT, False), True)),
+        ([SCRIPT], Look(*SCRIPT, 1, False, False)),
+        ([NUMPYS, MINE, SCRIPT], Look(*MINE, 1, False, False)),
+        ([(LIBRARY, 9, "<module>"), MACHINERY, SCRIPT], Look(*SCRIPT, 1, True, False)),
+        ([MINE, MACHINERY, SCRIPT], Look(*MINE, 1, False, False)),
+        ([KERAS, SCRIPT], Look(*SCRIPT, 1, False, True)),
+        ([NUMPYS, KERAS, SCRIPT], Look(*SCRIPT, 1, False, True)),
         # A function of the script's own that a framework calls is the script's.
-        ([MINE, KERAS, SCRIPT], ((*MINE, False), False)),
+        ([MINE, KERAS, SCRIPT], Look(*MINE, 1, False, False)),
     ],
 )
 def test_the_innermost_line_of_the_scripts_own_is_found(

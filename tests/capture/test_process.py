@@ -211,8 +211,8 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from pipediag.capture.recorder import open_journal
-journal = open_journal(Path(sys.argv[1]))
+from pipediag.capture.recorder import StepJournal
+journal = StepJournal(Path(sys.argv[1]))
 for step in range(3):
     journal.append(0, 1, 100 + step, 10, 4, 1)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -54,7 +54,7 @@ class TimelineStage:
         self.path.parent.mkdir()
         self.notes: list[str] = []
         self.timeline = Timeline(self.path, self.notes.append)
-        sampler: Any = self.timeline._sampler
+        sampler: Any = self.timeline.sampler
         self.sampler: FakeSampler = sampler
 
     def at(self, now: int) -> Timeline:

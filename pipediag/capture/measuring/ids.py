@@ -33,11 +33,9 @@ class IdTally:
 
     @property
     def lookups(self) -> int:
-        """Return the number of ids so far."""
         return sum(len(ids) for ids in self._ids)
 
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
-        """Count the lookups of one batch."""
         self._ids.append(self._np.concatenate([one.ids.ravel() for one in looked_up]))
         self._batches.append(batch)
         for one in looked_up:

@@ -12,18 +12,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import (
-    FRAMEWORKS,
-    current_frames,
-    is_users,
-    line_of,
-    name_of,
-    package_of,
-)
+from pipediag.capture.callsites import current_frames, look_at
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -37,17 +29,14 @@ class CallbackClock:
         self._ns: dict[str, int] = {}
 
     def start(self) -> None:
-        """Start anew."""
         self._ns = {}
         self.running = True
 
     def add(self, name: str, ns: int) -> None:
-        """Add what a callback of that class took."""
         if self.running:
             self._ns[name] = self._ns.get(name, 0) + ns
 
     def stop(self) -> dict[str, int]:
-        """Stop, and return nanoseconds by class."""
         self.running = False
         taken, self._ns = self._ns, {}
         return taken
@@ -92,12 +81,8 @@ class _SwitchInterval:
 SWITCH_INTERVAL = _SwitchInterval()
 
 
-@dataclass
-class _Sample:
-    """Lines of the user's code that threads were running at one moment."""
-
-    at_ns: int
-    lines: list[tuple[str, int, str, str, int]] = field(default_factory=list)
+_SeenLine = tuple[str, int, str, str, int]
+"""File, line and function, the kind of thread, and the line at which the function begins."""
 
 
 class StackSampler:
@@ -105,7 +90,8 @@ class StackSampler:
 
     def __init__(self, training_thread: int) -> None:
         self._training_thread = training_thread
-        self._samples: list[_Sample] = []
+        self._samples: list[tuple[int, list[_SeenLine]]] = []
+        """The moment, and the lines of the user's code that threads were running."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
@@ -116,11 +102,11 @@ class StackSampler:
         self._thread.join(timeout=1)
         spans = list(steps_ns)
         samples = [
-            sample
-            for sample in self._samples
-            if any(start <= sample.at_ns < end for start, end in spans)
+            lines
+            for at_ns, lines in self._samples
+            if any(start <= at_ns < end for start, end in spans)
         ]
-        lines = Counter(line for sample in samples for line in sample.lines)
+        lines = Counter(line for sample in samples for line in sample)
         return RecordedStacks(
             loop_id=loop_id,
             samples=len(samples),
@@ -142,16 +128,13 @@ class StackSampler:
             SWITCH_INTERVAL.restore()
 
     def _sample(self) -> None:
-        sample = _Sample(time.monotonic_ns())
-        own = threading.get_ident()
+        at_ns, own, lines = time.monotonic_ns(), threading.get_ident(), []
         for ident, frame in current_frames().items():
-            users = None if ident == own or _is_parked(frame) else _running_user_frame(frame)
-            if users is not None:
+            look = None if ident == own or _is_parked(frame) else look_at(frame)
+            if look is not None and not look.in_framework:
                 thread = "main" if ident == self._training_thread else "source"
-                code = users.f_code
-                line = (code.co_filename, line_of(users), name_of(code), thread)
-                sample.lines.append((*line, code.co_firstlineno))
-        self._samples.append(sample)
+                lines.append((look.file, look.line, look.function, thread, look.function_line))
+        self._samples.append((at_ns, lines))
 
 
 def python_threads() -> list[int]:
@@ -168,19 +151,6 @@ def _is_parked(frame: FrameType) -> bool:
     return code.co_name in _PARKED and code.co_filename.endswith(_PARKED_FILES)
 
 
-def _running_user_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the user's frame that a thread runs; None while it is in a framework's call."""
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        package = package_of(filename)
-        if package in FRAMEWORKS:
-            return None
-        if package is None and is_users(filename):
-            return frame
-        frame = frame.f_back
-    return None
-
-
 class PythonClock:
     """Adds up calls by the token under which TensorFlow knows the function."""
 
@@ -189,8 +159,8 @@ class PythonClock:
         self._original: Callable[..., Any] | None = None
         self._clocked: Callable[..., Any] | None = None
         self._lock = threading.Lock()
-        self._loop_id: str | None = None
-        self._running = False
+        self.running = False
+        """True for calls that begin in steps which count, and not between, as between epochs."""
         self._totals: dict[str, list[int]] = {}
 
     def hook_into(self, registry: type, guard: Guard) -> None:
@@ -199,7 +169,7 @@ class PythonClock:
         add = guard.entry("measuring the Python functions of pipelines", self._add)
 
         def clocked(registry: Any, token: str, *args: Any) -> Any:
-            if not self._running:
+            if not self.running:
                 return original(registry, token, *args)
             wall_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
             try:
@@ -213,21 +183,15 @@ class PythonClock:
         guard.when("given up", self._put_back)
         guard.when("dismissed", self._put_back)
 
-    def begin(self, loop_id: str) -> None:
-        """Get ready to measure for a loop; another that is being measured for goes on alone."""
-        if self._registry is None or self._loop_id is not None:
-            return
-        self._loop_id, self._totals = loop_id, {}
-        self._registry.__call__ = self._clocked
+    def begin(self) -> None:
+        """Get ready to measure: one loop at a time is."""
+        if self._registry is not None:
+            self._totals = {}
+            self._registry.__call__ = self._clocked
 
-    def run(self, loop_id: str, *, running: bool) -> None:
-        """Measure calls that begin from now on, or don't, as between epochs."""
-        if self._loop_id == loop_id:
-            self._running = running
-
-    def end(self, loop_id: str) -> list[RecordedPythonCalls] | None:
-        """Return what was measured for that loop, if anything, and leave the registry as it was."""
-        if self._loop_id != loop_id:
+    def end(self) -> list[RecordedPythonCalls] | None:
+        """Return what was measured, where it could be, and leave the registry as it was."""
+        if self._registry is None:
             return None
         self._put_back()
         with self._lock:
@@ -235,7 +199,7 @@ class PythonClock:
         return [RecordedPythonCalls(token, *spent) for token, spent in totals.items()]
 
     def _put_back(self) -> None:
-        self._running, self._loop_id = False, None
+        self.running = False
         if self._registry is not None and self._registry.__dict__["__call__"] is self._clocked:
             self._registry.__call__ = self._original
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.measuring import sampling as module
 from pipediag.capture.measuring.sampling import CallbackClock, PythonClock, StackSampler
 from pipediag.session.recording import RecordedStacks, StackLine
 
@@ -88,7 +87,7 @@ def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
     sampler = StackSampler(threading.get_ident())
     sampler.stop("fit", [])
     line = ("train.py", 3, "fetch", "source", 2)
-    sampler._samples = [module._Sample(at_ns, [line]) for at_ns in (5, 15, 25, 35)]
+    sampler._samples = [(at_ns, [line]) for at_ns in (5, 15, 25, 35)]
 
     stacks = sampler.stop("fit", [(0, 10), (30, 40)])
 
@@ -161,17 +160,17 @@ def clocked() -> Clocked:
 
 
 def test_calls_count_while_it_runs(clocked: Clocked) -> None:
-    clocked.clock.begin("fit")
+    clocked.clock.begin()
     clocked.call()
-    clocked.clock.run("fit", running=True)
+    clocked.clock.running = True
     result = object()
     assert clocked.call(value=result) is result
     clocked.call()
     clocked.call("crop")
-    clocked.clock.run("fit", running=False)
+    clocked.clock.running = False
     clocked.call()
 
-    measured = clocked.clock.end("fit")
+    measured = clocked.clock.end()
 
     assert measured is not None
     assert {one.token: one.calls for one in measured} == {"warp": 2, "crop": 1}
@@ -179,24 +178,12 @@ def test_calls_count_while_it_runs(clocked: Clocked) -> None:
     assert clocked.is_native
 
 
-def test_one_loop_is_measured_at_a_time(clocked: Clocked) -> None:
-    clocked.clock.begin("outer")
-    clocked.clock.run("outer", running=True)
-    clocked.clock.begin("inner")
-    clocked.clock.run("inner", running=False)
-    clocked.call()
-
-    assert clocked.clock.end("inner") is None
-    (calls,) = clocked.clock.end("outer") or ()
-    assert calls.calls == 1
-
-
 def test_after_a_fork_and_when_given_up_the_registry_is_as_it_was(clocked: Clocked) -> None:
-    clocked.clock.begin("fit")
+    clocked.clock.begin()
     clocked.guard._forked()
     assert clocked.is_native
 
     clocked = Clocked()
-    clocked.clock.begin("fit")
+    clocked.clock.begin()
     clocked.guard.give_up()
     assert clocked.is_native
