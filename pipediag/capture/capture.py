@@ -29,15 +29,14 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.sampling import SWITCH_INTERVAL
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.recorder import Recorder, describe_environment, open_journal
+from pipediag.capture.recorder import Recorder, StepJournal, describe_environment
 from pipediag.capture.replay.making_again import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.conductor import Conductor
 from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.step_clock import StepClock, Watchers
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.messages import Ended, RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
@@ -70,7 +69,7 @@ class Capture:
         loops = LoopRegistry(self._recorder, plan, trainers)
         instruments = Instruments(
             recorder=self._recorder,
-            journal=open_journal(settings.journal_path),
+            journal=StepJournal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
             state=KeptState(self._guard, self._recorder.note),
@@ -96,21 +95,21 @@ class Capture:
             input_only=settings.input_only,
         )
         leave = None if program_goes_on else self._leave_now
-        self._conductor = Conductor(loops, self._updates, instruments, settings, leave, held)
+        self._steps = StepClock(loops, self._updates, instruments, settings, leave, held)
         self._loops = loops
         self._plan = plan
         self._guard.when("forked", SWITCH_INTERVAL.restore)
         self._guard.when("forked", self._timeline.forked)
-        self._guard.when("before fork", self._timeline.before_fork)
-        self._guard.when("after fork", self._timeline.after_fork)
-        self._guard.when("forked", self._conductor.let_go)
+        self._guard.when("before fork", self._timeline.sampler.stop)
+        self._guard.when("after fork", self._timeline.sample_or_rest)
+        self._guard.when("forked", self._steps.let_go)
         self._guard.when("given up", self._in_graph.given_up)
-        self._guard.when("given up", self._conductor.given_up)
+        self._guard.when("given up", self._steps.given_up)
         self._guard.when("given up", self._timeline.given_up)
         self._watchers = Watchers(
             guard=self._guard,
             recorder=self._recorder,
-            conductor=self._conductor,
+            steps=self._steps,
             updates=self._updates,
             held=held,
             in_graph=self._in_graph,
@@ -129,7 +128,7 @@ class Capture:
 
     def install_in(self, before_training: Callable[[], None] = nothing) -> None:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
-        self._conductor.diagnosing.before_training = before_training
+        self._steps.choice.before_training = before_training
         self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
         self._replaced = Replaced()
         install_hooks(FRAMEWORKS, self._watchers, self._replaced)
@@ -146,10 +145,11 @@ class Capture:
         `stopped` tells that its loop was ended before its time.
         """
         # Where an error or Ctrl-C came in the middle, a window is open still.
-        self._close("what was measured ended by an error")
+        if os.getpid() == self._pid:
+            self._close("what was measured ended by an error")
         if self._replaced is not None:
             self._replaced.put_back()
-        self._conductor.let_go()
+        self._steps.let_go()
         self._plan.forget_all()
         self._timeline.closed()
         if stopped:
@@ -157,11 +157,9 @@ class Capture:
         self._guard.dismiss()
 
     def _close(self, reason: str) -> None:
-        """End what is measured now; a forked child has only a copy of it."""
-        if os.getpid() == self._pid:
-            attempt = self._guard.attempt
-            attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
-            attempt("closing what was open", self._conductor.diagnosing.script_over, reason)
+        attempt = self._guard.attempt
+        attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
+        attempt("closing what was open", self._steps.script_over, reason)
 
     def declare_training(self, reason: str) -> None:
         """Note that the loop whose iterator was made last trains, or stands for one that does."""
@@ -173,7 +171,6 @@ class Capture:
         return made_again(dataset, self._plan)
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the report."""
         self._recorder.note(sentence)
 
     def fit_goes_on(self) -> None:
@@ -193,11 +190,11 @@ class Capture:
         the interpreter's finalisation.
         """
         self._guard.step_aside()
-        self._conductor.let_go()
+        self._steps.let_go()
         gc.collect()
-        self._conductor.stopping.keep_pipelines()
+        self._steps.choice.keep_pipelines()
         sessions = self._recorder.pipelines_call_python and bool(live_sessions())
-        if not self._conductor.stopping.kept_alive and not sessions:
+        if not self._steps.choice.kept_alive and not sessions:
             return False
         park_python_functions()
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
@@ -213,15 +210,13 @@ class Capture:
             return
         attempt, over_ns = self._guard.attempt, time.monotonic_ns()
         attempt("timing the script", self._timeline.closed)
-        reason = f"the script {outcome}"
-        attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
-        attempt("closing what was open", self._conductor.script_over, reason)
+        self._close(f"the script {outcome}")
         environment = self._recorder.recording.environment
         attempt("describing the environment", describe_environment, environment, self._descriptions)
         if outcome in BY_ITSELF:
             self._recorder.save()
             with self._interrupts.heard():
-                attempt("trying the pipelines alone", self._conductor.try_pipelines_alone)
+                attempt("trying the pipelines alone", self._steps.try_pipelines_alone)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())
         self._recorder.end(outcome, exit_status, error)
 

@@ -16,7 +16,7 @@ from typing import Any
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.step_clock import Watchers
 
 Framework = type[TensorFlow | Keras]
 FRAMEWORKS: tuple[Framework, ...] = (TensorFlow, Keras)

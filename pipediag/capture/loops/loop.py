@@ -1,4 +1,4 @@
-"""A loop of the script while it runs: its iterators, what stands in for them, and its clock."""
+"""A loop of the script while it runs: its iterators, what stands in for them, and its times."""
 
 from __future__ import annotations
 
@@ -10,114 +10,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
+from pipediag.capture.guard import nothing
 from pipediag.capture.runtime import Runtime, Trainer
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import Scalar
 
 # More tell nothing new, and all are written down again after each window.
-_MOST_SEAMS = 512
+_MOST_BOUNDARIES = 512
 
 
-class LoopClock:
-    """Told of a loop's hand-overs and interruptions, it keeps the record's times."""
+class Interruption(NamedTuple):
+    """Something between two steps of a loop, so that no step lies there."""
 
-    def __init__(self, record: RecordedLoop) -> None:
-        self._record = record
-        self._interrupted_ns: int | None = None
-        self._ended_a_step = False
-        self._first_step_of: RecordedBoundary | None = None
-        self._making_ns = 0
-        self._made_ns: int | None = None
-        self._made_ahead = False
-
-    def hand_over(self, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
-        """Begin a step, after a wait; None where the step itself asks for its batch."""
-        record = self._record
-        asked_ns = now_ns - (wait_ns or 0)
-        if record.asked_ns is None or record.last_ns is None:
-            record.asked_ns = asked_ns
-        elif continuous:
-            self._step_over(now_ns)
-        else:
-            self._gone_on(asked_ns, None if wait_ns is None else now_ns, record.last_ns)
-        record.last_ns = now_ns
-        self._interrupted_ns = None
-        self._making_ns, self._made_ns, self._made_ahead = 0, None, False
-
-    def began_later(self, now_ns: int) -> None:
-        """Move the step's begin: it had to wait for the first batch of another iterator as well."""
-        record = self._record
-        if record.epoch_boundaries and record.epoch_boundaries[-1].handed_ns == record.last_ns:
-            record.epoch_boundaries[-1].handed_ns = now_ns
-        record.last_ns = now_ns
-
-    def made(self, began_ns: int, made_ns: int) -> None:
-        """Note that an iterator was made for what comes next."""
-        self._making_ns += made_ns - began_ns
-        self._made_ns = made_ns
-
-    def left(self, began_ns: int, left_ns: int) -> None:
-        """Note that Keras left an epoch: it makes the next iterator, or frees the last one."""
-        self._made_ahead = self._made_ns is not None
-        self._making_ns, self._made_ns = left_ns - began_ns, None
-
-    def epoch_begins(self, now_ns: int | None) -> None:
-        """Note when Keras turned to an epoch's batches; None where that is not known."""
-        if self._made_ahead and self._made_ns is None:
-            self._made_ns = now_ns
-
-    def interrupted(self, now_ns: int, *, ended_a_step: bool) -> None:
-        """Note that no step follows; a call that found no batch has ended no step."""
-        self._interrupted_ns = now_ns
-        self._ended_a_step = ended_a_step
-
-    def traced(self) -> None:
-        """Note that the running step traced a function: its time tells no wait."""
-        self._first_step_of = None
-
-    def held(self) -> None:
-        """Note that trials lie between the last hand-over and the next one."""
-        self._interrupted_ns = None
-
-    def set_aside(self, ns: int) -> None:
-        """Take so much time of ours out of the script's."""
-        if self._record.warm_ns is not None:
-            self._record.set_aside_ns += ns
-
-    def _step_over(self, now_ns: int) -> None:
-        record = self._record
-        if record.warm_ns is None:
-            record.warm_ns = now_ns
-            return
-        record.warm_steps += record.batches_per_call
-        boundary, self._first_step_of = self._first_step_of, None
-        if boundary is not None and record.last_ns is not None:
-            boundary.first_step_ns = now_ns - record.last_ns
-
-    def _gone_on(self, asked_ns: int, handed_ns: int | None, last_ns: int) -> None:
-        """Go on after an epoch's end, or after our trials."""
-        record = self._record
-        self._first_step_of = None
-        if record.warm_ns is None:
-            return
-        if self._interrupted_ns is None:
-            self.set_aside(asked_ns - last_ns)
-            return
-        if self._ended_a_step:
-            record.warm_steps += record.batches_per_call
-        if record.role != "training" or len(record.epoch_boundaries) == _MOST_SEAMS:
-            return
-        boundary = RecordedBoundary(self._interrupted_ns, asked_ns, handed_ns)
-        boundary.making_ns = self._making_until(asked_ns)
-        record.epoch_boundaries.append(boundary)
-        if handed_ns is None:
-            self._first_step_of = boundary
-
-    def _making_until(self, asked_ns: int) -> int:
-        if self._made_ns is None or self._record.kind != "keras":
-            return self._making_ns
-        # Keras asks as soon as the former iterator, which waits for its threads, is gone.
-        return self._making_ns + max(0, asked_ns - self._made_ns)
+    at_ns: int | None = None
+    """When it came; None before the first step, and where trials of ours came."""
+    ended_a_step: bool = True
+    """False for a call that found no batch."""
+    by_trials: bool = False
 
 
 class Stage(Enum):
@@ -204,16 +113,97 @@ class Loop:
     """Iterators that each of its steps draws from beside its own."""
     thread: threading.Thread | None = None
     """The thread that runs it."""
-    last_ns: int = 0
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
-    clock: LoopClock = field(init=False)
+    interruption: Interruption | None = field(default_factory=Interruption)
+    """Interruption of its last step; None while steps follow one another. The StepClock alone sets
+    it, and trials when they end."""
+    _first_step_of: RecordedBoundary | None = None
+    _making_ns: int = 0
+    """Time spent making iterators for what comes next."""
+    _made_ns: int | None = None
+    _made_ahead: bool = False
 
-    def __post_init__(self) -> None:
-        self.clock = LoopClock(self.record)
+    @property
+    def last_ns(self) -> int:
+        return self.record.last_ns or 0
+
+    def step_begins(
+        self, now_ns: int, wait_ns: int | None, interruption: Interruption | None, *, counts: bool
+    ) -> None:
+        """Keep the times of a step; `wait_ns` is None where it asks for its batch itself."""
+        record, asked_ns = self.record, now_ns - (wait_ns or 0)
+        if counts:
+            record.steps += record.batches_per_call
+        if record.asked_ns is None or record.last_ns is None:
+            record.asked_ns = asked_ns
+        elif interruption is None:
+            self._step_over(now_ns, record.last_ns)
+        elif record.warm_ns is not None:
+            self._goes_on(asked_ns, None if wait_ns is None else now_ns, interruption)
+        record.last_ns = now_ns
+        self._making_ns, self._made_ns, self._made_ahead = 0, None, False
+
+    def _step_over(self, now_ns: int, last_ns: int) -> None:
+        record = self.record
+        if record.warm_ns is None:
+            record.warm_ns = now_ns
+            return
+        record.warm_steps += record.batches_per_call
+        boundary, self._first_step_of = self._first_step_of, None
+        if boundary is not None:
+            boundary.first_step_ns = now_ns - last_ns
+
+    def _goes_on(self, asked_ns: int, handed_ns: int | None, interruption: Interruption) -> None:
+        record, self._first_step_of = self.record, None
+        if interruption.at_ns is None:
+            self.set_aside(asked_ns - self.last_ns)
+            return
+        if interruption.ended_a_step:
+            record.warm_steps += record.batches_per_call
+        if not self.trains or len(record.epoch_boundaries) == _MOST_BOUNDARIES:
+            return
+        boundary = RecordedBoundary(interruption.at_ns, asked_ns, handed_ns)
+        boundary.making_ns = self._making_ns
+        if self._made_ns is not None and record.kind == "keras":
+            # Keras asks as soon as the former iterator, which waits for its threads, is gone.
+            boundary.making_ns += max(0, asked_ns - self._made_ns)
+        record.epoch_boundaries.append(boundary)
+        if handed_ns is None:
+            self._first_step_of = boundary
+
+    def began_later(self, now_ns: int) -> None:
+        """Move the step's begin: it had to wait for the first batch of another iterator as well."""
+        record = self.record
+        if record.epoch_boundaries and record.epoch_boundaries[-1].handed_ns == record.last_ns:
+            record.epoch_boundaries[-1].handed_ns = now_ns
+        record.last_ns = now_ns
+
+    def iterator_made(self, began_ns: int, made_ns: int) -> None:
+        """Note that an iterator was made for what comes next."""
+        self._making_ns += made_ns - began_ns
+        self._made_ns = made_ns
+
+    def epoch_left(self, began_ns: int, left_ns: int) -> None:
+        """Note that Keras left an epoch: it makes the next iterator, or frees the last one."""
+        self._made_ahead = self._made_ns is not None
+        self._making_ns, self._made_ns = left_ns - began_ns, None
+
+    def epoch_begins(self, now_ns: int | None) -> None:
+        """Note when Keras turned to an epoch's batches; None where that is not known."""
+        if self._made_ahead and self._made_ns is None:
+            self._made_ns = now_ns
+
+    def traced(self) -> None:
+        """Note that the running step traced a function: its time tells no wait."""
+        self._first_step_of = None
+
+    def set_aside(self, ns: int) -> None:
+        """Take so much time of ours out of the script's."""
+        if self.record.warm_ns is not None:
+            self.record.set_aside_ns += ns
 
     def let_go(self) -> None:
-        """Drop what belongs to the script."""
         self.fit_frame = self.model = self.callbacks = self.dataset = None
         self.joined.clear()
 
@@ -264,7 +254,6 @@ class Loop:
         return self.record.kind == "keras" and not self.trains
 
     def has_step(self, function: Any) -> bool:
-        """Return True if it is one of the functions that train in its steps."""
         return any(ref() is function for ref in self.step_functions)
 
     def runs_elsewhere(self) -> bool:
@@ -358,10 +347,10 @@ class Consumer:
 
     loop: Loop
     ordinal: int
-    iterator: Callable[[], Any]
+    iterator: Callable[[], Any] = nothing
     """Gives it as long as it is there; None afterwards, and where there is none."""
-    element_spec: Any
-    dataset: Any
+    element_spec: Any = None
+    dataset: Any = None
     hand_over: HandOver = "next"
     batches: int = 0
     made_ns: int = field(default_factory=time.monotonic_ns)

@@ -73,11 +73,12 @@ class LoopRegistry:
         trainer, phase = next((one for one in asked if one[1] is not None), (None, None))
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
+        kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
             loop = _loop_among(at_place, trainer, phase)
             if loop is None:
-                loop = self._new_loop(site, trainer, phase, runtime, distributed)
+                loop = self._new_loop(site, runtime, kind, trainer, phase)
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
@@ -88,23 +89,14 @@ class LoopRegistry:
         if loop.record.role in EVALUATING:
             with suppress(TypeError):  # not every class of the script's lets itself be referred to
                 loop.evaluated = weakref.ref(dataset)
-        consumer = Consumer(
-            loop=loop,
-            ordinal=ordinal,
-            iterator=lambda: None,
-            element_spec=dataset.element_spec,
-            dataset=dataset,
-            distributed=distributed,
-        )
+        consumer = Consumer(loop, ordinal, element_spec=dataset.element_spec, dataset=dataset)
+        consumer.distributed = distributed
         consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
         return consumer
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None, runtime: Runtime) -> Loop:
         """Register a dataset that a tf.function loops over by itself, without a Python iterator."""
-        with self._lock:
-            loop = self._new_loop(site, None, None, runtime, distributed=False)
-        loop.thread = threading.current_thread()
-        loop.record.kind = "in_graph"
+        loop = self._new_loop(site, runtime, "in_graph")
         loop.dataset = dataset
         loop.record.iterators = 1
         self._describe_pipeline(loop, dataset)
@@ -115,69 +107,53 @@ class LoopRegistry:
 
         `eager` says that no tf.function runs its steps.
         """
-        with self._lock:
-            loop = self._new_loop(site, None, None, runtime, distributed=False)
-        loop.thread = threading.current_thread()
-        record = loop.record
-        record.kind, record.from_python = ("eager" if eager else "tf_function"), True
-        record.untried = _NO_PIPELINE
+        loop = self._new_loop(site, runtime, "eager" if eager else "tf_function")
+        loop.record.from_python, loop.record.untried = True, _NO_PIPELINE
         for trainer in self.trainers:
             model = trainer.fed_model(frames())
             if model is not None:
                 loop.trainer, loop.model = trainer, weakref.ref(model)
-        return Consumer(
-            loop=loop,
-            ordinal=0,
-            iterator=lambda: None,
-            element_spec=None,
-            dataset=None,
-            hand_over="fed",
-        )
+        return Consumer(loop, ordinal=0, hand_over="fed")
 
     def _new_loop(
         self,
         site: CallSite | None,
-        trainer: Trainer | None,
-        phase: TrainersPhase | None,
         runtime: Runtime,
-        distributed: bool,
+        kind: LoopKind,
+        trainer: Trainer | None = None,
+        phase: TrainersPhase | None = None,
     ) -> Loop:
-        loops = self.recorder.recording.loops
-        kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
         reason = "no trainable variable was written"
         if trainer is not None and phase is not None:
             reason = f"{trainer.name} {phase.method}"
-        record = RecordedLoop(
-            id=f"loop{len(loops) + 1}",
-            kind=kind,
-            role=phase.role if phase else "other",
-            role_reason=reason,
-            file=site.file if site else None,
-            line=site.line if site else None,
-            function=site.function if site else None,
-            root_op_id=None,
-            iterators=0,
-            steps=0,
-            elapsed_ns=0,
-            updates_variables=False,
-            started_ns=time.monotonic_ns(),
-            planned_rounds=rounds_around(frames()),
-            only_reads=only_reads(frames()),
-        )
-        loops.append(record)
-        loop = Loop(
-            record,
-            ordinal=len(loops) - 1,
-            runtime=runtime,
-            trainer=trainer,
-            fit_frame=phase.frame if phase and phase.role == "training" else None,
-        )
-        if trainer is not None and loop.fit_frame is not None:
-            record.batches_per_call = trainer.batches_per_call(loop.fit_frame)
-            walker = trainer.data_walker(loop.fit_frame)
+        with self._lock:
+            ordinal = len(self._loops)
+            record = RecordedLoop(
+                id=f"loop{ordinal + 1}",
+                kind=kind,
+                role=phase.role if phase else "other",
+                role_reason=reason,
+                file=site.file if site else None,
+                line=site.line if site else None,
+                function=site.function if site else None,
+                root_op_id=None,
+                iterators=0,
+                steps=0,
+                elapsed_ns=0,
+                updates_variables=False,
+                started_ns=time.monotonic_ns(),
+                planned_rounds=rounds_around(frames()),
+                only_reads=only_reads(frames()),
+            )
+            loop = Loop(record, ordinal, runtime, trainer, thread=threading.current_thread())
+            self.recorder.recording.loops.append(record)
+            self._loops.append(loop)
+        if trainer is not None and phase is not None and phase.role == "training":
+            frame = loop.fit_frame = phase.frame
+            record.batches_per_call = trainer.batches_per_call(frame)
+            walker = trainer.data_walker(frame)
             loop.fit_walker = weakref.ref(walker) if walker is not None else None
-            loop.fit_steps = trainer.planned_steps(loop.fit_frame)
-        self._loops.append(loop)
+            loop.fit_steps = trainer.planned_steps(frame)
         return loop
 
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
@@ -195,7 +171,6 @@ class LoopRegistry:
         record.data_steps = self._length(record.root_op_id)
 
     def describe_joined(self, consumer: Consumer) -> None:
-        """Describe what a loop reads beside its own pipeline."""
         facts = consumer.loop.runtime.describe_dataset(consumer.dataset)
         if facts.root is not None:
             self.plan.enter_unmarked([facts.root])

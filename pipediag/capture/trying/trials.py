@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipediag.capture.link import CommandPipe
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Interruption, Loop
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import train_along
 from pipediag.capture.trying.protocol import TrialsOfLoop
@@ -192,5 +192,8 @@ class Trials:
         """Restore everything, and hold no other loop where the parent may still ask for one."""
         if unheard:
             self._no_more = _UNHEARD
+        if self.loop is not None:
+            # What they took is no step, and neither is the one that they ended in.
+            self.loop.interruption = Interruption(by_trials=True)
         self._trials = self.loop = None
         self._with.state.give_back()

@@ -14,11 +14,9 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.source import trains_behind
 from pipediag.capture.measuring.schedule import Diagnosis
 from pipediag.capture.measuring.windows import Instruments
-from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import describe_environment
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.step_parts import ThreadState
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound, RunSettings
@@ -34,8 +32,8 @@ _FEWEST_CALLS = 4
 
 
 @dataclass
-class _Look:
-    """At one evaluation, from its first hand-over on."""
+class _Evaluation:
+    """One evaluation, timed from its second hand-over on."""
 
     consumer: weakref.ref[Consumer]
     wanted: int
@@ -44,108 +42,41 @@ class _Look:
 
 
 class Evaluations:
-    """Told of each step of a loop that does not train."""
+    """Times some steps of each loop that evaluates, once."""
 
     def __init__(self, instruments: Instruments) -> None:
         self._with = instruments
-        self._looks: dict[str, _Look] = {}
-        self._seen: set[str] = set()
+        self._timed: dict[str, _Evaluation] = {}
 
     def step(self, consumer: Consumer, now_ns: int) -> None:
         """Count a step that begins."""
         record = consumer.loop.record
-        if record.id in self._seen or record.role not in EVALUATING:
+        if record.evaluation is not None or record.role not in EVALUATING:
             return
-        look = self._looks.get(record.id)
-        if look is None or look.consumer() is not consumer:
+        timed = self._timed.get(record.id)
+        if timed is None or timed.consumer() is not consumer:
             # Of an evaluation as short as the former one all are measured.
-            most = _CALLS if look is None else min(_CALLS, look.calls - _WARM_CALLS)
-            self._looks[record.id] = _Look(weakref.ref(consumer), max(_FEWEST_CALLS, most))
+            most = _CALLS if timed is None else min(_CALLS, timed.calls - _WARM_CALLS)
+            self._timed[record.id] = _Evaluation(weakref.ref(consumer), max(_FEWEST_CALLS, most))
             return
-        look.calls += 1
-        if look.calls == _WARM_CALLS:
-            look.began_ns = now_ns
-        if look.calls == _WARM_CALLS + look.wanted:
-            self._seen.add(record.id)
-            del self._looks[record.id]
-            self._with.recorder.attempt("timing an evaluation", self._read, consumer, look, now_ns)
+        timed.calls += 1
+        if timed.calls == _WARM_CALLS:
+            timed.began_ns = now_ns
+        if timed.calls == _WARM_CALLS + timed.wanted:
+            record.evaluation = RecordedEvaluation(
+                timed.wanted * record.batches_per_call, now_ns - timed.began_ns, []
+            )
+            self._with.recorder.attempt("timing an evaluation", self._read, consumer, now_ns)
 
-    def _read(self, consumer: Consumer, look: _Look, now_ns: int) -> None:
-        """Record what it took until now; reading the model is no step's time."""
-        loop, began_ns = consumer.loop, look.began_ns
-        batches = (look.calls - _WARM_CALLS) * loop.record.batches_per_call
+    def _read(self, consumer: Consumer, now_ns: int) -> None:
+        """Record the gap times until now; reading the model is no step's time."""
+        loop, evaluation = consumer.loop, consumer.loop.record.evaluation
         model = loop.runtime.model_of(consumer.iterator())
-        gaps = model.gaps_us[-batches:] if model is not None else []
-        loop.record.evaluation = RecordedEvaluation(batches, now_ns - began_ns, gaps)
+        if model is not None and evaluation is not None:
+            evaluation.gaps_us = model.gaps_us[-evaluation.batches :]
         read_ns = time.monotonic_ns()
-        loop.last_ns += read_ns - now_ns
+        loop.record.last_ns = loop.last_ns + read_ns - now_ns
         self._with.timeline.passed("aside", now_ns, read_ns)
-
-
-class Stopping:
-    """Ends the script once; one that swallows that is left by force."""
-
-    def __init__(
-        self,
-        instruments: Instruments,
-        settings: RunSettings,
-        leave: Callable[[], None] | None,
-        keep: Callable[[], None],
-    ) -> None:
-        self._with = instruments
-        self._settings = settings
-        self._leave = leave
-        self._keep = keep
-        self._raised = False
-        self.deadline_ns: int | None = None
-        """Until when later loops are waited for; None before any was measured."""
-        self.kept_alive: list[Any] = []
-        """Iterators of the script that was stopped; the process ends without freeing them."""
-
-    def goes_on_after(self, loop: Loop) -> bool:
-        """Return True if the script goes on when this loop was measured."""
-        if self._settings.run_to_end:
-            return True
-        if self._with.state.lost is not None:
-            return False
-        ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
-        return not ends and not self._was_disturbed()
-
-    def go_on_or_stop(self, loop: Loop) -> None:
-        """Go on to see later loops, where that is cheap, or stop the script."""
-        if self._settings.run_to_end:
-            return
-        if not self.goes_on_after(loop):
-            self.stop()
-        elif self.deadline_ns is None:
-            self.deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
-
-    def stop_the_disturbed(self) -> None:
-        """Stop a script that can't go on, as a repeated batch has trained its model wrongly."""
-        if self._was_disturbed() and not self._settings.run_to_end:
-            self.stop()
-
-    def stop(self) -> None:
-        """End the script by StopScript; one that swallows that is left by force the next time."""
-        if self._raised and self._leave is not None:
-            self._leave()
-        self._raised = True
-        self._with.timeline.closed()
-        self._with.state.give_back()
-        self.keep_pipelines()
-        self._keep()
-        self._with.tell(messages.Stopping())
-        raise StopScript
-
-    def keep_pipelines(self) -> None:
-        """Keep the pipelines that run now until the process is gone."""
-        self.kept_alive += self._with.running_pipelines()
-
-    def _was_disturbed(self) -> bool:
-        return any(
-            window.kind == "repeat" and window.blocks
-            for window in self._with.recorder.recording.windows
-        )
 
 
 _MOST_DIAGNOSED = 6
@@ -164,22 +95,29 @@ class LoopChoice:
         instruments: Instruments,
         settings: RunSettings,
         held: Trials,
-        stopping: Stopping,
-        threads: EachThread[ThreadState],
+        leave: Callable[[], None] | None,
+        keep: Callable[[], None],
     ) -> None:
+        """`leave` ends a process whose script swallows its stop; `keep` keeps what is evaluated."""
         self._updates = updates
         self._with = instruments
+        self._settings = settings
         self._held = held
+        self._leave = leave
+        self._keep = keep
         self._holds_only = settings.hold_loop is not None
         self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
-        self._stopping = stopping
-        self._threads = threads
         self._evaluations = Evaluations(instruments)
         self._begun = 0
         self.active: Diagnosis | None = None
         """That of the loop which is being measured: a plain attribute, read on every step."""
         self.before_training: Callable[[], None] = nothing
         """Called when a training loop has its first batch and has made no step with it."""
+        self._stopped = False
+        self.deadline_ns: int | None = None
+        """Until when later loops are waited for; None before any was measured."""
+        self.kept_alive: list[Any] = []
+        """Iterators of the script that was stopped; the process ends without freeing them."""
 
     @property
     def looks(self) -> bool:
@@ -197,7 +135,7 @@ class LoopChoice:
         if active is not None:
             return active.spare_steps if active is loop.diagnosis else 0
         measured = loop.diagnosis is not None and not loop.diagnosis.measuring
-        decides = self._held.loop is not None or self._stopping.deadline_ns is not None
+        decides = self._held.loop is not None or self.deadline_ns is not None
         return _SPARE_ONCE_MEASURED if measured and not decides else 0
 
     def step(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
@@ -218,15 +156,15 @@ class LoopChoice:
             self._give_up_the_abandoned(loop, now_ns)
             if self.active is None:
                 self._begin(loop, consumer, now_ns)
-        deadline_ns = self._stopping.deadline_ns
+        deadline_ns = self.deadline_ns
         waits = self.active is None and self._held.loop is None
         if deadline_ns is not None and now_ns > deadline_ns and waits:
-            self._stopping.stop()
+            self.stop()
 
     def released(self, loop: Loop) -> None:
         """End the trials in a loop, and go on or stop."""
         self._trials_over(loop)
-        self._stopping.go_on_or_stop(loop)
+        self.go_on_or_stop(loop)
 
     def left(self, loop: Loop) -> None:
         """End the trials of a held loop that the script has left."""
@@ -234,16 +172,8 @@ class LoopChoice:
         self._trials_over(loop)
 
     def script_over(self, reason: str) -> None:
-        """End what is measured and what is tried."""
-        if self.active is not None:
-            self.active.finish(reason)
-        self._held.stop(reason)
-        self._with.state.give_back()
-
-    def given_up(self) -> None:
-        """Close what is measured after an error of ours, and keep it."""
+        """End what is measured and what is tried, and keep it; give back what is the script's."""
         attempt = self._with.recorder.attempt
-        reason = "pipediag stopped after an error of its own"
         active, self.active = self.active, None
         if active is not None:
             attempt("closing a window", active.finish, reason)
@@ -251,9 +181,6 @@ class LoopChoice:
         attempt("restoring the training", self._with.state.give_back)
 
     def _trials_over(self, loop: Loop) -> None:
-        # What the trials took is no step, and neither is the one that they ended in.
-        self._threads.here.interrupted = True
-        loop.clock.held()
         self._with.timeline.passed("aside", loop.last_ns, time.monotonic_ns())
         self._updates.take_updated()
 
@@ -293,7 +220,7 @@ class LoopChoice:
             loop.dataset = consumer.dataset
         self._begun += 1
         recorder = self._with.recorder
-        recorder.attempt("reading what trains later", _read_what_follows, loop)
+        recorder.attempt("reading what trains later", self._read_what_follows, loop)
         self.before_training()
         self._with.tell(LoopFound(loop.record.line))
         describe_environment(recorder.recording.environment, self._with.descriptions)
@@ -313,21 +240,61 @@ class LoopChoice:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """Let the parent try what would help the loop, and then go on or stop the script."""
         self.active = None
-        goes_on = self._stopping.goes_on_after(loop)
+        goes_on = self.goes_on_after(loop)
         one_iterator = consumer.hand_over != "fed" and not loop.joined
         if one_iterator and self._held.hold(loop, consumer, more_to_come=goes_on):
             return
         if self._held.was_held(loop):
             self.released(loop)
         else:
-            self._stopping.go_on_or_stop(loop)
+            self.go_on_or_stop(loop)
 
-    def let_go(self) -> None:
-        """Drop what is the script's, and hear of it no more: also in a child that it forks."""
-        self.active = None
-        for thread in self._threads.all():
-            thread.last = None
+    def _read_what_follows(self, loop: Loop) -> None:
+        loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)
 
+    # How the script goes on.
 
-def _read_what_follows(loop: Loop) -> None:
-    loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)
+    def goes_on_after(self, loop: Loop) -> bool:
+        """Return True if the script goes on when this loop was measured."""
+        if self._settings.run_to_end:
+            return True
+        if self._with.state.lost is not None:
+            return False
+        ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
+        return not ends and not self._was_disturbed()
+
+    def go_on_or_stop(self, loop: Loop) -> None:
+        """Go on to see later loops, where that is cheap, or stop the script."""
+        if self._settings.run_to_end:
+            return
+        if not self.goes_on_after(loop):
+            self.stop()
+        elif self.deadline_ns is None:
+            self.deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
+
+    def stop_the_disturbed(self) -> None:
+        """Stop a script that can't go on, as a repeated batch has trained its model wrongly."""
+        if self._was_disturbed() and not self._settings.run_to_end:
+            self.stop()
+
+    def stop(self) -> None:
+        """End the script by StopScript; one that swallows that is left by force the next time."""
+        if self._stopped and self._leave is not None:
+            self._leave()
+        self._stopped = True
+        self._with.timeline.closed()
+        self._with.state.give_back()
+        self.keep_pipelines()
+        self._keep()
+        self._with.tell(messages.Stopping())
+        raise StopScript
+
+    def keep_pipelines(self) -> None:
+        """Keep the pipelines that run now until the process is gone."""
+        self.kept_alive += self._with.running_pipelines()
+
+    def _was_disturbed(self) -> bool:
+        return any(
+            window.kind == "repeat" and window.blocks
+            for window in self._with.recorder.recording.windows
+        )

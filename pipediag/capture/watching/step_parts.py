@@ -1,4 +1,4 @@
-"""Steps of each thread: which hand-over begins one, and what belongs to the one that runs.
+"""Steps of each thread: what belongs to the one that runs, and steps that are only noted.
 
 Evaluations and predictions within each step belong to it, as of a GAN's generator. So do batches of
 iterators that a loop draws from beside its own, as of `zip(one, other)` or `next(other)`: where
@@ -9,15 +9,17 @@ the last one calls again, and what other lines train in between is a part of it.
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
+from threading import get_ident
+from typing import Any
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.watching.updates import join_role
 from pipediag.session.recorded_loops import RecordedNestedCall
 from pipediag.session.timeline import Span
 
@@ -77,55 +79,72 @@ class FedSteps:
 
 _MOST_PLACES = 16
 """Own choice: a step of more different calls is not distinguished any further."""
+_MOST_JOINED = 8
+"""Own choice: in a step that draws from more iterators, none is seen as a step of its own."""
 
 
-class NestedCalls:
-    """Evaluations and predictions within the steps of one thread."""
+class StepParts:
+    """The step that a thread is in: the iterator that began it, and what belongs to it.
+
+    What is joined is known once it has handed over twice in turn, and what is called in each step
+    once the step before has called it.
+    """
 
     def __init__(self) -> None:
-        self.outer: Loop | None = None
-        """The loop whose step is running; None between two epochs."""
-        self._inside: set[str] = set()
-        """Loops of calls that the step which is running has made."""
-        self._steady: Set[str] = frozenset()
-        """Those that the step before has made."""
-        self._steady_of: dict[str, Set[str]] = {}
-        """Those of the last step before a loop was left."""
-        self.runs = False
+        self.last: Consumer | None = None
+        """The iterator that handed over a batch last, of no part."""
+        self.epoch_ns: int | None = None
+        """Time at which Keras last turned to the batches of an epoch."""
+        self.fed = FedSteps()
+        self.lead: Consumer | None = None
+        """The iterator whose hand-over begins a step, where others are joined to it."""
+        self._led_ns = 0
+        self._since: list[Consumer] = []
+        """What has handed over since then, in order."""
+        self._before: list[Consumer] = []
+        """What had in the step before, or in the last one of the epoch before."""
+        self._known: dict[str, list[Consumer]] = {}
+        """What is joined, by the id of the loop that leads."""
+        self._waited_ns: int | None = 0
+        self._outer: Loop | None = None
+        """The loop whose step may call others; None between two epochs."""
+        self._called: set[str] = set()
+        """Loops that evaluate or predict, called in the step that is running."""
+        self._called_before: Set[str] = frozenset()
+        self._called_by: dict[str, Set[str]] = {}
+        """Those called in the last step before a loop was left."""
+        self.in_call = False
         """True if a call runs that is a part of a step."""
 
-    def belongs_to_step(self, consumer: Consumer) -> bool:
-        """Return True if the batch is for an evaluation or a prediction that each step makes."""
-        outer, called = self.outer, consumer.loop.record.id
-        self.runs = False
+    def calls(self, loop: Loop) -> bool:
+        """Return True if a batch is for an evaluation or a prediction that each step makes."""
+        outer = self._outer
+        self.in_call = False
         if outer is not None:
-            self._inside.add(called)
-            self.runs = called in self._steady and (outer.trains or outer.record.from_python)
-        return self.runs
+            self._called.add(loop.record.id)
+            known = loop.record.id in self._called_before
+            self.in_call = known and (outer.trains or outer.record.from_python)
+        return self.in_call
 
     def step_begins(self, loop: Loop) -> bool:
         """Begin a step of a loop that trains; return True if the step before it, which ends now,
         has evaluated or predicted."""
-        if loop is not self.outer:
-            self._leave()
-            self.outer, self._steady = loop, self._steady_of.get(loop.record.id, frozenset())
+        if loop is not self._outer:
+            self._leave_outer()
+            self._outer = loop
+            self._called_before = self._called_by.get(loop.record.id, frozenset())
             return False
-        if not (self._inside or self._steady):
+        if not (self._called or self._called_before):
             return False
-        self._steady, self._inside = self._inside, set()
-        return bool(self._steady)
+        self._called_before, self._called = self._called, set()
+        return bool(self._called_before)
 
-    def ended(self, loop: Loop) -> None:
-        """Leave the loop, whose steps or epoch are over: what is called next is in no step."""
-        if loop is self.outer:
-            self._leave()
-
-    def took(self, span: Span, ended_ns: int) -> None:
+    def call_ended(self, span: Span, ended_ns: int) -> None:
         """Record what a call took that was a part of a step."""
-        runs, self.runs = self.runs, False
-        if self.outer is None or not runs:
+        in_call, self.in_call = self.in_call, False
+        if self._outer is None or not in_call:
             return
-        nested = self.outer.record.nested
+        nested = self._outer.record.nested
         place = (span.name, span.file, span.line)
         known = next((one for one in nested if (one.what, one.file, one.line) == place), None)
         if known is None:
@@ -136,54 +155,39 @@ class NestedCalls:
         known.count += 1
         known.elapsed_ns += ended_ns - span.start_ns
 
-    def _leave(self) -> None:
-        outer, self.outer = self.outer, None
-        if outer is not None:
-            self._steady_of[outer.record.id], self._inside = self._inside, set()
-
-
-_MOST_JOINED = 8
-"""Own choice: in a step that draws from more iterators, none is seen as a step of its own."""
-
-
-_JOINED = (
-    "Each step draws from several iterators, and trials would use up the others' batches, so "
-    "nothing was tried in the running loop."
-)
-
-
-class JoinedIterators:
-    """Iterators of one thread's steps, known once they have handed over twice in turn."""
-
-    def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
-        self._loops = loops
-        self._with = instruments
-        self.lead: Consumer | None = None
-        """The iterator whose hand-over begins a step."""
-        self._led_ns = 0
-        self._since: list[Consumer] = []
-        """What has handed over since then, in order."""
-        self._before: list[Consumer] = []
-        """What had in the step before, or in the last one of the epoch before."""
-        self._known: dict[str, list[Consumer]] = {}
-        """What is joined, by the id of the loop that leads."""
-        self._waited_ns: int | None = 0
-
-    def joins(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
-        """Return True if its batch is for the step that `lead` has begun."""
-        lead = self.lead
-        if not self._is_for_step_of(lead, consumer, now_ns):
+    def joins(self, consumer: Consumer, now_ns: int) -> bool:
+        """Return True if an iterator's batch is for the step that `lead` has begun."""
+        lead, loop = self.lead, consumer.loop
+        if consumer is lead:
+            if self._since or self._before:
+                known = self._joined_to(loop)
+                self._before = self._since if len(self._since) >= len(known) else known
+                self._since = []
             return False
-        assert lead is not None
-        known_wait = wait_ns is not None and self._waited_ns is not None
-        self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known_wait else None
-        if lead.loop.joins(consumer):
-            self._join(lead.loop, consumer)
-        if consumer.batches == lead.batches == 1:
-            self._begins_later(lead, now_ns, wait_ns)
-        else:
-            consumer.waited_in_all_ns += wait_ns or 0
+        if lead is None or lead.iterator() is None or self._begins_anew(consumer, lead):
+            self._let_lead(consumer, now_ns)
+            return False
+        position = len(self._since)
+        self._since.append(consumer)
+        if position >= len(self._before) or self._before[position].loop is not loop:
+            return False
+        if self._had_a_batch_drawn_ahead(lead, consumer, position):
+            self._known[loop.record.id] = [lead]
+            self._let_lead(consumer, now_ns)
+            return False
+        known = self._joined_to(lead.loop)
+        if position >= len(known) or known[position].loop is not loop:
+            self._known[lead.loop.record.id] = self._before[: position + 1]
         return True
+
+    def wait_for_joined(self, wait_ns: int | None) -> None:
+        """Add what the step has waited for the batch of a joined iterator."""
+        known = wait_ns is not None and self._waited_ns is not None
+        self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known else None
+
+    def wait_is_over(self) -> None:
+        """Forget it: the step begins only now."""
+        self._waited_ns = 0
 
     def waited_for_all(self, lead: Consumer, wait_ns: int | None, continuous: bool) -> int | None:
         """Return what the last step has waited for batches of all its iterators; None where that
@@ -195,73 +199,38 @@ class JoinedIterators:
             lead.waited_in_all_ns += wait_ns
         return wait_ns + joined_ns
 
-    def _is_for_step_of(self, lead: Consumer | None, consumer: Consumer, now_ns: int) -> bool:
-        loop = consumer.loop
-        if consumer is lead:
-            if self._since or self._before:
-                known = self._known.get(loop.record.id, [])
-                self._before = self._since if len(self._since) >= len(known) else known
-                self._since = []
-            return False
-        if lead is None or lead.iterator() is None or self._begins_anew(consumer, lead):
-            self._leads(consumer, now_ns)
-            return False
-        position = len(self._since)
-        self._since.append(consumer)
-        if position >= len(self._before) or self._before[position].loop is not loop:
-            return False
-        if self._had_a_batch_drawn_ahead(lead, consumer, position):
-            self._known[loop.record.id] = [lead]
-            self._leads(consumer, now_ns)
-            return False
-        known = self._known.get(lead.loop.record.id, [])
-        if position >= len(known) or known[position].loop is not loop:
-            self._known[lead.loop.record.id] = self._before[: position + 1]
-        return True
-
-    def _join(self, loop: Loop, consumer: Consumer) -> None:
-        """Join an iterator to the loop's steps."""
-        record = loop.record
-        record.untried = _JOINED
-        if consumer.loop is loop:
-            record.steps -= (consumer.batches - 1) * record.batches_per_call
-        else:
-            join_role(loop, consumer.loop)
-        self._with.recorder.attempt(
-            "describing a second pipeline", self._loops.describe_joined, consumer
-        )
-
-    def _begins_later(self, lead: Consumer, now_ns: int, wait_ns: int | None) -> None:
-        """Begin an epoch's steps with the first batch that the last of its iterators hands over."""
-        loop, asked_ns = lead.loop, now_ns - (wait_ns or 0)
-        self._waited_ns = 0
-        self._with.timeline.steps_ended(asked_ns)
-        self._with.timeline.steps_begin(loop.record.id, now_ns, wait_ns)
-        loop.clock.began_later(now_ns)
-        loop.last_ns = now_ns
-        if loop.diagnosis is not None:
-            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
-
-    def part_of_step(self, consumer: Consumer) -> bool:
+    def is_joined(self, consumer: Consumer) -> bool:
         """Return True if it is joined to the loop that leads."""
         if self.lead is None or consumer is self.lead:
             return False
-        known = self._known.get(self.lead.loop.record.id, [])
-        return any(one.loop is consumer.loop for one in known)
+        return any(one.loop is consumer.loop for one in self._joined_to(self.lead.loop))
 
-    def ended(self, consumer: Consumer) -> None:
-        """Note that the iterator has no more batches."""
-        if self.lead is not None and consumer.loop is self.lead.loop:
-            self.let_go()
+    def ended(self, loop: Loop) -> None:
+        """Note that an iterator has no more batches, or that its epoch is over."""
+        if self.lead is not None and loop is self.lead.loop:
+            self.no_lead()
 
-    def let_go(self) -> None:
+    def calls_nothing_more(self, loop: Loop) -> None:
+        """Note that what is called next is in no step of the loop."""
+        if loop is self._outer:
+            self._leave_outer()
+
+    def no_lead(self) -> None:
         """Let nothing lead; what is joined is still known."""
         self.lead, self._since, self._before, self._waited_ns = None, [], [], 0
 
-    def _leads(self, consumer: Consumer, now_ns: int) -> None:
+    def _leave_outer(self) -> None:
+        outer, self._outer = self._outer, None
+        if outer is not None:
+            self._called_by[outer.record.id], self._called = self._called, set()
+
+    def _joined_to(self, loop: Loop) -> list[Consumer]:
+        return self._known.get(loop.record.id, [])
+
+    def _let_lead(self, consumer: Consumer, now_ns: int) -> None:
         self.lead, self._led_ns = consumer, now_ns
         self._since, self._waited_ns = [], 0
-        self._before = self._known.get(consumer.loop.record.id, [])
+        self._before = self._joined_to(consumer.loop)
 
     def _begins_anew(self, consumer: Consumer, lead: Consumer) -> bool:
         """Return True if its steps are its own: of a new epoch, a `fit`, a loop that goes on."""
@@ -283,16 +252,98 @@ class JoinedIterators:
         )
 
 
-class ThreadState:
-    """The iterator that one thread consumes, and the step that it is in."""
+Tell = Callable[[Consumer, int, int | None], None]
+"""Takes the iterator, when the step began, and how long its batch was waited for in Python."""
 
-    def __init__(self, loops: LoopRegistry, instruments: Instruments) -> None:
-        self.last: Consumer | None = None
-        """The iterator that handed over a batch last."""
-        self.interrupted = False
-        """True if the step that it began has been interrupted: the one place that knows."""
-        self.epoch_ns: int | None = None
-        """Time at which Keras last turned to the batches of an epoch."""
-        self.nested = NestedCalls()
-        self.fed = FedSteps()
-        self.joined = JoinedIterators(loops, instruments)
+
+class Streak:
+    """Steps between two decisions of a diagnosis: only the time at which they began is noted.
+
+    What a hook asks at each step it finds cold in the processor's caches, and pays a microsecond
+    for. Of steps of 2 ms that was three percent (benchmarks/hook_cost.py). So where steps are that
+    short and the next ones decide nothing, those of one thread are noted here, on one of its
+    iterators at a time, and reported together when one comes that does.
+    """
+
+    __slots__ = (
+        "_consumer",
+        "_function",
+        "_functions",
+        "_left",
+        "_noted",
+        "_tell",
+        "_thread",
+        "_traced",
+        "called_ns",
+    )
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._consumer: Consumer | None = None
+        self._left = 0
+        self._thread = 0
+        self._noted: list[tuple[int, int | None]] = []
+        self._function: weakref.ref[Any] | None = None
+        self._functions: list[Any] = []
+        self._traced = 0
+        self.called_ns = 0
+        """When the function was called last."""
+
+    def begins(self, consumer: Consumer, steps: int) -> None:
+        """Note the next steps alone, as they decide nothing; another thread tells its own first."""
+        if self._noted and get_ident() != self._thread:
+            return
+        if consumer is not self._consumer:
+            self._function, self._noted = None, []
+        self._consumer, self._left, self._thread = consumer, steps, get_ident()
+
+    def follows(self, function: Any, traced: int, functions: list[Any]) -> None:
+        """Expect this function in the next steps, traced so often by now, among `functions`."""
+        if self._left > 0 and get_ident() == self._thread:
+            self._function = weakref.ref(function)
+            self._functions, self._traced = functions, traced
+
+    def handed(self, consumer: Consumer, asked_ns: int, handed_ns: int) -> bool:
+        """Note a batch that Python got; return False if it has to be reported at once."""
+        if self._left <= 0 or consumer is not self._consumer or get_ident() != self._thread:
+            return False
+        self._left -= 1
+        self._noted.append((handed_ns, handed_ns - asked_ns))
+        return True
+
+    def called(self, function: Any, args: tuple[Any, ...]) -> bool:
+        """Note a call of the step's function; return False if it has to be reported at once.
+
+        Then `returned` is to be called, too.
+        """
+        if self._left <= 0 or self._function is None or self._function() is not function:
+            return False
+        if get_ident() != self._thread or self._functions:
+            return False
+        consumer = self._consumer
+        assert consumer is not None
+        self.called_ns = time.monotonic_ns()
+        if consumer.hand_over == "call":
+            if not args or consumer.iterator() is not args[0]:
+                return False
+            self._left -= 1
+            self._noted.append((self.called_ns, None))
+        self._functions.append(function)
+        return True
+
+    def returned(self, function: Any) -> bool:
+        """Note that the call is over; return True if the function was traced anew in it."""
+        self._functions.pop()
+        return bool(function.experimental_get_tracing_count() != self._traced)
+
+    def settle(self) -> None:
+        """Report what was noted, before anything else is reported on that thread."""
+        if self._consumer is None or get_ident() != self._thread:
+            return
+        noted, self._noted, self._left = self._noted, [], 0
+        for began_ns, wait_ns in noted:
+            self._tell(self._consumer, began_ns, wait_ns)
+
+    def let_go(self) -> None:
+        self._noted, self._left = [], 0
+        self._consumer = self._function = None

@@ -19,6 +19,7 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.vocabulary import LoopRole
 
 
 @dataclass(eq=False)
@@ -49,7 +50,6 @@ class UpdateWatch:
 
     @property
     def here(self) -> Running:
-        """Return the state of the thread that asks."""
         return self._threads.here
 
     def take_updated(self) -> bool:
@@ -172,22 +172,19 @@ def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
     record = loop.record
     if record.role != "other" or record.part_of is not None:
         return
-    if record.steps <= _PREVIEW_BATCHES:
-        record.role, record.role_reason = (
-            "preview",
-            f"{record.steps} batches, no variable written",
-        )
-        return
     trainings = [other.record.started_ns for other in loops if other.trains]
-    if trainings and loop.last_ns <= min(trainings):
-        record.role = "preparation"
-        record.role_reason = "read before training began, without writing a trainable variable"
-    elif trainings and record.only_reads:
-        record.role = "reading"
-        record.role_reason = "batches are read, and no model is called for them"
-    elif trainings:
-        record.role = "validation"
-        record.role_reason = "batches are consumed without writing a trainable variable"
+    if record.steps <= _PREVIEW_BATCHES:
+        named: tuple[LoopRole, str] = "preview", f"{record.steps} batches, no variable written"
+    elif not trainings:
+        return
+    elif loop.last_ns <= min(trainings):
+        reason = "read before training began, without writing a trainable variable"
+        named = "preparation", reason
+    elif record.only_reads:
+        named = "reading", "batches are read, and no model is called for them"
+    else:
+        named = "validation", "batches are consumed without writing a trainable variable"
+    record.role, record.role_reason = named
 
 
 def notice_beside(measured: Loop, loop: Loop) -> None:

@@ -97,7 +97,7 @@ class Stage:
         recorder = SimpleNamespace(recording=SimpleNamespace(predictions=[]))
         watchers: Any = SimpleNamespace(
             guard=self.guard,
-            conductor=Mock(),
+            steps=Mock(),
             updates=None,
             held=self.held,
             recorder=recorder,

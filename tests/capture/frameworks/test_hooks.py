@@ -66,7 +66,7 @@ def test_what_somebody_else_has_put_there_since_stays() -> None:
     assert target.trace is sum
 
 
-class FakeConductor:
+class FakeClock:
     """Holds an epoch for as many looks as it is told to."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Stage:
     """The hooks, and Keras's modules as they arrive."""
 
     def __init__(self, directory: Path) -> None:
-        self.conductor = FakeConductor()
+        self.clock = FakeClock()
         self.updates = UpdateWatch()
         recorder = Recorder(directory / "recording.json")
         guard = Guard(recorder.note)
@@ -112,7 +112,7 @@ class Stage:
         self.held = Trials(None, instruments)
         watchers: Any = SimpleNamespace(
             guard=guard,
-            conductor=self.conductor,
+            steps=self.clock,
             updates=self.updates,
             held=self.held,
             recorder=recorder,
@@ -160,7 +160,7 @@ def walked(stage: Stage, steps: Iterator[int]) -> list[int]:
     for step in steps:
         seen.append(step)
         if len(seen) == 2:
-            stage.conductor.holds = 4
+            stage.clock.holds = 4
     return seen
 
 
@@ -204,11 +204,11 @@ def test_steps_end_with_the_last_one_and_not_when_its_iterator_was_let_go(
     )
 
     steps = arrived.DataHandler().steps()
-    assert stage.conductor.epochs_begun == 0
-    assert [next(steps), stage.conductor.epochs_begun] == [0, 1]
+    assert stage.clock.epochs_begun == 0
+    assert [next(steps), stage.clock.epochs_begun] == [0, 1]
     assert list(steps) == [1, 2]
-    assert stage.conductor.epochs_begun == 1
-    assert stage.conductor.ended_ns == [102]
+    assert stage.clock.epochs_begun == 1
+    assert stage.clock.ended_ns == [102]
 
 
 def test_what_a_pydataset_does_at_an_epochs_end_is_no_step(
@@ -220,7 +220,7 @@ def test_what_a_pydataset_does_at_an_epochs_end_is_no_step(
 
     class PyDatasetAdapter:
         def on_epoch_end(self) -> str:
-            told_by_then.append(list(stage.conductor.ended_ns))
+            told_by_then.append(list(stage.clock.ended_ns))
             return "drawn anew"
 
     def steps(epoch: Any) -> Iterator[int]:
@@ -263,18 +263,18 @@ def test_ends_of_epochs_are_heard_where_callbacks_are_defined(stage: Stage, name
 
     assert callbacks.on_epoch_begin(5, logs={}) == 5
     assert callbacks.on_epoch_end(6) == 6
-    assert (stage.conductor.epochs_ended, stage.conductor.epochs_over) == (2, 1)
+    assert (stage.clock.epochs_ended, stage.clock.epochs_over) == (2, 1)
 
 
 def test_the_end_of_a_fit_is_told_to_who_holds_its_loop(stage: Stage) -> None:
-    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: stage.conductor.fits_over})
+    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: stage.clock.fits_over})
     walks = type("TFEpochIterator", (), {})
     keras = stage.arrives(
         "keras.src.backend.tensorflow.trainer", TensorFlowTrainer=trainer, TFEpochIterator=walks
     )
 
     assert keras.TensorFlowTrainer().fit() == 0
-    assert stage.conductor.fits_over == 1
+    assert stage.clock.fits_over == 1
 
 
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])

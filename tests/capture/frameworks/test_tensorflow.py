@@ -24,8 +24,8 @@ from pipediag.capture.frameworks.tensorflow.runtime import (
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops import loop
 from pipediag.capture.loops.loop import StandIn
-from pipediag.capture.watching.conductor import ScriptsOwnError
-from pipediag.capture.watching.streak import Streak
+from pipediag.capture.watching.step_clock import ScriptsOwnError
+from pipediag.capture.watching.step_parts import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeTimeline, ToyRuntime
@@ -62,9 +62,8 @@ class Stage:
         )
         self.cancels = self.arm_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
-        self.conductor: Any = SimpleNamespace(
-            diagnosing=SimpleNamespace(looks=False),
-            stopping=SimpleNamespace(stop=self._stop),
+        self.clock: Any = SimpleNamespace(
+            choice=SimpleNamespace(looks=False, stop=self._stop),
             streak=self.streak,
             call_begins=self.call_begins,
             exhausted=self._exhausted,
@@ -79,7 +78,7 @@ class Stage:
         )
         watchers: Any = SimpleNamespace(
             guard=self.guard,
-            conductor=self.conductor,
+            steps=self.clock,
             timeline=self.timeline,
             updates=self.updates,
             in_graph=in_graph,
@@ -179,7 +178,7 @@ def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call(trial: St
     def looked_at(*_: Any) -> Any:
         raise ScriptsOwnError(OSError("the disk is gone"))
 
-    trial.conductor.call_begins = looked_at
+    trial.clock.call_begins = looked_at
     with pytest.raises(OSError, match="the disk is gone"):
         trial.function(trial.iterator, 2)
 
@@ -188,7 +187,7 @@ def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call(trial: St
 
 def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at(trial: Stage) -> None:
     trial.function("batch", factor=2)
-    trial.conductor.diagnosing.looks = True
+    trial.clock.choice.looks = True
     trial.function("batch", factor=3)
 
     assert trial.told == [(trial.function, ("batch",), {"factor": 3})]

@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.loops import registry as module
-from pipediag.capture.loops.loop import Loop, LoopClock
+from pipediag.capture.loops.loop import Interruption, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import TrainersPhase
@@ -197,16 +197,22 @@ def record() -> RecordedLoop:
     return make_recorded_loop(steps=0, elapsed_ns=0)
 
 
+def begin_steps(loop: Loop, *times_ns: int, wait_ns: int | None = None) -> None:
+    for now_ns in times_ns:
+        interruption, loop.interruption = loop.interruption, None
+        loop.step_begins(now_ns, wait_ns, interruption, counts=True)
+
+
 def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
     record: RecordedLoop,
 ) -> None:
-    clock = LoopClock(record)
-    clock.hand_over(100, 60, continuous=False)
-    clock.hand_over(200, 5, continuous=True)
-    clock.hand_over(210, 5, continuous=True)
-    clock.interrupted(220, ended_a_step=True)
-    clock.hand_over(300, 50, continuous=False)
-    clock.hand_over(310, 5, continuous=True)
+    loop = Loop(record, 0, ToyRuntime())
+    begin_steps(loop, 100, wait_ns=60)
+    begin_steps(loop, 200, wait_ns=5)
+    begin_steps(loop, 210, wait_ns=5)
+    loop.interruption = Interruption(220)
+    begin_steps(loop, 300, wait_ns=50)
+    begin_steps(loop, 310, wait_ns=5)
 
     assert (record.asked_ns, record.warm_ns, record.last_ns) == (40, 200, 310)
     assert record.epoch_boundaries == [RecordedBoundary(220, 250, 300)]
@@ -217,16 +223,15 @@ def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
 def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int) -> None:
     """Where Keras asks behind them, that the former one goes is a part of it."""
     record = make_recorded_loop(kind=kind, steps=0, elapsed_ns=0)
-    clock = LoopClock(record)
-    clock.made(10, 90)
-    for now in (100, 200, 210):
-        clock.hand_over(now, None, continuous=now > 100)
-    clock.interrupted(211, ended_a_step=False)
-    clock.made(215, 221)
-    clock.made(230, 240)
-    clock.hand_over(244, None, continuous=False)
-    clock.interrupted(250, ended_a_step=False)
-    clock.hand_over(260, None, continuous=False)
+    loop = Loop(record, 0, ToyRuntime())
+    loop.iterator_made(10, 90)
+    begin_steps(loop, 100, 200, 210)
+    loop.interruption = Interruption(211, ended_a_step=False)
+    loop.iterator_made(215, 221)
+    loop.iterator_made(230, 240)
+    begin_steps(loop, 244)
+    loop.interruption = Interruption(250, ended_a_step=False)
+    begin_steps(loop, 260)
 
     assert [boundary.making_ns for boundary in record.epoch_boundaries] == [making, 0]
 
@@ -234,35 +239,32 @@ def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int)
 def test_what_keras_does_as_it_leaves_an_epoch_is_none_of_what_lies_between_two() -> None:
     """The next iterator is made then, which waits behind validation, or the last one goes."""
     record = make_recorded_loop(kind="keras", steps=0, elapsed_ns=0)
-    clock = LoopClock(record)
-    for now in (100, 200, 210):
-        clock.hand_over(now, None, continuous=now > 100)
-    clock.made(213, 218)
-    clock.interrupted(211, ended_a_step=True)
-    clock.left(211, 221)
-    clock.epoch_begins(290)
-    clock.hand_over(300, None, continuous=False)
-    clock.interrupted(311, ended_a_step=True)
-    clock.left(311, 314)
-    clock.epoch_begins(380)
-    clock.made(382, 384)
-    clock.hand_over(400, None, continuous=False)
-    clock.interrupted(411, ended_a_step=True)
-    clock.left(411, 412)
-    clock.epoch_begins(490)
-    clock.hand_over(500, None, continuous=False)
+    loop = Loop(record, 0, ToyRuntime())
+    begin_steps(loop, 100, 200, 210)
+    loop.iterator_made(213, 218)
+    loop.interruption = Interruption(211)
+    loop.epoch_left(211, 221)
+    loop.epoch_begins(290)
+    begin_steps(loop, 300)
+    loop.interruption = Interruption(311)
+    loop.epoch_left(311, 314)
+    loop.epoch_begins(380)
+    loop.iterator_made(382, 384)
+    begin_steps(loop, 400)
+    loop.interruption = Interruption(411)
+    loop.epoch_left(411, 412)
+    loop.epoch_begins(490)
+    begin_steps(loop, 500)
 
     assert [boundary.making_ns for boundary in record.epoch_boundaries] == [10 + 10, 3 + 2 + 16, 1]
 
 
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
-    clock = LoopClock(record)
-    for now in (100, 200, 210, 220):
-        clock.hand_over(now, None, continuous=now > 100)
+    loop = Loop(record, 0, ToyRuntime())
+    begin_steps(loop, 100, 200, 210, 220)
     # The call at 220 has found no batch.
-    clock.interrupted(221, ended_a_step=False)
-    for now in (250, 290, 300):
-        clock.hand_over(now, None, continuous=now > 250)
+    loop.interruption = Interruption(221, ended_a_step=False)
+    begin_steps(loop, 250, 290, 300)
 
     assert record.epoch_boundaries == [RecordedBoundary(221, 250, None, first_step_ns=40)]
     assert record.warm_steps == 4
@@ -270,30 +272,26 @@ def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> 
 
 def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: RecordedLoop) -> None:
     """As the first one of each fold, where the model is built anew."""
-    clock = LoopClock(record)
-    for now in (100, 200, 210):
-        clock.hand_over(now, None, continuous=now > 100)
-    clock.interrupted(211, ended_a_step=False)
-    clock.hand_over(250, None, continuous=False)
-    clock.traced()
-    clock.hand_over(900, None, continuous=True)
-    clock.interrupted(901, ended_a_step=False)
-    for now in (940, 980):
-        clock.hand_over(now, None, continuous=now > 940)
+    loop = Loop(record, 0, ToyRuntime())
+    begin_steps(loop, 100, 200, 210)
+    loop.interruption = Interruption(211, ended_a_step=False)
+    begin_steps(loop, 250)
+    loop.traced()
+    begin_steps(loop, 900)
+    loop.interruption = Interruption(901, ended_a_step=False)
+    begin_steps(loop, 940, 980)
 
     assert [boundary.first_step_ns for boundary in record.epoch_boundaries] == [None, 40]
 
 
 def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
-    clock = LoopClock(record)
-    clock.set_aside(7)
-    for now in (100, 200, 210):
-        clock.hand_over(now, 1, continuous=now > 100)
-    clock.set_aside(4)
-    clock.interrupted(211, ended_a_step=True)
-    clock.held()
-    clock.hand_over(900, 1, continuous=False)
-    clock.hand_over(910, 1, continuous=True)
+    loop = Loop(record, 0, ToyRuntime())
+    loop.set_aside(7)
+    begin_steps(loop, 100, 200, 210, wait_ns=1)
+    loop.set_aside(4)
+    loop.interruption = Interruption(by_trials=True)
+    begin_steps(loop, 900, wait_ns=1)
+    begin_steps(loop, 910, wait_ns=1)
 
     assert record.epoch_boundaries == []
     assert record.set_aside_ns == 4 + (899 - 210)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.capture.watching import loop_choice as module
-from tests.capture.watching.conductors import FakeDiagnosis, Stage
+from tests.capture.watching.clocks import FakeDiagnosis, Stage
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring import schedule
 from pipediag.capture.trying import protocol
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.step_clock import StepClock
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import RunSettings, TrialsAwaited, TrialsOver
 from tests.capture.instruments import (
@@ -46,7 +46,7 @@ class Script:
         )
         self.held = Trials(commands, self.instruments.all)
         asked = RunSettings("train.py", (), False, str(directory), **settings)
-        self.conductor = Conductor(
+        self.clock = StepClock(
             registry, UpdateWatch(), self.instruments.all, asked, lambda: None, self.held
         )
 
@@ -91,12 +91,12 @@ class Repeated(Script):
 
     def step(self, consumer: Consumer) -> None:
         self.now += 10
-        self.conductor.handed_over(consumer, self.now - 1, self.now, batch="batch")
+        self.clock.handed_over(consumer, self.now - 1, self.now, batch="batch")
 
     def call(self, consumer: Consumer) -> str:
         """A step that is given the iterator; returns which one it is."""
         self.now += 10
-        given: str = self.conductor.call_begins(consumer, "own")
+        given: str = self.clock.call_begins(consumer, "own")
         return given
 
     def into_repeat(self, consumer: Consumer) -> None:
@@ -119,8 +119,8 @@ def test_batches_are_looked_at_on_their_way_to_a_step_alone(
     consumer.loop.step_functions.append(weakref.ref(step))
     consumer.stand_in.enter(Stage.LOOKING)
 
-    assert repeated.conductor.call_begins(consumer, "own", function=print) == "own"
-    looked_at = repeated.conductor.call_begins(consumer, "own", function=step)
+    assert repeated.clock.call_begins(consumer, "own", function=print) == "own"
+    looked_at = repeated.clock.call_begins(consumer, "own", function=step)
     assert list(looked_at) == ["batch of own"]
 
 
@@ -147,7 +147,7 @@ def test_a_loop_whose_measuring_fails_gets_its_own_iterator(
     def fail(*_: Any) -> bool:
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr(repeated.instruments.pace, "repeat_done", fail)
+    monkeypatch.setattr(repeated.instruments.pace, "enough", fail)
     with pytest.raises(StopScript):
         repeated.step(consumer)
 
@@ -195,7 +195,7 @@ def test_an_epoch_that_ends_where_its_batch_was_to_be_kept_ends_as_it_would(
     repeated.runtime.at_its_end = True
     given = [repeated.call(consumer) for _ in range(7)]
     assert given == ["own"] * 7
-    repeated.conductor.exhausted(consumer)
+    repeated.clock.exhausted(consumer)
     repeated.runtime.at_its_end = False
     next_epoch = consumer_of(consumer.loop, ordinal=2)
 
@@ -222,7 +222,7 @@ class Held(Script):
     def step(self, consumer: Consumer) -> None:
         self.now += SECOND // 10
         consumer.dataset = consumer.loop.dataset
-        self.conductor.handed_over(consumer, self.now - 1, self.now, batch="own")
+        self.clock.handed_over(consumer, self.now - 1, self.now, batch="own")
 
     def held_fit(self) -> Consumer:
         consumer = self.fit()
@@ -245,11 +245,11 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
 
 def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(held: Held) -> None:
     fit = held.held_fit()
-    held.conductor.fit_over()
+    held.clock.fit_over()
     held.step(fit)
     with pytest.raises(StopScript):
         held.step(fit)
-    held.conductor.try_pipelines_alone()
+    held.clock.try_pipelines_alone()
 
     assert held.held.loop is None
     assert held.instruments.events.count(TrialsAwaited) == 1
@@ -266,7 +266,7 @@ def test_what_another_thread_does_leaves_the_training_of_a_held_loop_alone(
     other = ThreadPoolExecutor(1)
     shown.clear()
     other.submit(held.step, held.fit()).result()
-    for left in (held.conductor.epoch_ended, held.conductor.fit_over):
+    for left in (held.clock.epoch_ended, held.clock.fit_over):
         other.submit(left).result()
 
     assert shown == []
@@ -275,7 +275,7 @@ def test_what_another_thread_does_leaves_the_training_of_a_held_loop_alone(
 
 def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
     fit = held.held_fit()
-    held.conductor.fit_over()
+    held.clock.fit_over()
     assert all(loop.fit_frame is None for loop in held.loops)
 
     assert (held.held.loop, held.held.skipped) == (None, ())
@@ -294,7 +294,7 @@ def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(
 ) -> None:
     held.held_fit()
     with pytest.raises(StopScript):
-        held.conductor.epoch_over()
+        held.clock.epoch_over()
 
     assert held.held.loop is None
     assert held.model.used[-1] == {}

@@ -11,11 +11,11 @@ import pytest
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.watching import conductor
+from pipediag.capture.watching import step_clock
 from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
 from tests.capture.instruments import ToyRuntime
-from tests.capture.watching.conductors import Stage
+from tests.capture.watching.clocks import Stage
 
 
 def another(consumer: Consumer) -> Consumer:
@@ -55,7 +55,7 @@ def test_a_batch_that_is_asked_for_within_the_step_is_part_of_it(stage: Stage) -
     assert other.loop.record.part_of == one.loop.record.id
     assert not other.loop.record.updates_variables
     assert other.loop.diagnosis is None
-    stage.conductor.script_over("the script finished")
+    stage.clock.script_over("the script finished")
     assert other.loop.record.role == "other"
 
 
@@ -85,11 +85,11 @@ def test_an_iterator_that_is_made_anew_in_each_step_is_joined_too(stage: Stage) 
 def test_what_is_joined_is_known_in_the_next_epoch(stage: Stage) -> None:
     first, other = stage.consumer(), stage.consumer()
     zipped(stage, [first, other], 5, [3, 4])
-    stage.conductor.exhausted(first)
+    stage.clock.exhausted(first)
     validation = stage.consumer()
     for _ in range(5):
         stage.step(validation)
-    stage.conductor.exhausted(validation)
+    stage.clock.exhausted(validation)
     second = another(first)
     zipped(stage, [second, other], 5, [3, 4])
 
@@ -105,7 +105,7 @@ def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage)
     two = another(one)
     zipped(stage, [one, two], 5, [3, 4])
     stage.step(one)
-    stage.conductor.exhausted(two)
+    stage.clock.exhausted(two)
 
     assert (one.loop.record.steps, one.loop.epoch_steps) == (5, 5)
 
@@ -113,7 +113,7 @@ def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage)
 def test_the_second_iterator_s_start_belongs_to_the_epoch_s(stage: Stage) -> None:
     one = stage.consumer()
     zipped(stage, [one, another(one)], 5, [3, 4])
-    stage.conductor.exhausted(one)
+    stage.clock.exhausted(one)
     stage.now += 1000
     one, two = another(one), another(one)
     stage.step(one)
@@ -134,9 +134,9 @@ def test_validations_between_epochs_are_no_part_of_a_step(stage: Stage) -> None:
     for _ in range(6):
         one, other = another(train), another(valid)
         stage.step(one, trains=True)
-        stage.conductor.exhausted(one)
+        stage.clock.exhausted(one)
         stage.step(other)
-        stage.conductor.exhausted(other)
+        stage.clock.exhausted(other)
 
     assert train.loop.record.elapsed_ns == valid.loop.record.elapsed_ns == 0
     assert valid.loop.record.part_of is None
@@ -157,7 +157,7 @@ def test_the_wait_is_not_told_where_a_function_asks_by_itself(stage: Stage) -> N
     one, other = stage.consumer(), stage.consumer()
     for _ in range(6):
         stage.step(one)
-        stage.conductor.call_begins(other, "iterator")
+        stage.clock.call_begins(other, "iterator")
         stage.updates.note()
 
     assert one.loop.record.role == "training"
@@ -181,7 +181,7 @@ def test_an_iterator_that_was_made_again_elsewhere_takes_the_place_of_the_former
 
 @pytest.fixture
 def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(conductor, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
+    monkeypatch.setattr(step_clock, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
     return stage
 
 
@@ -189,9 +189,9 @@ def call(stage: Stage, consumer: Consumer, line: int = 7) -> None:
     """One of Keras' calls, of one batch, from its begin to its end."""
     began = stage.now
     stage.step(consumer)
-    stage.conductor.exhausted(consumer)
-    stage.conductor.epoch_ended()
-    stage.conductor.evaluated(
+    stage.clock.exhausted(consumer)
+    stage.clock.epoch_ended()
+    stage.clock.evaluated(
         Span(1, "evaluation", began, stage.now, consumer.loop.record.role, "gan.py", line)
     )
 
@@ -217,7 +217,7 @@ def test_an_evaluation_after_each_epoch_is_in_none_of_its_steps(stage: Stage) ->
         for _ in range(3):
             stage.step(real, trains=True)
             call(stage, predict)
-        stage.conductor.exhausted(real)
+        stage.clock.exhausted(real)
         call(stage, evaluate)
         call(stage, predict)  # on samples to be looked at
 
@@ -257,7 +257,7 @@ class Script:
         """The line whose loop takes each call as the begin of a step; None where none does."""
         taken = []
         for line in lines:
-            site = CallSite("train.py", line, "<conductor>", by_framework=False)
+            site = CallSite("train.py", line, "<module>", by_framework=False)
             found: Any = self.steps.begins(
                 self.registry, _finding(site), last, ToyRuntime(), eager=False
             )
@@ -300,21 +300,21 @@ def test_calls_on_batches_of_an_iterator_are_its_loops(last: Any, is_loop: bool)
     assert bool(script.loops) == is_loop
 
 
-# As the conductor counts them.
+# As the clock counts them.
 
 
 @pytest.fixture
 def begun(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Consumer:
-    """A loop that is fed, whose steps begin when the stage's conductor hears of them."""
+    """A loop that is fed, whose steps begin when the stage's clock hears of them."""
     consumer = fed(stage)
     monkeypatch.setattr(FedSteps, "begins", lambda *_, **__: consumer)
-    monkeypatch.setattr(conductor, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
+    monkeypatch.setattr(step_clock, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
     return consumer
 
 
 def step(stage: Stage) -> None:
     stage.now += 10
-    stage.conductor.fed_step(ToyRuntime())
+    stage.clock.fed_step(ToyRuntime())
     stage.updates.note()
 
 

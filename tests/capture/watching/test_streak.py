@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.watching import conductor, loop_choice
-from pipediag.capture.watching.streak import Streak
-from tests.capture.watching.conductors import FakeDiagnosis, Stage
+from pipediag.capture.watching import loop_choice, step_clock
+from pipediag.capture.watching.step_parts import Streak
+from tests.capture.watching.clocks import FakeDiagnosis, Stage
 
 
 class EveryFourth(FakeDiagnosis):
@@ -46,7 +46,7 @@ def _training(
     path.mkdir()
     stage = Stage(path, run_to_end=run_to_end)
     clock = SimpleNamespace(monotonic_ns=lambda: stage.now)
-    monkeypatch.setattr(conductor, "time", clock)
+    monkeypatch.setattr(step_clock, "time", clock)
     consumer = stage.consumer()
     for _ in range(3):
         stage.step(consumer, trains=True)
@@ -61,12 +61,12 @@ def _epochs_and_validation(stage: Stage, consumer: Consumer) -> dict[str, Any]:
             stage.step(consumer, trains=True, wait_ns=step)
         stage.now += 100
         if steps % 3 == 0:
-            stage.conductor.epoch_ended(stage.now)
+            stage.clock.epoch_ended(stage.now)
         elif steps % 3 == 1:
-            stage.conductor.exhausted(consumer)
+            stage.clock.exhausted(consumer)
         else:
             stage.step(validation)
-    stage.conductor.script_over("the script finished")
+    stage.clock.script_over("the script finished")
     diagnosis = consumer.loop.diagnosis
     return {
         "record": asdict(consumer.loop.record),
@@ -120,11 +120,11 @@ def test_steps_decide_each_where_a_later_loop_is_waited_for_until_a_time(
     stage, consumer = _training(
         tmp_path / "one", monkeypatch, False, OverAtTheThird, run_to_end=True
     )
-    diagnosing_ = stage.conductor.diagnosing
+    choice = stage.clock.choice
     stage.step(consumer)
-    assert diagnosing_.spare_steps(consumer.loop) > 0
-    diagnosing_._stopping.deadline_ns = 10**15
-    assert diagnosing_.spare_steps(consumer.loop) == 0
+    assert choice.spare_steps(consumer.loop) > 0
+    choice.deadline_ns = 10**15
+    assert choice.spare_steps(consumer.loop) == 0
 
 
 def test_another_thread_with_the_same_iterator_is_told_of_at_once() -> None:

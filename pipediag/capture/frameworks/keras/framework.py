@@ -23,7 +23,7 @@ from pipediag.capture.recorder import version_of
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.model_variants import is_among
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import RecordedEnvironment
 from pipediag.session.timeline import Span
 
@@ -68,19 +68,19 @@ class Keras:
 
     def __init__(self, watchers: Watchers) -> None:
         self._guard = guard = watchers.guard
-        self._conductor = conductor = watchers.conductor
+        self._steps = steps = watchers.steps
         self._updates = watchers.updates
         self._held = watchers.held
         self._timeline = watchers.timeline
         predictions = watchers.recorder.recording.predictions
         self._paired: PairedCalls | None = None
         if self._held.makes_trials:
-            self._paired = PairedCalls(predictions, self._timeline, conductor.consumed_here)
+            self._paired = PairedCalls(predictions, self._timeline, steps.consumed_here)
         self._timed = TimedCalls(
             self._timeline,
             guard,
-            conductor.evaluated,
-            conductor.fit_over,
+            steps.evaluated,
+            steps.fit_over,
             self._paired.predicted if self._paired is not None else None,
         )
         self._here = threading.local()
@@ -153,14 +153,14 @@ class Keras:
 
     def _hold(self, walker: type, method: str) -> None:
         """Repeat the step at which trials begin until they are over."""
-        conductor, held, guard = self._conductor, self._held, self._guard
+        steps, held, guard = self._steps, self._held, self._guard
         original = vars(walker)[method]
         holds = guard.entry(
-            "holding an epoch", lambda: conductor.holds_epoch, lambda: False, vital=True
+            "holding an epoch", lambda: steps.holds_epoch, lambda: False, vital=True
         )
 
-        begins = guard.entry(_EPOCHS, conductor.epoch_begins, vital=True)
-        walked = guard.entry(_EPOCHS, conductor.epoch_ended, vital=True)
+        begins = guard.entry(_EPOCHS, steps.epoch_begins, vital=True)
+        walked = guard.entry(_EPOCHS, steps.epoch_ended, vital=True)
 
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
@@ -179,10 +179,10 @@ class Keras:
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
         """End an epoch before its PyDataset does: that is the script's code, and no step."""
-        conductor = self._conductor
+        steps = self._steps
         over = self._guard.entry(
             _EPOCHS,
-            lambda *_, **__: conductor.epoch_ended(getattr(self._here, "over_ns", None)),
+            lambda *_, **__: steps.epoch_ended(getattr(self._here, "over_ns", None)),
             vital=True,
         )
         original = module.PyDatasetAdapter.on_epoch_end
@@ -192,10 +192,10 @@ class Keras:
         # Other modules of the same names only pass it on: it is hooked where it is defined.
         if module.CallbackList.__module__ != module.__name__:
             return
-        conductor, guard = self._conductor, self._guard
+        steps, guard = self._steps, self._guard
         for name, told in (
-            ("on_epoch_begin", conductor.epoch_ended),
-            ("on_epoch_end", conductor.epoch_over),
+            ("on_epoch_begin", steps.epoch_ended),
+            ("on_epoch_end", steps.epoch_over),
         ):
             at_epoch = guard.entry(_EPOCHS, lambda *_, told=told, **__: told(), vital=True)
             original = getattr(module.CallbackList, name)

@@ -23,8 +23,8 @@ from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import PYTHON_CLOCK
 from pipediag.capture.recorder import version_of
+from pipediag.capture.watching.step_clock import Watchers
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.capture.watching.watchers import Watchers
 from pipediag.session.recording import Device, OtherUse, RecordedEnvironment
 from pipediag.tensorflow_versions import is_too_old
 
@@ -216,7 +216,7 @@ class TensorFlow:
 
     def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
-            self._with.conductor.eager_step(self._runtime)
+            self._with.steps.eager_step(self._runtime)
 
 
 _WRITES = (

@@ -13,9 +13,8 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import arguments_o
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.runtime import Runtime
-from pipediag.capture.watching.conductor import ScriptsOwnError
 from pipediag.capture.watching.in_graph import InGraphCall
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.step_clock import ScriptsOwnError, Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""
@@ -40,15 +39,15 @@ class _Visit:
 
 
 class FunctionCalls:
-    """Hooks on calls, which tell the conductor, the trials and the timeline of them."""
+    """Hooks on calls, which tell the step clock, the trials and the timeline of them."""
 
     def __init__(self, watchers: Watchers, runtime: Runtime, consumer_among: ConsumerAmong) -> None:
         self._runtime = runtime
         self._with = watchers
-        self._conductor = watchers.conductor
+        self._steps = watchers.steps
         self._updates = watchers.updates
         self._in_graph = watchers.in_graph
-        self._streak = watchers.conductor.streak
+        self._streak = watchers.steps.streak
         self._consumer_among = consumer_among
         self._errors: Any = None
 
@@ -101,15 +100,15 @@ class FunctionCalls:
             return None
         loops_itself = self._in_graph.runs(function)
         if loops_itself and self._in_graph.enough:
-            self._conductor.stopping.stop()
+            self._steps.choice.stop()
         traced_before = function.experimental_get_tracing_count()
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
             self._give_iterator(visit)
         if visit.consumer is None and not loops_itself and self._updates.trains(function):
-            self._conductor.fed_step(self._runtime, function)
-        if visit.consumer is None and self._conductor.diagnosing.looks:
-            self._conductor.function_called(function, args, kwargs)
+            self._steps.fed_step(self._runtime, function)
+        if visit.consumer is None and self._steps.choice.looks:
+            self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:
             # The function itself sees another object for it.
@@ -125,7 +124,7 @@ class FunctionCalls:
             return
         visit.iterator = visit.given = own
         try:
-            visit.given = self._conductor.call_begins(visit.consumer, own, visit.function)
+            visit.given = self._steps.call_begins(visit.consumer, own, visit.function)
         except ScriptsOwnError as failed:
             visit.error = failed.error
         if visit.given is not own:
@@ -139,7 +138,7 @@ class FunctionCalls:
             fallback = visit.consumer.stand_in.asked(visit.iterator)
             return tuple(fallback if a is visit.given else a for a in visit.args)
         if isinstance(error, self._errors.OutOfRangeError):
-            self._conductor.exhausted(visit.consumer)
+            self._steps.exhausted(visit.consumer)
         return None
 
     def _ended(self, visit: _Visit) -> None:
@@ -157,13 +156,13 @@ class FunctionCalls:
             self._traced(visit.function, again=visit.traced_before > 0)
         if visit.in_graph is not None and visit.in_graph.cancellation.started:
             # It may also end as if its data had come to their end.
-            self._conductor.stopping.stop()
+            self._steps.choice.stop()
 
     def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
         """A step that was only noted raised."""
         consumer, _ = self._consumer_among(args)
         if consumer is not None and isinstance(error, self._errors.OutOfRangeError):
-            self._conductor.exhausted(consumer)
+            self._steps.exhausted(consumer)
 
     def _returned(self, function: Any) -> None:
         """A call that was only noted is over."""
@@ -174,7 +173,7 @@ class FunctionCalls:
 
     def _traced(self, function: Any, *, again: bool) -> None:
         differ = again and _lengths_differ(function)
-        self._conductor.function_traced(function, again=again, lengths_differ=differ)
+        self._steps.function_traced(function, again=again, lengths_differ=differ)
 
     def _first_call(self, function: Any, began_ns: int) -> None:
         name, site = place_of(function)

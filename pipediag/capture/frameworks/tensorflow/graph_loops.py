@@ -13,7 +13,7 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphMeasure
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import NAME_BEGINS
 
 SCOPE = "pipediag_beside"

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.watching.watchers import Watchers
+from pipediag.capture.watching.step_clock import Watchers
 
 _CONSUMER = "_pipediag_consumer"
 _UNKNOWN = object()
@@ -31,7 +31,7 @@ class Iterators:
     def __init__(self, watchers: Watchers, runtime: TensorFlowRuntime) -> None:
         self._runtime = runtime
         self._guard = watchers.guard
-        self._conductor = watchers.conductor
+        self._steps = watchers.steps
         self._with = watchers
         self._came_late = watchers.came_late
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -72,7 +72,7 @@ class Iterators:
         failed = guard.entry(what, self._advance_failed, vital=True)
         handed_over = guard.entry(
             "counting the steps of loops",
-            self._conductor.handed_over,
+            self._steps.handed_over,
             lambda _consumer, _asked_ns, _handed_ns, batch: batch,
             vital=True,
         )
@@ -97,10 +97,10 @@ class Iterators:
         made_ns = time.monotonic_ns()
         observed = self._executing_eagerly() and not self._distributing.inside
         if observed and _is_observed(dataset):
-            consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
+            consumer = self._steps.iterator_made(iterator, dataset, self._runtime)
             self._mark(iterator, consumer)
             if consumer is not None:
-                consumer.loop.clock.made(began_ns, made_ns)
+                consumer.loop.iterator_made(began_ns, made_ns)
                 self._with.timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
@@ -116,7 +116,7 @@ class Iterators:
             return None
         dataset, consumer = iterator._dataset, None
         if dataset is not None and self._executing_eagerly() and _is_observed(dataset):
-            consumer = self._conductor.iterator_made(iterator, dataset, self._runtime)
+            consumer = self._steps.iterator_made(iterator, dataset, self._runtime)
         self._mark(iterator, consumer)
         return consumer
 
@@ -136,7 +136,7 @@ class Iterators:
         if self._with.held.failed(consumer, error):
             return True
         if isinstance(error, self._out_of_range):
-            self._conductor.exhausted(consumer)
+            self._steps.exhausted(consumer)
         return False
 
     def install_distributed(self, module: Any) -> None:
@@ -171,7 +171,7 @@ class Iterators:
         self._watch_next(base, "get_next", within(base.get_next))
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
-        consumer = self._conductor.iterator_made(iterator, dataset, self._runtime, distributed=True)
+        consumer = self._steps.iterator_made(iterator, dataset, self._runtime, distributed=True)
         self._mark(iterator, consumer)
 
     def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:

@@ -1,27 +1,38 @@
-"""Every hand-over of a batch: what is a step of which loop, and which of them train."""
+"""Every hand-over of a batch: what is a step of which loop, which train, and what came between.
+
+The StepClock alone decides if a step follows the last one of its loop without interruption. It
+tells the loop, which counts, then the timeline, and the trials or the windows of the loop.
+"""
 
 from __future__ import annotations
 
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.callsites import call_site, frames, is_users, name_of, source_location
-from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
+from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage, is_end_of_data
 from pipediag.capture.loops.registry import LoopRegistry
+from pipediag.capture.measuring.kept_state import KeptState
+from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, runs_tf_data
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
+from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.loop_choice import LoopChoice, Stopping
-from pipediag.capture.watching.step_parts import ThreadState
-from pipediag.capture.watching.streak import Streak
+from pipediag.capture.watching.in_graph import InGraphLoops
+from pipediag.capture.watching.loop_choice import LoopChoice
+from pipediag.capture.watching.step_parts import StepParts, Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
     describe_start,
+    join_role,
     learn_role,
     notice_beside,
     settle_role,
@@ -30,8 +41,13 @@ from pipediag.session.messages import RunSettings
 from pipediag.session.recorded_loops import EagerStep, RecordedLoop
 from pipediag.session.timeline import Span
 
+_JOINED = (
+    "Each step draws from several iterators, and trials would use up the others' batches, so "
+    "nothing was tried in the running loop."
+)
 
-class Conductor:
+
+class StepClock:
     """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
 
     def __init__(
@@ -46,20 +62,17 @@ class Conductor:
         self._loops = loops
         self._updates = updates
         self._with = instruments
-        self.stopping = Stopping(instruments, settings, leave, loops.keep_evaluated)
         self._held = held
         self.streak = Streak(self._noted)
-        self._holding = False
-        self._threads = EachThread(lambda: ThreadState(loops, instruments))
-        self.diagnosing = LoopChoice(
-            updates, instruments, settings, held, self.stopping, self._threads
-        )
+        self._threads = EachThread(StepParts)
+        keep = loops.keep_evaluated
+        self.choice = LoopChoice(updates, instruments, settings, held, leave, keep)
         self._over = False
 
     @property
     def holds_epoch(self) -> bool:
         """Return True if the epoch that runs must not end, as trials need more steps of it."""
-        active = self.diagnosing.active
+        active = self.choice.active
         if self._held.loop is None and (active is None or not active.repeats):
             return False  # as at nearly every step, by what is at hand
         last = self._threads.here.last
@@ -107,7 +120,10 @@ class Conductor:
         return batch
 
     def call_begins(self, consumer: Consumer, iterator: Any, function: Any = None) -> Any:
-        """Note that a tf.function is called with an iterator; return the one to call it with."""
+        """Note that a tf.function is called with an iterator; return the one to call it with.
+
+        Raises ScriptsOwnError where its data fail as a batch of them is read before.
+        """
         self.streak.settle()
         consumer.hand_over = "call"
         if consumer.loop.record.kind == "eager":
@@ -116,7 +132,8 @@ class Conductor:
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
-            self._repeat_next(consumer, iterator)
+            for batch in _drawn(consumer, iterator, 1):
+                self._repeat(consumer, batch)
         elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
             return look_at_next(consumer, iterator, self._with.recorder)
@@ -124,7 +141,7 @@ class Conductor:
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that a tf.function is called without an iterator, maybe with a batch."""
-        active, last = self.diagnosing.active, self._threads.here.last
+        active, last = self.choice.active, self._threads.here.last
         if active is not None and last is not None and last.loop is active.loop:
             active.embeddings.function_called(function, args, kwargs)
 
@@ -152,57 +169,55 @@ class Conductor:
             last.loop.record.eager_step = _eager_step(last.loop.record)
 
     def evaluated(self, span: Span) -> None:
-        """Note the end of a call of Keras that evaluates."""
-        self._threads.here.nested.took(span, time.monotonic_ns())
+        self._threads.here.call_ended(span, time.monotonic_ns())
 
     def exhausted(self, consumer: Consumer) -> None:
-        """Note that the iterator has no more batches."""
         self.streak.settle()
+        record = consumer.loop.record
         if consumer.hand_over == "call":
             # The call was counted when it began, and found nothing.
-            consumer.batches -= consumer.loop.record.batches_per_call
-            consumer.loop.record.steps -= consumer.loop.record.batches_per_call
+            consumer.batches -= record.batches_per_call
+            record.steps -= record.batches_per_call
         thread = self._threads.here
-        joined, lead = thread.joined.part_of_step(consumer), thread.joined.lead
-        if joined and lead is not None and lead.loop is consumer.loop:
+        lead = thread.lead if thread.is_joined(consumer) else None
+        if lead is not None and lead.loop is consumer.loop:
             # As with `zip`: the batch that the lead has handed over goes into no step.
-            lead.loop.record.steps -= lead.loop.record.batches_per_call
+            record.steps -= record.batches_per_call
         consumer.loop.data_ended()
-        thread.joined.ended(consumer)
-        if consumer is thread.last or (joined and lead is thread.last):
+        if consumer is thread.last or (lead is not None and lead is thread.last):
             self._interrupt(thread, exhausted=consumer is thread.last)
-            thread.nested.ended(consumer.loop)
+            thread.calls_nothing_more(consumer.loop)
+        thread.ended(consumer.loop)
 
     def epoch_begins(self) -> None:
-        """Note that Keras turns to an epoch's batches."""
         self._threads.here.epoch_ns = time.monotonic_ns()
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Note an epoch's end or begin in Keras: what follows that moment, or now, is no step."""
         self.streak.settle()
         thread = self._threads.here
-        if thread.nested.runs:  # then it is the end of a call within a step
+        if thread.in_call:  # then it is the end of a call within a step
             return
         last = thread.last
         if last is None or last.hand_over != "fed":  # where Python feeds the steps, Keras has none
-            self._interrupt(thread, exhausted=False, at_ns=at_ns)
+            self._interrupt(thread, at_ns=at_ns)
             if last is not None:
-                thread.nested.ended(last.loop)
-                thread.joined.ended(last)
+                thread.calls_nothing_more(last.loop)
+                thread.ended(last.loop)
 
     def epoch_over(self) -> None:
         """End an epoch of Keras's `fit`, and trials in the middle of it; may stop the script."""
         held = self._held_here
         if held is not None:
-            self._leave(held)
-            self.stopping.go_on_or_stop(held)
+            self.choice.left(held)
+            self.choice.go_on_or_stop(held)
         self.epoch_ended()
 
     def fit_over(self) -> None:
         """End a `fit` of this thread: the script gets its own model and callbacks back."""
         held = self._held_here
         if held is not None and held.fit_begun:
-            self._leave(held)
+            self.choice.left(held)
         self._loops.let_go_of_fits()
 
     @property
@@ -210,10 +225,6 @@ class Conductor:
         """Return the loop that this thread runs, if trials hold it."""
         last, held = self._threads.here.last, self._held.loop
         return held if last is not None and last.loop is held else None
-
-    def _leave(self, held: Loop) -> None:
-        self._holding = False
-        self.diagnosing.left(held)
 
     def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
         """Note that a tf.function was traced, `again` or for the first time."""
@@ -223,7 +234,7 @@ class Conductor:
         if loop is None or not self._updates.trains(function):
             return
         loop.record.trace_count += 1
-        loop.clock.traced()
+        loop.traced()
         if self._held_here is None:  # an edit may make a function of what the script runs eagerly
             _runs(loop, function)
         if again:
@@ -238,8 +249,8 @@ class Conductor:
         self.streak.settle()
         self._over = True
         for thread in self._threads.all():
-            self._interrupt(thread, exhausted=False)
-        self.diagnosing.script_over(reason)
+            self._interrupt(thread)
+        self.choice.script_over(reason)
         for loop in self._loops.all():
             settle_role(loop, self._loops.all())
 
@@ -249,34 +260,17 @@ class Conductor:
         The script is stopped if a repeated batch has trained its model wrongly.
         """
         self.streak.let_go()
-        self.diagnosing.given_up()
+        self.choice.script_over("pipediag stopped after an error of its own")
         self._with.recorder.save()
-        self.stopping.stop_the_disturbed()
+        self.choice.stop_the_disturbed()
 
     # What follows from it.
-
-    def _interrupt(self, thread: ThreadState, exhausted: bool, at_ns: int | None = None) -> None:
-        self._learn_role(thread)
-        if self._held.loop is None or not self._held.loop.runs_elsewhere():
-            self._with.state.show()
-            self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
-        if thread.last is not None and not thread.interrupted:
-            found_nothing = exhausted and thread.last.hand_over == "call"
-            loop = thread.last.loop
-            now_ns = at_ns or time.monotonic_ns()
-            loop.clock.interrupted(now_ns, ended_a_step=not found_nothing)
-            if at_ns is not None:
-                loop.clock.left(at_ns, time.monotonic_ns())
-            self._with.timeline.steps_ended(now_ns)
-            if loop.diagnosis is not None:
-                loop.diagnosis.interrupted(thread.last, exhausted)
-        thread.interrupted = True
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
         if consumer.loop.joined:
             return
-        spare = self.diagnosing.spare_steps(consumer.loop)
+        spare = self.choice.spare_steps(consumer.loop)
         if spare > 0:
             self.streak.begins(consumer, spare)
 
@@ -286,66 +280,97 @@ class Conductor:
         consumer.batches += consumer.loop.record.batches_per_call
 
     def _boundary(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> None:
+        """End a step, and begin the next one, unless the batch is for the one that runs."""
+        thread, loop = self._threads.here, consumer.loop
         # A thread that goes on while another one leaves must not end the script once more.
-        if self._over or self._is_part_of_step(consumer, now_ns, wait_ns):
+        if self._over or self._is_part_of_step(thread, consumer, now_ns, wait_ns):
             return
-        loop = consumer.loop
-        record = loop.record
-        thread = self._threads.here
         self._learn_role(thread)
         if thread.last is not consumer:
-            self._switch_to(thread, consumer)
-        continuous, thread.interrupted = not thread.interrupted, False
-        held, self._holding = self._holding, self._held.loop is loop
-        if self._holding:
+            if thread.last is not None:
+                self._interrupt(thread)
+            loop.interruption = loop.interruption or Interruption()
+            thread.last = consumer
+        interruption, loop.interruption = loop.interruption, None
+        continuous = interruption is None
+        if self._held.loop is loop:
             if not self._held.boundary(consumer, now_ns, continuous):
-                self.diagnosing.released(loop)
+                self.choice.released(loop)
             return
-        continuous = continuous and not held  # trials may have been given up in mid-step
-        if held:
-            self._with.timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
-        if not continuous:  # and where the steps that the trials came in go on, this does nothing
-            self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-            loop.clock.epoch_begins(thread.epoch_ns)
-        self._count(consumer, now_ns, wait_ns, continuous)
+        record = loop.record
+        if interruption is not None:
+            self._steps_begin(loop, now_ns, wait_ns, interruption)
+            loop.epoch_begins(thread.epoch_ns)
+        counts = not self.choice.repeats(loop)  # else it is ours, not the script's
+        if counts and continuous:
+            self._step_over(consumer, now_ns - loop.last_ns)
+        loop.step_begins(now_ns, wait_ns, interruption, counts=counts)
         if record.first_step_ns is None:
-            self._updates.here.tracing_ns = (
-                0  # the step that begins may be the first to be complete
-            )
+            # The step that begins may be the first to be complete.
+            self._updates.here.tracing_ns = 0
         if loop.joined:
-            wait_ns = thread.joined.waited_for_all(consumer, wait_ns, continuous)
-        self.diagnosing.step(consumer, now_ns, wait_ns, continuous)
+            wait_ns = thread.waited_for_all(consumer, wait_ns, continuous)
+        self.choice.step(consumer, now_ns, wait_ns, continuous)
 
-    def _is_part_of_step(self, consumer: Consumer, now_ns: int, wait_ns: int | None) -> bool:
+    def _steps_begin(
+        self, loop: Loop, now_ns: int, wait_ns: int | None, interruption: Interruption
+    ) -> None:
+        timeline = self._with.timeline
+        if interruption.by_trials:
+            timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
+        # Where the steps that the trials came in go on, this does nothing.
+        timeline.steps_begin(loop.record.id, now_ns, wait_ns)
+
+    def _is_part_of_step(
+        self, thread: StepParts, consumer: Consumer, now_ns: int, wait_ns: int | None
+    ) -> bool:
         """Return True if the batch is for the running step, or for a prediction within it."""
-        thread, loop = self._threads.here, consumer.loop
+        loop = consumer.loop
         if consumer.hand_over == "fed":
-            thread.joined.let_go()
+            thread.no_lead()
         else:
             thread.fed.beside = 0
         if loop.only_evaluates:
-            part = thread.nested.belongs_to_step(consumer)
+            part = thread.calls(loop)
         else:
-            part = consumer.hand_over != "fed" and thread.joined.joins(consumer, now_ns, wait_ns)
-            called = not part and thread.nested.step_begins(loop)
+            part = consumer.hand_over != "fed" and thread.joins(consumer, now_ns)
+            if part:
+                self._join(thread, consumer, now_ns, wait_ns)
+            called = not part and thread.step_begins(loop)
             # Keras' `predict` writes nothing: the step went on that had called it.
             if called and thread.last is not consumer and self._updates.take_updated():
                 learn_role(loop.record)
-        if part and (thread.joined.lead is None or loop is not thread.joined.lead.loop):
+        if part and (thread.lead is None or loop is not thread.lead.loop):
             loop.record.steps += loop.record.batches_per_call
         return part
 
-    def _count(
-        self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
+    def _join(
+        self, thread: StepParts, consumer: Consumer, now_ns: int, wait_ns: int | None
     ) -> None:
-        """Count a step that begins, and time the last one where nothing came between."""
-        loop = consumer.loop
-        if not self.diagnosing.repeats(loop):  # else it is ours, not the script's
-            if continuous:
-                self._step_over(consumer, now_ns - loop.last_ns)
-            loop.record.steps += loop.record.batches_per_call
-        loop.last_ns = now_ns
-        loop.clock.hand_over(now_ns, wait_ns, continuous)
+        """Count the batch of another iterator among those of the step that `lead` has begun."""
+        lead = thread.lead
+        assert lead is not None
+        loop, record = lead.loop, lead.loop.record
+        thread.wait_for_joined(wait_ns)
+        if loop.joins(consumer):
+            record.untried = _JOINED
+            if consumer.loop is loop:
+                record.steps -= (consumer.batches - 1) * record.batches_per_call
+            else:
+                join_role(loop, consumer.loop)
+            describe = self._loops.describe_joined
+            self._with.recorder.attempt("describing a second pipeline", describe, consumer)
+        if consumer.batches != 1 or lead.batches != 1:
+            consumer.waited_in_all_ns += wait_ns or 0
+            return
+        # An epoch's steps begin with the first batch that the last of its iterators hands over.
+        asked_ns = now_ns - (wait_ns or 0)
+        thread.wait_is_over()
+        self._with.timeline.steps_ended(asked_ns)
+        self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
+        loop.began_later(now_ns)
+        if loop.diagnosis is not None:
+            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
 
     def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
         loop, record = consumer.loop, consumer.loop.record
@@ -355,42 +380,47 @@ class Conductor:
                 "describing how the loop starts up",
                 lambda: describe_start(self._loops, self._updates, consumer, duration_ns),
             )
-        active = self.diagnosing.active
+        active = self.choice.active
         if active is not None and active.loop.thread is not loop.thread:
             notice_beside(active.loop, loop)
 
-    def _switch_to(self, thread: ThreadState, consumer: Consumer) -> None:
-        if thread.last is not None:
-            self._interrupt(thread, exhausted=False)
-        thread.interrupted = True
-        thread.last = consumer
+    def _interrupt(
+        self, thread: StepParts, *, exhausted: bool = False, at_ns: int | None = None
+    ) -> None:
+        """Note that no step follows the last one, but something else."""
+        self._learn_role(thread)
+        if self._held.loop is None or not self._held.loop.runs_elsewhere():
+            self._with.state.show()
+            self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
+        last = thread.last
+        if last is None or last.loop.interruption is not None:
+            return
+        loop, now_ns = last.loop, at_ns or time.monotonic_ns()
+        found_nothing = exhausted and last.hand_over == "call"
+        loop.interruption = Interruption(now_ns, ended_a_step=not found_nothing)
+        if at_ns is not None:
+            loop.epoch_left(at_ns, time.monotonic_ns())
+        self._with.timeline.steps_ended(now_ns)
+        if loop.diagnosis is not None:
+            loop.diagnosis.interrupted(last, exhausted)
 
-    def _learn_role(self, thread: ThreadState) -> None:
+    def _learn_role(self, thread: StepParts) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.
 
         What is written after an interruption, such as weights that are loaded, is no step's work.
         """
-        if self._updates.take_updated() and thread.last is not None and not thread.interrupted:
-            record = thread.last.loop.record
-            if not record.updates_variables:
-                learn_role(record)
-
-    def _repeat_next(self, consumer: Consumer, iterator: Any) -> None:
-        """Take the batch that a call would have taken, and hand it out from now on."""
-        try:
-            batch = consumer.loop.runtime.pull(iterator)
-        except Exception as error:
-            if is_end_of_data(error):
-                return  # the call finds that out itself
-            raise
-        if consumer.loop.record.batch_size is None:
-            consumer.loop.record.batch_size = consumer.loop.runtime.rows(batch)
-        self._repeat(consumer, batch)
+        if self._updates.take_updated() and thread.last is not None:
+            loop = thread.last.loop
+            if loop.interruption is None and not loop.record.updates_variables:
+                learn_role(loop.record)
 
     def _repeat(self, consumer: Consumer, batch: Any) -> None:
         """Hand out this batch from now on."""
+        loop = consumer.loop
+        if loop.record.batch_size is None:
+            loop.record.batch_size = loop.runtime.rows(batch)
         try:
-            repeated = consumer.loop.runtime.repeated(batch, consumer.element_spec)
+            repeated = loop.runtime.repeated(batch, consumer.element_spec)
         except Exception as error:
             let_pass(error)
             repeated = None
@@ -408,12 +438,53 @@ class Conductor:
 
     def let_go(self) -> None:
         """Drop all that is the script's, so that it goes when its modules go."""
-        self.diagnosing.let_go()
+        self.choice.active = None
         self.streak.let_go()
         for thread in self._threads.all():
+            thread.last = None
             thread.fed.consumers.clear()
         for loop in self._loops.all():
             loop.let_go()
+
+
+class ScriptsOwnError(Exception):
+    """The script's data failed, which its call has to hear."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _drawn(consumer: Consumer, iterator: Any, count: int) -> list[Any]:
+    """Return batches that a call would have drawn; it finds out itself that there are no more.
+
+    Raises ScriptsOwnError where the call would have failed to draw them.
+    """
+    batches: list[Any] = []
+    try:
+        while len(batches) < count:
+            batches.append(consumer.loop.runtime.pull(iterator))
+    except Exception as error:
+        if not is_end_of_data(error):
+            raise ScriptsOwnError(error) from error
+    return batches
+
+
+def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
+    """Return an iterator of the batches that the step would have drawn, which are read.
+
+    An error of ours costs the step no batch.
+    """
+    loop = consumer.loop
+    consumer.stand_in.enter(Stage.OWN)
+    batches = _drawn(consumer, iterator, loop.record.batches_per_call)
+    if not batches:
+        return iterator
+    once = loop.runtime.handed_once(batches, consumer.element_spec)
+    if loop.diagnosis is not None:
+        drawn = loop.diagnosis.embeddings.batches_drawn
+        recorder.attempt("reading the ids of batches", drawn, batches)
+    return once
 
 
 def _runs(loop: Loop, function: Any) -> None:
@@ -439,33 +510,27 @@ def _eager_step(loop: RecordedLoop) -> EagerStep | None:
     return None
 
 
-class ScriptsOwnError(Exception):
-    """The script's data failed, which its call has to hear."""
+@dataclass(frozen=True)
+class Watchers:
+    """Receivers of what the hooks report, and the guard through which they do."""
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
-    """Return the iterator to call the step with, of the batches that it would have drawn.
-
-    Raises ScriptsOwnError where the step would have failed to draw them. An error of ours costs the
-    step no batch.
-    """
-    consumer.stand_in.enter(Stage.OWN)
-    runtime = consumer.loop.runtime
-    batches: list[Any] = []
-    try:
-        while len(batches) < consumer.loop.record.batches_per_call:
-            batches.append(runtime.pull(iterator))
-    except Exception as error:
-        if not is_end_of_data(error):
-            raise ScriptsOwnError(error) from error
-        if not batches:
-            return iterator  # the call finds that out itself
-    once = runtime.handed_once(batches, consumer.element_spec)
-    if consumer.loop.diagnosis is not None:
-        embeddings = consumer.loop.diagnosis.embeddings
-        recorder.attempt("reading the ids of batches", embeddings.batches_drawn, batches)
-    return once
+    guard: Guard
+    recorder: Recorder
+    steps: StepClock
+    """Receives iterators, and each batch that they hand over."""
+    updates: UpdateWatch
+    """Receives writes of trainable variables."""
+    held: Trials
+    """Receives steps that fail, and epochs that could be held."""
+    in_graph: InGraphLoops
+    """Receives loops that a function runs by itself."""
+    plan: PlanRecorder
+    """Receives calls that make a pipeline."""
+    profiler: Profiler
+    """Receives sessions of the script's own profiler."""
+    state: KeptState
+    """Receives reads and saves of what the script has trained."""
+    timeline: Timeline
+    """Receives calls that take long, and traces."""
+    came_late: bool = False
+    """True if the program had datasets, iterators and functions before we came."""

@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import StopScript
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Interruption, Loop
 from pipediag.capture.runtime import IteratorModel
+from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching import loop_choice as module
-from pipediag.capture.watching.loop_choice import Evaluations, Stopping
+from pipediag.capture.watching.loop_choice import Evaluations, LoopChoice
+from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedBlock, RecordedWindow
 from tests.capture.instruments import FakeInstruments, ToyRuntime, consumer_of, training_loop
-from tests.capture.watching.conductors import FakeDiagnosis, Stage
+from tests.capture.watching.clocks import FakeDiagnosis, Stage
 
 
 def test_steps_on_a_repeated_batch_are_none_of_the_scripts(stage: Stage) -> None:
@@ -42,7 +44,7 @@ def test_a_loop_does_not_train_by_the_weights_that_are_put_back_before_it(
     training, validation = stage.consumer(), stage.consumer()
     for _ in range(3):
         stage.step(training, trains=True)
-    instruments: Any = stage.conductor._with
+    instruments: Any = stage.clock._with
     monkeypatch.setattr(instruments, "state", SimpleNamespace(show=stage.updates.note))
     for _ in range(3):
         stage.step(validation)
@@ -57,7 +59,7 @@ def test_a_pass_over_the_data_that_calls_no_model_is_no_validation(stage: Stage)
     stage.step(training, trains=True)
     for _ in range(9):
         stage.step(counting)
-    stage.conductor.script_over("the script finished")
+    stage.clock.script_over("the script finished")
 
     assert counting.loop.record.role == "reading"
 
@@ -81,8 +83,8 @@ def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
     monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
     for _ in range(4):
         stage.step(consumer)
-    assert stage.conductor.stopping.deadline_ns is not None
-    stage.now = stage.conductor.stopping.deadline_ns
+    assert stage.clock.choice.deadline_ns is not None
+    stage.now = stage.clock.choice.deadline_ns
     with pytest.raises(StopScript):
         stage.step(consumer)
 
@@ -91,7 +93,7 @@ def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
-    held = stage.conductor._held
+    held = stage.clock._held
 
     def hold(loop: Any, *_: Any, **__: Any) -> bool:
         held.loop = loop
@@ -99,7 +101,7 @@ def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
 
     monkeypatch.setattr(held, "hold", hold)
     consumer = stage.consumer("training")
-    stage.conductor.stopping.deadline_ns = stage.now
+    stage.clock.choice.deadline_ns = stage.now
     for _ in range(3):
         stage.step(consumer)
     assert held.loop is consumer.loop
@@ -135,7 +137,7 @@ def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
 def test_given_up_the_measuring_ends(stage: Stage) -> None:
     consumer = stage.consumer("training")
     stage.step(consumer)
-    stage.conductor.given_up()
+    stage.clock.given_up()
 
     assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
 
@@ -149,7 +151,7 @@ def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(
         stage.step(first)
     with pytest.raises(StopScript):
         stage.step(first)
-    stage.conductor.script_over("the script stopped")
+    stage.clock.script_over("the script stopped")
     for _ in range(5):
         stage.step(second)
 
@@ -193,8 +195,8 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     consumer = stage.consumer("training")
     for _ in range(3):
         stage.step(consumer)
-    stage.conductor.epoch_ended()
-    stage.conductor.epoch_ended()
+    stage.clock.epoch_ended()
+    stage.clock.epoch_ended()
     stage.step(consumer)
 
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
@@ -207,8 +209,14 @@ class FakeHeld:
         self.loop: Loop | None = loop
         self.goes_on = True
 
-    def boundary(self, *_: Any) -> bool:
+    def boundary(self, consumer: Consumer, *_: Any) -> bool:
+        if not self.goes_on:
+            self.over(consumer.loop)
         return self.goes_on
+
+    def over(self, loop: Loop) -> None:
+        loop.interruption = Interruption(by_trials=True)
+        self.loop = None
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -218,13 +226,13 @@ def test_the_timeline_is_told_that_trials_are_no_part_of_the_script(
     consumer = stage.consumer("training")
     stage.step(consumer)
     held: Any = FakeHeld(consumer.loop)
-    stage.conductor._held = held
+    stage.clock._held = held
     stage.step(consumer)
     stage.step(consumer)
     assert stage.timeline.told == [("handed", "loop0")]
     if interrupted:
-        stage.conductor.epoch_ended()
-    held.loop = None
+        stage.clock.epoch_ended()
+    held.over(consumer.loop)
     stage.step(consumer)
 
     between = [("ended", "")] if interrupted else []
@@ -232,12 +240,14 @@ def test_the_timeline_is_told_that_trials_are_no_part_of_the_script(
     assert stage.timeline.told == expected
 
 
-def test_the_timeline_is_told_of_trials_that_end_within_a_step(stage: Stage) -> None:
+def test_the_timeline_is_told_of_trials_that_end_within_a_step(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     consumer = stage.consumer("training")
     stage.step(consumer)
     held: Any = FakeHeld(consumer.loop)
-    stage.conductor._held = held
-    stage.conductor.diagnosing._stopping = SimpleNamespace(go_on_or_stop=lambda _: None)  # type: ignore[assignment]
+    stage.clock._held = held
+    monkeypatch.setattr(stage.clock.choice, "go_on_or_stop", lambda _: None)
     held.goes_on = False
     stage.step(consumer)
 
@@ -266,7 +276,7 @@ class Evaluated:
     def steps(self, count: int, consumer: Consumer | None = None) -> Consumer:
         consumer = consumer or consumer_of(self.loop)
         for _ in range(count):
-            self.loop.last_ns = self.now
+            self.loop.record.last_ns = self.now
             self.evaluations.step(consumer, self.now)
             self.now += STEP_NS
         return consumer
@@ -319,7 +329,10 @@ class Ends:
         self.left = False
         self.instruments.all.running_pipelines = lambda: ["handle"]
         self.kept = 0
-        self.stopping = Stopping(self.instruments.all, settings, self.leave, self.keep)
+        held = Trials(None, self.instruments.all)
+        self.choice = LoopChoice(
+            UpdateWatch(), self.instruments.all, settings, held, self.leave, self.keep
+        )
 
     def leave(self) -> None:
         self.left = True
@@ -341,40 +354,40 @@ def ends(tmp_path: Path) -> Ends:
 
 def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
     with pytest.raises(StopScript):
-        ends.stopping.go_on_or_stop(training_loop())
+        ends.choice.go_on_or_stop(training_loop())
 
     assert ends.instruments.events == [messages.Stopping]
-    assert ends.stopping.kept_alive == ["handle"]
+    assert ends.choice.kept_alive == ["handle"]
     assert ends.kept == 1
 
 
 def test_a_script_that_swallows_its_stop_is_left_by_force(ends: Ends) -> None:
     for left in (False, True):
         with pytest.raises(StopScript):
-            ends.stopping.stop()
+            ends.choice.stop()
         assert ends.left is left
 
 
 def test_a_short_rest_is_waited_for_and_the_wait_is_not_prolonged(ends: Ends) -> None:
     ends.instruments.pace.ends = False
-    ends.stopping.go_on_or_stop(training_loop())
-    deadline_ns = ends.stopping.deadline_ns
-    ends.stopping.go_on_or_stop(training_loop(2))
+    ends.choice.go_on_or_stop(training_loop())
+    deadline_ns = ends.choice.deadline_ns
+    ends.choice.go_on_or_stop(training_loop(2))
 
     assert deadline_ns is not None
-    assert ends.stopping.deadline_ns == deadline_ns
+    assert ends.choice.deadline_ns == deadline_ns
 
 
 def test_a_script_whose_model_was_disturbed_is_stopped_however_short_its_rest(
     ends: Ends,
 ) -> None:
     ends.instruments.pace.ends = False
-    ends.stopping.stop_the_disturbed()
+    ends.choice.stop_the_disturbed()
     ends.disturb()
 
-    assert not ends.stopping.goes_on_after(training_loop())
+    assert not ends.choice.goes_on_after(training_loop())
     with pytest.raises(StopScript):
-        ends.stopping.stop_the_disturbed()
+        ends.choice.stop_the_disturbed()
 
 
 def test_a_script_that_runs_to_its_end_is_never_stopped_for_what_was_measured(
@@ -382,8 +395,8 @@ def test_a_script_that_runs_to_its_end_is_never_stopped_for_what_was_measured(
 ) -> None:
     ends = Ends(tmp_path, run_to_end=True)
     ends.disturb()
-    ends.stopping.go_on_or_stop(training_loop())
-    ends.stopping.stop_the_disturbed()
+    ends.choice.go_on_or_stop(training_loop())
+    ends.choice.stop_the_disturbed()
 
-    assert ends.stopping.goes_on_after(training_loop())
-    assert ends.stopping.deadline_ns is None
+    assert ends.choice.goes_on_after(training_loop())
+    assert ends.choice.deadline_ns is None

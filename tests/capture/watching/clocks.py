@@ -1,4 +1,4 @@
-"""A conductor with hand-overs told by hand, and no TensorFlow."""
+"""A clock with hand-overs told by hand, and no TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.conductor import Conductor
+from pipediag.capture.watching.step_clock import StepClock
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import RunSettings, WantedLoop
 from pipediag.vocabulary import LoopKind, LoopRole
@@ -59,7 +59,7 @@ class FakeDiagnosis:
 
 
 class Stage:
-    """A conductor, its watch, and a clock."""
+    """A step clock, and what it asks."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Stage:
             running_pipelines=list,
         )
         held = Trials(None, instruments, only=hold_loop)
-        self.conductor = Conductor(registry, self.updates, instruments, settings, self.leave, held)
+        self.clock = StepClock(registry, self.updates, instruments, settings, self.leave, held)
 
     def leave(self) -> None:
         self.left = True
@@ -121,6 +121,6 @@ class Stage:
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
         """A batch is handed over, and the step that follows may write a variable."""
         self.now += 10
-        self.conductor.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
+        self.clock.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
         if trains:
             self.updates.note()
