@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 
 from pipediag.trace.events import (
     PROGRAMS_PLANE,
+    SINCE_1970_NS,
     CompiledWork,
     Line,
     Plane,
@@ -55,6 +56,7 @@ _WORTH_THREADS_BYTES = 4 << 20
 _MOST_THREADS = 4
 """Each needs memory for the columns of a line while it sorts them."""
 
+_ENVIRONMENT, _STARTED = "Task Environment", "profile_start_time"
 # Fields of XSpace, of XPlane, and of XLine.
 _PLANES, _LINES, _EVENT_METADATA, _EVENTS = 1, 3, 4, 4
 
@@ -82,12 +84,22 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     source = _Source(path, data)
     [planes], rest = divided(data, 0, len(data), _PLANES)
     space = parsed("XSpace", data, rest)
-    return TraceEvents(
+    events = TraceEvents(
         path=path,
         format="xplane",
         planes=[_plane(source, part) for part in planes],
         warnings=[text(words) for words in (*space.errors, *space.warnings)],
     )
+    return replace(events, epoch_ns=_epoch_ns(events))
+
+
+def _epoch_ns(events: TraceEvents) -> int | None:
+    """Lines count from 1970, or from the profile's start, which one plane may give."""
+    if events.first_ns >= SINCE_1970_NS:
+        return 0
+    started = (plane.stats.get(_STARTED) for plane in events.planes if plane.name == _ENVIRONMENT)
+    found = next((at for at in started if isinstance(at, int)), 0)
+    return found if SINCE_1970_NS <= found < LARGEST_NS else None
 
 
 @dataclass(frozen=True)
