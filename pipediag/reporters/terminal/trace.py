@@ -53,7 +53,6 @@ _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
 _FIGURE_WIDTH = 7
 _LONGEST_HOST = 24
-_MOST_GAPS = 200
 _LONGEST_FIRST = 1_000
 """Characters of the first advice."""
 
@@ -198,8 +197,9 @@ def _device(device: DeviceActivity, most: _Most) -> Iterator[RenderableType]:
     if rows:
         yield _rows(rows)
     if device.gaps:
-        yield Text("The longest gaps", "bold")
-        yield _gaps(devices.longest_gaps(device, min(most.items, _MOST_GAPS)))
+        left_out = device.gap_count > devices.GROUPED_GAPS
+        yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
+        yield _gaps(devices.gap_groups(device)[: most.items])
 
 
 def _causes(device: DeviceActivity) -> Table:
@@ -260,15 +260,23 @@ def _launches(launches: DeviceLaunches) -> str:
     return text
 
 
-def _gaps(gaps: Iterable[DeviceGap]) -> Table:
+def _gaps(groups: Iterable[Sequence[DeviceGap]]) -> Table:
+    """Return one line for all gaps of one cause and place; a single one says when it was."""
     table = _expanded(2)
     table.add_column(no_wrap=True)
-    for gap in gaps:
+    for gaps in groups:
+        whole_ms, first = sum(gap.duration_ms for gap in gaps), gaps[0]
+        times, at = f"{number(len(gaps))} x ", f"{duration(whole_ms)} in all"
+        place = devices.gap_place(first)
+        if len(gaps) == 1:
+            times, at = "", f"at {duration(first.start_ms)}"
+            step = None if first.step is None else f"step {first.step}"
+            place = ", ".join(filter(None, (place, step)))
         table.add_row(
-            right(f"  {duration(gap.duration_ms)}"),
-            Text(labels.name_of(labels.GAP_CAUSE, gap.cause)),
-            Text(devices.gap_place(gap), "dim"),
-            Text(f"at {duration(gap.start_ms)}", "dim", justify="right"),
+            right(f"  {times}{duration(whole_ms / len(gaps))}"),
+            Text(labels.name_of(labels.GAP_CAUSE, first.cause)),
+            Text(place, "dim"),
+            Text(at, "dim", justify="right"),
         )
     return table
 

@@ -10,6 +10,8 @@ from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import NO_BREAK, counted, duration, number, percent
 from pipediag.session.devices import DeviceActivity, DeviceGap
 
+GROUPED_GAPS = 200
+"""Gaps that are grouped; more groups would have no place."""
 _LEAST_PERCENT = 0.05
 """Less would be shown as nothing."""
 
@@ -108,8 +110,16 @@ def shown_iterator(iterator: str) -> str:
     return iterator.removeprefix("Root::")
 
 
+def gap_groups(device: DeviceActivity) -> list[list[DeviceGap]]:
+    """Return the longest gaps by cause and place, the groups that took most time first."""
+    found: dict[tuple[str, str], list[DeviceGap]] = {}
+    for gap in longest_gaps(device, GROUPED_GAPS):
+        found.setdefault((gap.cause, gap_place(gap)), []).append(gap)
+    return sorted(found.values(), key=lambda gaps: -sum(one.duration_ms for one in gaps))
+
+
 def gap_place(gap: DeviceGap) -> str:
-    """Return source line, iterator or event, and the step, as far as they are known."""
+    """Return source line, iterator or event, as far as they are known."""
     known = []
     if gap.file is not None:
         known.append(gap.file if gap.line is None else f"{gap.file}:{gap.line}")
@@ -117,8 +127,6 @@ def gap_place(gap: DeviceGap) -> str:
         known.append(shown_iterator(gap.iterator))
     elif gap.doing is not None:
         known.append(f"in {gap.doing}")
-    if gap.step is not None:
-        known.append(f"step {gap.step}")
     return ", ".join(known)
 
 

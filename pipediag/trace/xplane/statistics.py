@@ -274,9 +274,7 @@ class _StatCursor:
         for _ in range(_MOST_ROUNDS):
             if not len(rows):
                 return
-            rows, their_keys, found = self._next(
-                self._without(rows, self._at[rows] > self._last)
-            )
+            rows, their_keys, found = self._next(self._without(rows, self._at[rows] > self._last))
             wanted = _among(their_keys, keys)
             if wanted.any():
                 yield rows[wanted], found.chosen(wanted)
