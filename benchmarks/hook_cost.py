@@ -1,19 +1,18 @@
 """What pipediag's hooks take of each step, in one process whose hooks are switched off and on.
 
-    python -m benchmarks.hook_cost [--measured] [--steps N] [--workload NAME]... [--json]
+    python -m benchmarks.hook_cost [--steps N] [--workload NAME]...
 
 What the parent does beside the script, sampling ten times a second, is left out.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -90,14 +89,14 @@ def hook_cost(stamps: NDArray[np.int64], off: NDArray[np.bool_]) -> HookCost:
     )
 
 
-def measure(workload: str, steps: int | None, phase: str) -> HookCost:
-    """Run a workload once and compare its steps in that phase of a run that is not stopped.
+def measure(workload: str, steps: int | None) -> HookCost:
+    """Run a workload once and compare its steps while they are measured.
 
     Raises:
         click.ClickException: it failed, or is too short.
     """
     usual, (script, *args) = WORKLOADS[workload]
-    words = [script, str(steps or usual), phase, *args]
+    words = [script, str(steps or usual), *args]
     with tempfile.TemporaryDirectory(prefix="pipediag-hooks-") as directory:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.toggled", directory, *words],
@@ -116,18 +115,12 @@ def measure(workload: str, steps: int | None, phase: str) -> HookCost:
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--steps", type=click.IntRange(min=2000), help="[default: about a minute of each]")
 @click.option("--workload", "names", type=click.Choice(list(WORKLOADS)), multiple=True)
-@click.option("--measured", is_flag=True, help="Of steps after the loop has been measured.")
-@click.option("--json", "as_json", is_flag=True)
-def main(steps: int | None, names: tuple[str, ...], measured: bool, as_json: bool) -> None:
+def main(steps: int | None, names: tuple[str, ...]) -> None:
     """Measure each workload and print what its hooks cost."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    phase = "measured" if measured else "measuring"
-    found = {name: measure(name, steps, phase) for name in names or WORKLOADS}
-    if as_json:
-        click.echo(json.dumps({name: asdict(cost) for name, cost in found.items()}, indent=2))
-        return
     click.echo(f"Step with hooks over step without; goal {GOAL} or less; 95 % interval over pairs.")
-    for name, cost in found.items():
+    for name in names or WORKLOADS:
+        cost = measure(name, steps)
         low, high = cost.ci95
         click.echo(
             f"{name}: native step {cost.native_ms:.3f} ms, hooks {cost.hooks_us:+.0f} us, "

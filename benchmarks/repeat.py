@@ -1,7 +1,7 @@
 """How often the answer changes between runs of one script under unequal circumstances.
 
-    python -m benchmarks.repeat [--budget S] [--keep DIR] [--table FILE] [NAME...]
-    python -m benchmarks.repeat --sessions DIR [--table FILE] [NAME...]
+    python -m benchmarks.repeat [--budget S] [--keep DIR] [NAME...]
+    python -m benchmarks.repeat --sessions DIR [NAME...]
 
 Analyses each script five times: once with a cold page cache and without compiled Python files,
 once beside a process that keeps one core busy, and three times with nothing beside it. Prints, for
@@ -111,13 +111,11 @@ def false_causes(expected: Expectation, session: Session) -> list[str]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Compare the sessions that --keep left here.",
 )
-@click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.argument("names", nargs=-1)
 def main(
     budget: float,
     keep: Path | None,
     sessions: Path | None,
-    table: Path | None,
     names: tuple[str, ...],
 ) -> None:
     """Run the scripts, print what changed between the runs of each, and the totals."""
@@ -139,12 +137,6 @@ def main(
         click.echo(rows[-1])
     total = f"{quiet_changed} of {len(rows)} scripts changed in quiet runs; {false} false causes."
     click.echo(total)
-    if table is not None:
-        head = [
-            "| script | runs | changed, quiet | changed | false causes |",
-            "|---|--:|---|---|---|",
-        ]
-        table.write_text("\n".join([*head, *rows, "", total, ""]), encoding="utf-8")
     sys.exit(bool(quiet_changed or false))
 
 

@@ -1,10 +1,10 @@
 """Runs a workload under capture and switches its hooks off and on, every few dozen milliseconds.
 
-    python -m benchmarks.toggled DIRECTORY WORKLOAD STEPS PHASE [ARGUMENT...]
+    python -m benchmarks.toggled DIRECTORY WORKLOAD STEPS [ARGUMENT...]
 
 One process has steps with and without hooks, so that neither its memory's layout nor the machine's
-drift makes a difference. It writes when each step began, and whether the hooks were off in it:
-while the loop is measured, which then never ends, or after that.
+drift makes a difference. It writes when each step began, and whether the hooks were off in it. The
+loop is measured all the time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import random
 import runpy
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ STRETCH_NS = 60_000_000
 """Long against a step, short against the drift of a machine."""
 
 
-def main(directory: str, workload: str, steps: str, phase: str, *args: str) -> None:
+def main(directory: str, workload: str, steps: str, *args: str) -> None:
     """Run the workload; what it writes lies in the directory."""
     settings = RunSettings(
         script=str(WORKLOADS / f"{workload}.py"),
@@ -43,14 +42,9 @@ def main(directory: str, workload: str, steps: str, phase: str, *args: str) -> N
     )
     capture = Capture(settings, Teller(None))
     capture.install()
-    begins = threading.Event()
-    if phase == "measured":
-        capture.when_measured(begins.set)
-    else:
-        _let_the_baseline_last()
-        begins.set()
+    _let_the_baseline_last()
     module = ModuleType("step_stamps")
-    module.step_stamps = _stamps_that_toggle(capture, Path(directory), begins)  # type: ignore[attr-defined]
+    module.step_stamps = _stamps_that_toggle(capture, Path(directory))  # type: ignore[attr-defined]
     sys.modules["step_stamps"] = module
     sys.argv = [settings.script, str(Path(directory) / STAMPS), steps, *args]
     runpy.run_path(settings.script, run_name="__main__")
@@ -67,7 +61,7 @@ def _let_the_baseline_last() -> None:
     Pace.baseline_done = never  # type: ignore[method-assign]
 
 
-def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Event) -> Any:
+def _stamps_that_toggle(capture: Capture, directory: Path) -> Any:
     """Return what takes the place of the workloads' own `step_stamps`."""
     guard = capture._guard
     lengths = random.Random(1)
@@ -83,7 +77,7 @@ def _stamps_that_toggle(capture: Capture, directory: Path, begins: threading.Eve
         def stamp() -> None:
             nonlocal until_ns
             now_ns = time.monotonic_ns()
-            if now_ns > until_ns and begins.is_set():
+            if now_ns > until_ns:
                 guard.aside = not guard.aside
                 # Stretches of differing length, so that nothing periodic falls into one kind.
                 until_ns = now_ns + int(STRETCH_NS * lengths.uniform(0.7, 1.3))
