@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
-from typing import Literal
 
 from pipediag.comparison import statistics
 from pipediag.comparison.statistics import (
@@ -25,6 +24,7 @@ from pipediag.comparison.values import (
     OVERHEAD,
     SHORTEST,
     Measured,
+    Unit,
     Value,
     example_us,
     part_percent,
@@ -36,8 +36,6 @@ from pipediag.comparison.values import (
 from pipediag.facts.names import RUN_PART
 from pipediag.session.model import Session
 from pipediag.vocabulary import RUN_PARTS, StepClass
-
-Unit = Literal["us", "ms", "s", "percent"]
 
 LEAST_PART_PERCENT = 1.0
 """Share of the run below which a part is not shown. Own choice."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import ONCE_OFF
@@ -13,6 +14,8 @@ from pipediag.session.ledger import RunPart
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.vocabulary import RunPartName, StepClass
+
+Unit = Literal["percent", "ratio", "us", "ms", "s"]
 
 INPUT: tuple[StepClass, ...] = ("input_wait",)
 OVERHEAD: tuple[StepClass, ...] = GROUPS["overhead"]

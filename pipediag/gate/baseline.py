@@ -7,13 +7,12 @@ from functools import partial
 from statistics import median
 
 from pipediag.comparison.compare import Comparison, GrownOperation, compare
-from pipediag.comparison.quantities import Quantity, Unit
+from pipediag.comparison.quantities import Quantity
 from pipediag.comparison.statistics import Change, Outcome
 from pipediag.errors import PipediagError
-from pipediag.facts.names import in_checkout
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import figures
-from pipediag.gate.result import Check, CheckOutcome, GateResult, number
+from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, GateResult, location, number
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -24,7 +23,6 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "inconclusive": "inconclusive",
 }
 _number = partial(number, unit="ms")
-_UNITS: dict[Unit, str] = {"us": "us", "ms": "ms", "s": "s", "percent": "%"}
 _BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
 
 
@@ -128,7 +126,7 @@ def _notes(found: Comparison) -> Iterator[str]:
 
 def _medians(quantity: Quantity) -> str:
     before, after = median(quantity.base), median(quantity.head)
-    return f"{_number(before)} to {_number(after)} {_UNITS[quantity.unit]}"
+    return f"{_number(before)} to {_number(after)}{UNIT_WORDS[quantity.unit]}"
 
 
 def _difference(quantity: Quantity) -> str:
@@ -192,18 +190,13 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
 def _grown(operation: GrownOperation) -> str:
     unit = "% of the step" if operation.shares else "ms per step"
     before = "nothing" if operation.base_ms is None else _number(operation.base_ms)
+    at = f" at {location(operation.file, operation.line)}" if operation.file else ""
     return (
-        f"Grew most in the input pipeline: {operation.name}{_at(operation.file, operation.line)}, "
+        f"Grew most in the input pipeline: {operation.name}{at}, "
         f"from {before} to {_number(operation.head_ms)} {unit}."
     )
 
 
 def _finding(finding: Finding) -> str:
-    return f"{finding.rule}{_at(finding.file, finding.line)}: {finding.title.rstrip('.')}."
-
-
-def _at(file: str | None, line: int | None) -> str:
-    if file is None:
-        return ""
-    shown = in_checkout(file)
-    return f" at {shown}" if line is None else f" at {shown}:{line}"
+    at = f" at {location(finding.file, finding.line)}" if finding.file else ""
+    return f"{finding.rule}{at}: {finding.title.rstrip('.')}."

@@ -13,6 +13,7 @@ from pipediag.comparison.values import (
     INPUT,
     OVERHEAD,
     Measured,
+    Unit,
     Value,
     part_percent,
     step_percent,
@@ -21,7 +22,7 @@ from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_s
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import costliest_row
 from pipediag.gate.config import GateConfig
-from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, Unit, number
+from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, number
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session

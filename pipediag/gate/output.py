@@ -138,7 +138,7 @@ def _markdown_row(check: Check) -> str:
         "" if check.value is None else f"{number(check.value, check.unit)}{unit}",
         "" if check.interval is None else f"{low} to {high}{unit}",
         "" if check.limit is None else f"{check.limit:g}{unit}",
-        check.location_in_checkout,
+        check.location,
         check.sentence,
     )
     return markdown_row(cells)
@@ -178,7 +178,7 @@ def _junit_suite(result: GateResult) -> ET.Element:
 
 def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> None:
     case = _junit_case(suite, check.name, result)
-    where = check.location_in_checkout
+    where = check.location
     said = f"{where}: {check.sentence}" if where else check.sentence
     match check.outcome:
         case "fail":

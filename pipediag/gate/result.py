@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from pipediag.comparison.values import Unit
 from pipediag.encoding.text import applicable
 from pipediag.errors import ExitStatus
 from pipediag.facts.names import in_checkout
 
 CheckOutcome = Literal["pass", "fail", "warn", "inconclusive"]
 Level = Literal["warn", "error"]
-Unit = Literal["percent", "ratio", "ms", "s"]
 
 OUTCOMES_WORST_FIRST: tuple[CheckOutcome, ...] = ("fail", "warn", "inconclusive", "pass")
-UNIT_WORDS: dict[Unit, str] = {"percent": " %", "ratio": "x", "ms": " ms", "s": " s"}
+UNIT_WORDS: dict[Unit, str] = {
+    "percent": " %",
+    "ratio": "x",
+    "us": " us",
+    "ms": " ms",
+    "s": " s",
+}
 
 _STATUS_WORDS = {
     ExitStatus.GATE_FAILED: "failed",
@@ -58,17 +64,8 @@ class Check:
 
     @property
     def location(self) -> str:
-        """`file:line`, as far as known."""
-        if self.file is None:
-            return ""
-        return self.file if self.line is None else f"{self.file}:{self.line}"
-
-    @property
-    def location_in_checkout(self) -> str:
-        """`file:line` from the root of the repository."""
-        if self.file is None:
-            return ""
-        return replace(self, file=in_checkout(self.file)).location
+        """`file:line` from the root of the repository, as far as known."""
+        return location(self.file, self.line)
 
     @property
     def diff_lines(self) -> list[str]:
@@ -133,6 +130,13 @@ class GateResult:
     @property
     def worst_checks_first(self) -> list[Check]:
         return sorted(self.checks, key=lambda check: OUTCOMES_WORST_FIRST.index(check.outcome))
+
+
+def location(file: str | None, line: int | None) -> str:
+    """Return `file:line` from the root of the repository, as far as known."""
+    if file is None:
+        return ""
+    return in_checkout(file) if line is None else f"{in_checkout(file)}:{line}"
 
 
 def reaches(severity: Level, fail_on: Level) -> bool:

@@ -356,15 +356,10 @@ def nesting_lanes(start_ns: Times, end_ns: Times) -> NDArray[np.int8]:
         return lanes
     open_ends: list[list[int]] = [[] for _ in range(MOST_LANES)]
     for index, (start, end) in enumerate(zip(start_ns.tolist(), end_ns.tolist(), strict=True)):
-        lanes[index] = lane = _first_free(open_ends, start, end)
+        for around in open_ends:
+            while around and around[-1] <= start:
+                around.pop()
+        free = (n for n, around in enumerate(open_ends) if not around or end <= around[-1])
+        lanes[index] = lane = next(free, MOST_LANES - 1)
         open_ends[lane].append(end)
     return lanes
-
-
-def _first_free(open_ends: list[list[int]], start: int, end: int) -> int:
-    for lane, around in enumerate(open_ends):
-        while around and around[-1] <= start:
-            around.pop()
-        if not around or end <= around[-1]:
-            return lane
-    return MOST_LANES - 1
