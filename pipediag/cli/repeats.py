@@ -154,7 +154,7 @@ def _watched(command: list[str], directory: Path | None, stdout: int | None) -> 
             command,
             cwd=directory,
             stdout=stdout,
-            preexec_fn=signals.prepare_child,  # noqa: PLW1509
+            preexec_fn=signals.prepare,  # noqa: PLW1509
         ) as process,
     ):
         while True:

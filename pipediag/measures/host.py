@@ -155,12 +155,8 @@ def measure_host(
 ) -> Host | Missing:
     """Return the host in spans of time that begin and end with steps.
 
-    Args:
-        track: the readings; those that straddle an edge count in proportion.
-        spans_ns: between two of them other things happen.
-        cores_allowed: what affinity and quota leave.
-        stacks: taken beside the loop.
-        windows: all of the loop: they name the Python threads.
+    Readings that straddle an edge count in proportion. `cores_allowed` is what affinity and quota
+    leave; the `windows` of the loop name the Python threads.
     """
     if track.missing is not None:
         return Missing(track.missing)

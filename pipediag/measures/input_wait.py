@@ -80,14 +80,9 @@ def settle_input_wait(
 ) -> SettledInputWait:
     """Choose the method, and say where the others differ.
 
-    Args:
-        native: by tf.data's own gap times.
-        split: the profile's steps.
-        alone: the consumer on a repeated batch.
-        contention: what computes beside the loop.
-        perturbation: what the profiler did to the step.
-        python_percent: CPU time of the pipeline's Python, in percent of the step.
-        compiled: what steps take to be compiled for new lengths.
+    `native` is by tf.data's own gap times, `split` the profile's steps, `alone` the consumer on a
+    repeated batch; `python_percent` the CPU time of the pipeline's Python, in percent of the step,
+    and `compiled` what steps take to be compiled for new lengths.
     """
     trace = trace_input_wait(split) if split is not None else None
     compiles = compiled is not None
@@ -227,12 +222,8 @@ def contention_of(
 ) -> Contention | None:
     """Return what computes beside the training loop and may slow it, if anything.
 
-    Args:
-        host: the host in the baseline.
-        step_ms: mean step.
-        python_percent: CPU time that the pipeline's Python takes in a step, in percent of it.
-        accelerated: whether the model computes elsewhere than on the CPUs.
-        pipeline_ms: what the pipeline's operations take for a step; None where that is not known.
+    `host` is of the baseline, and of a mean step `python_percent` is the CPU time of the pipeline's
+    Python, `pipeline_ms` what its operations take; `accelerated` models compute on no CPU.
     """
     if python_percent >= INPUT_FINE_PERCENT:
         return "python"

@@ -163,14 +163,9 @@ def ran_iterators(
 ) -> list[RanIterator]:
     """Return the iterators of a pipeline, consumer first.
 
-    Args:
-        rates: by tf.data's model.
-        trace: of the profile.
-        plan_names: names of this pipeline's operations.
-        other_names: names of other pipelines' operations, whose iterators are left out. Any third
-            name is TensorFlow's own.
-        slowed: how many times as long the profiler made the steps.
-        replicas: of which each asks for a batch a step.
+    `rates` are by tf.data's model. Iterators of other pipelines' operations are left out; a name
+    that is neither in `plan_names` nor `other_names` is TensorFlow's own. The profiler made steps
+    `slowed` times as long, and each of the `replicas` asks for a batch a step.
     """
     traced = _traced(trace, plan_names, other_names)
     batches = trace.get_next_calls / replicas if trace else 0.0

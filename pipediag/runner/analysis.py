@@ -7,7 +7,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
-from pipediag.session.messages import ChildResult, RunSettings, TrialsAwaited, WantedLoop
+from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
 from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LOOK_THROUGH_S = 600.0
 
 
 @dataclass(frozen=True)
-class AnalysisRequest:
+class AnalysisRequest(RunOptions):
     """Options of `pipediag analyze`."""
 
     script: str
@@ -42,20 +42,12 @@ class AnalysisRequest:
     output: Path | None = None
     """None: `reports/<script stem>` in the working directory."""
     force: bool = False
-    steps: int | None = None
-    loop: WantedLoop | None = None
     timeout_s: float | None = None
-    epochs: int | None = None
-    """Planned ones, where the script does not tell."""
-    run_to_end: bool = False
-    """Observe alone: nothing is tried in this run, whatever the budget."""
     budget_s: float = 90.0
     """Time for trials; 0 is none."""
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
-    device_memory_bytes: int | None = None
-    """Memory of one device, against which embedding tables are planned; None plans none."""
     source: bool = field(default_factory=lambda: not os.environ.get("PIPEDIAG_NO_SOURCE"))
     """True if the session may hold code of the script; without it there is no patch."""
 
@@ -131,14 +123,10 @@ def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
         args=request.args,
         module=request.module,
         capture_directory=str(output.capture),
-        steps=request.steps,
-        run_to_end=request.run_to_end,
-        epochs=request.epochs,
-        device_memory_bytes=request.device_memory_bytes,
+        **{one.name: getattr(request, one.name) for one in fields(RunOptions)},
         look_ahead_s=LOOK_THROUGH_S
         if request.loop == "longest"
         else float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
-        loop=request.loop,
         budget_s=request.budget_s,
         safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )

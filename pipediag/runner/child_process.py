@@ -158,7 +158,7 @@ def supervise(
                 stdout=sys.stderr.fileno() if json_mode else None,
                 # The script may have been given descriptors by its caller, as in `3<file`.
                 close_fds=False,
-                preexec_fn=signals.prepare_script,  # noqa: PLW1509 - no other thread runs yet
+                preexec_fn=partial(signals.prepare, signal.SIGINT),  # noqa: PLW1509 - no other thread runs yet
             )
             while theirs:
                 os.close(theirs.pop())

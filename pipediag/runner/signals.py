@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
@@ -132,26 +132,17 @@ class HeldSignals:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
-    def prepare_child(self) -> None:
-        """Set up the child between fork and exec.
+    def prepare(self, *blocked: int) -> None:
+        """Set up the child between fork and exec, with these signals blocked beside our caller's.
 
-        A blocked signal would stay blocked. SIGKILL cannot be passed on, but whoever sends it to us
-        means the script.
+        A child that unblocks SIGINT itself, as the last thing before the script, shows no traceback
+        of the interpreter's start, or of ours, at Ctrl-C. SIGKILL cannot be passed on, but whoever
+        sends it to us means the script.
         """
-        self._prepare(self._mask_before)
-
-    def prepare_script(self) -> None:
-        """Set up a child that unblocks SIGINT itself, as the last thing before the script.
-
-        Until then Ctrl-C would show a traceback of the interpreter's start, or of ours.
-        """
-        self._prepare({*self._mask_before, signal.SIGINT})
-
-    def _prepare(self, mask: Iterable[int]) -> None:
         self._end_with_us()
         if not self._shares_terminal:
             os.setpgid(0, 0)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, {*self._mask_before, *blocked})
 
     def to_forward(self) -> Iterator[int]:
         """Return the signals that have arrived here and did not reach the child by themselves."""

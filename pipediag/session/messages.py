@@ -43,8 +43,24 @@ class WrittenFile:
 Written = TypeVar("Written", bound=WrittenFile)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Wishes of the user that the parent and the child go by."""
+
+    steps: int | None = None
+    """Baseline steps; None lets the window adapt to the step time."""
+    loop: WantedLoop | None = None
+    """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
+    epochs: int | None = None
+    """Epochs that the script would train, where it does not tell."""
+    run_to_end: bool = False
+    """Observe alone: nothing is tried in this run, whatever the budget."""
+    device_memory_bytes: int | None = None
+    """Memory of one device, against which embedding tables are planned; None plans none."""
+
+
 @dataclass(frozen=True)
-class RunSettings(WrittenFile):
+class RunSettings(RunOptions, WrittenFile):
     """Passed to the child as a JSON file. Paths are absolute: the script may change directory."""
 
     script: str
@@ -55,23 +71,14 @@ class RunSettings(WrittenFile):
     """Where the child writes its recording, `steps.journal`, `timeline.jsonl` and `trace/`."""
     progress_fd: int | None = None
     """A pipe on which the child tells its phases, one JSON object a line."""
-    steps: int | None = None
-    """Baseline steps; None lets the window adapt to the step time."""
     warmup: int | None = None
     profile_steps: int | None = None
     command_fd: int | None = None
     """A pipe on which the parent asks for trials; None where none are to be made."""
-    run_to_end: bool = False
-    device_memory_bytes: int | None = None
-    """Memory of the device, as the user gives it for the memory plan."""
-    epochs: int | None = None
-    """Epochs that the script would train, as the user says."""
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
     budget_s: float = 0.0
     """What the user gives for a closer look and for trials."""
-    loop: WantedLoop | None = None
-    """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
     hold_loop: str | None = None
     """In a second run of a script: the one loop that waits for trials and ends it."""
     call: Call | None = None
