@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from pipediag.facts.pipeline import option
 from pipediag.session.model import Environment, Host, Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recording import Device
 
 _OTHERS_RATIO = 0.15
 """Part of the CPUs. Own choice: pipediag and a system's housekeeping take some percent."""
 _IDLE_RATIO = 0.1
 """Part of the CPUs. Own choice: where more are idle, what others take is not missed."""
-
-
-class OfAKind(Protocol):
-    """A device as TensorFlow lists it."""
-
-    @property
-    def kind(self) -> str:
-        """`CPU`, `GPU`, ..."""
-        ...
 
 
 def cores_allowed(environment: Environment) -> float:
@@ -63,7 +54,7 @@ def pool_size(session: Session, op: Operation) -> int | None:
     return None if op.parameters.get("use_unbounded_threadpool") else pool_threads(session)
 
 
-def on_accelerator(devices: Iterable[OfAKind]) -> bool:
+def on_accelerator(devices: Iterable[Device]) -> bool:
     """Return True if one of TensorFlow's devices is no CPU."""
     return any(device.kind.upper() != "CPU" for device in devices)
 

@@ -49,7 +49,7 @@ def _check_missing_prefetch(session: Session) -> Iterator[Finding]:
         return
     ahead = Insert((last_operation(session) or last).id, "prefetch", {"buffer_size": AUTOTUNE})
     label = f"prefetch(AUTOTUNE) after the {place_name(last)}"
-    edit = Edit(f"{MISSING_PREFETCH.id}:{last.id}", label, (ahead,))
+    edit = MISSING_PREFETCH.edit(last, label, ahead)
     can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
     yield MISSING_PREFETCH.weighed(
         weight,

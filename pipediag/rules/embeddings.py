@@ -68,12 +68,12 @@ def _judged(
         little = took < OPERATION_SHARE.value
     waits, loop = input_first(session), session.diagnosed_loop()
     gone = took if gone_ms is None else percent_of_step(session, gone_ms)
-    failed = not little and waits is None
     return rule.finding(
-        "fail" if failed else "informative",
-        advice if little else waits or advice,
+        "informative" if little else "fail",
+        advice,
+        unless=waits,
         evidence=evidence,
-        place=(place or ((loop.file, loop.line) if loop else None)) if failed else None,
+        place=place or ((loop.file, loop.line) if loop else None),
         speedup_at_most=None if gone is None else at_most_without(session, gone),
         **given,
     )

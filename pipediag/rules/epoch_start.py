@@ -228,13 +228,8 @@ def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit |
     path = between(session, slowest, op)
     if path is None or len(slowest.parent_ids) != 1 or not keeps_elements([slowest, *path]):
         return None
-    return Edit(
-        id=f"{SLOW_SHUFFLE_FILL.id}:{op.id}",
-        label=f"the {place_name(op)} before the {place_name(slowest)}",
-        changes=(Move(op.id, slowest.parent_ids[0]),),
-        check="shape",
-        whole_epoch=True,
-    )
+    label, move = f"the {place_name(op)} before the {place_name(slowest)}", slowest.parent_ids[0]
+    return SLOW_SHUFFLE_FILL.edit(op, label, Move(op.id, move), check="shape", whole_epoch=True)
 
 
 def _is_costly(op: Operation) -> bool:
@@ -401,10 +396,10 @@ def _run_through(session: Session) -> Edit | None:
         epoch_s /= run.epochs
     if epoch_s > LONGEST_EPOCH_S:
         return None
-    return Edit(
-        id=f"{SLOW_EPOCH_START.id}:repeat:{last.id}",
-        label=f"one pipeline through all epochs, by a repeat after the {place_name(last)}",
-        changes=(Insert(last.id, "repeat"),),
+    return SLOW_EPOCH_START.edit(
+        f"repeat:{last.id}",
+        f"one pipeline through all epochs, by a repeat after the {place_name(last)}",
+        Insert(last.id, "repeat"),
         caveat="Measured from the second step of an epoch to the second of the next.",
         whole_epoch=True,
         runs_through=True,

@@ -246,8 +246,7 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
             "same results. One call for all rows saves more."
         )
         label = f"predict_on_batch in place of predict at {_line(timed)}"
-        change = PredictOnBatch(timed.file, timed.line)
-        edit = Edit(f"{SMALL_PREDICT.id}:{_line(timed)}", label, (change,))
+        edit = SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line))
         left = sum(timed.other_ms) / sum(timed.own_ms)
         yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit)
 
@@ -309,12 +308,9 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
             f"Call `{timed.model}` through a `tf.function` at {_line(timed)}, with the same "
             f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms a batch."
         )
-        edit = Edit(
-            f"{EAGER_EVALUATION.id}:{_line(timed)}",
-            f"`{timed.model}` as a tf.function at {_line(timed)}",
-            (CompileCall(timed.file, timed.line, timed.model),),
-            loop_id=loop.id,
-        )
+        label = f"`{timed.model}` as a tf.function at {_line(timed)}"
+        change = CompileCall(timed.file, timed.line, timed.model)
+        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id)
         rows, left = _rows_at(session, loop), 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
         yield _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit)
 

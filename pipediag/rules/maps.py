@@ -163,16 +163,10 @@ def _edit(session: Session, op: Operation, batch: Operation) -> Edit | None:
         return None
     others = " with the maps after it" if len(moved) > 1 else ""
     written = "".join(sorted({_written(each) for each in moved}))
-    behind = [batch, *moved[:-1]]
-    return Edit(
-        id=f"{PER_ELEMENT_MAP.id}:{op.id}",
-        label=f"{place_name(op)}{others} moved after the {place_name(batch)}{written}",
-        changes=tuple(
-            Move(each.id, after.id, _vectorized(each))
-            for each, after in zip(moved, behind, strict=True)
-        ),
-        check="equal",
-    )
+    places = zip(moved, [batch, *moved], strict=False)
+    moves = [Move(each.id, after.id, _vectorized(each)) for each, after in places]
+    label = f"{place_name(op)}{others} moved after the {place_name(batch)}{written}"
+    return PER_ELEMENT_MAP.edit(op, label, *moves, check="equal")
 
 
 def _moved_together(session: Session, op: Operation) -> list[Operation]:
@@ -317,10 +311,10 @@ def tuned_calls(op: Operation, rule: str, caveat: str | None = None) -> Edit:
 
 def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
     """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
-    edit = Edit(
-        f"{PARALLEL_MAP.id}:{op.id}:{WAITING_CALLS}",
+    edit = PARALLEL_MAP.edit(
+        f"{op.id}:{WAITING_CALLS}",
         f"{WAITING_CALLS} parallel calls on the {place_name(op)}",
-        (SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),),
+        SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),
         caveat=_where_measured(outer),
     )
     return on_threads(edit) if _lacks_threads(session, op) else edit

@@ -122,11 +122,11 @@ def _of_layers(
                 "cache_bytes": kept.bytes,
                 "passes_over_data": "unlimited" if passes == math.inf else passes,
             },
-            edit=Edit(
-                f"{PREPROCESSING_IN_MODEL.id}:{kept.after.id}",
+            edit=PREPROCESSING_IN_MODEL.edit(
+                kept.after,
                 f"{quoted} in a map with a cache after the {place_name(kept.after)}, and not in "
                 "the model",
-                (MoveLayers(names, kept.after.id, kept.rows, kept.elements),),
+                MoveLayers(names, kept.after.id, kept.rows, kept.elements),
                 caveat=f"{CAVEAT} Measured once the cache is full.",
             ),
         )
@@ -291,16 +291,12 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             f"Give `bucket_by_sequence_length` to the data in place of {call_name(op)}, so that "
             f"batches hold examples of similar length.{known}"
         )
-        edit = Edit(
-            id=f"{PADDING.id}:{op.id}",
-            label=f"{BUCKETS} buckets of lengths in place of the {place_name(op)}",
-            changes=(Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS}),),
-            check="shape",
-        )
+        buckets = Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS})
+        label = f"{BUCKETS} buckets of lengths in place of the {place_name(op)}"
         yield finding(
             "fail" if mostly and not waits else "informative",
             f"{waits} {advice}" if waits else advice,
-            edit=edit,
+            edit=PADDING.edit(op, label, buckets, check="shape"),
             speedup_at_most=at_most_without(session, wasted),
         )
 

@@ -140,11 +140,8 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     }
     label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
     if label is not None and not op.made_by_framework:
-        edit = Edit(
-            id=f"{SLOW_CALL.id}:{name}:{line.line}",
-            label=label,
-            changes=(RewriteCall(op.id, line.file, line.line, line.function),),
-        )
+        change = RewriteCall(op.id, line.file, line.line, line.function)
+        edit = SLOW_CALL.edit(f"{name}:{line.line}", label, change)
     yield SLOW_CALL.finding(
         "fail",
         f"{advice} ({name}:{line.line}).",
@@ -206,12 +203,8 @@ def _elements_edit(op: Operation) -> Edit | None:
     parameters: dict[str, Scalar] = {"elements": _STACKED}
     if op.element_bytes is None:
         parameters["ragged"] = True
-    return Edit(
-        id=f"{SINGLE_ELEMENTS.id}:{op.id}",
-        label=f"{_STACKED} elements of the {place_name(op)} handed over at once",
-        changes=(Replace(op.id, "in_chunks", parameters),),
-        check="equal",
-    )
+    label = f"{_STACKED} elements of the {place_name(op)} handed over at once"
+    return SINGLE_ELEMENTS.edit(op, label, Replace(op.id, "in_chunks", parameters), check="equal")
 
 
 @SINGLE_ELEMENTS.found_at("from_generator")
@@ -279,13 +272,10 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
     if not weight.worth_trying:
         return finding(weight.status, weight.sentence)
     places = zip(moved, [batch, *moved], strict=False)
-    edit = Edit(
-        id=f"{PYTHON_EACH_ROW.id}:{op.id}",
-        label=f"{place_name(op)}{also} moved after the {place_name(batch)}, with one call of "
-        "Python for its rows",
-        changes=tuple(Move(each.id, after.id) for each, after in places),
-        check="equal",
-    )
+    moves = [Move(each.id, after.id) for each, after in places]
+    after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
+    label = f"{after}, with one call of Python for its rows"
+    edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
     return finding(
         weigh(session, op, beside_ms).to_try,
         f"Move {call_name(op)}{also} after {call_name(batch)}, and let one call from TensorFlow "
@@ -473,12 +463,9 @@ def _workers_edit(
     changes: list[Change] = [Replace(op.id, "PyDataset", {"workers": workers, **queued}), *behind]
     changes.append(SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1}))
     source = Path(keras.source_file).name if keras.source_file else "the script"
-    return Edit(
-        id=f"{PYTHON_INPUT.id}:{op.id}",
-        label=f"workers={workers} for the PyDataset `{keras.source}` in {source}",
-        changes=tuple(changes),
-        caveat="Measured with threads; processes were not tried.",
-    )
+    label = f"workers={workers} for the PyDataset `{keras.source}` in {source}"
+    caveat = "Measured with threads; processes were not tried."
+    return PYTHON_INPUT.edit(op, label, *changes, caveat=caveat)
 
 
 TRACE_ONLY_PYTHON = Rule(

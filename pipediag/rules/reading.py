@@ -214,10 +214,10 @@ def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
         "cycle_length": count,
         "num_parallel_calls": count if threads else AUTOTUNE,
     }
-    edit = Edit(
-        f"{SERIAL_FLAT_MAP.id}:{f'{count}:' if threads else ''}{op.id}",
+    edit = SERIAL_FLAT_MAP.edit(
+        f"{count}:{op.id}" if threads else op,
         f"{count} calls at once of the function of the {place_name(op)}",
-        (Replace(op.id, "parallel_flat_map", given),),
+        Replace(op.id, "parallel_flat_map", given),
         caveat="Rows of several elements alternate.",
     )
     return on_threads(edit, count) if threads else edit

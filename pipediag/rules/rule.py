@@ -12,7 +12,7 @@ from pipediag.facts.limits import Threshold
 from pipediag.facts.pipeline import operations
 from pipediag.rules.relevance import Weight
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.edits import Edit
+from pipediag.session.edits import Change, Edit
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
@@ -170,6 +170,11 @@ class Rule:
             if failed and kept is None and reason
             else NOT_TRIED,
         )
+
+    def edit(self, about: Operation | str, label: str, *changes: Change, **given: Any) -> Edit:
+        """Return an edit, named by the operation, or by the words, that it is about."""
+        name = about if isinstance(about, str) else about.id
+        return Edit(f"{self.id}:{name}", label, changes, **given)
 
     def weighed(self, weight: Weight, advice: str, **given: Any) -> Finding:
         """Return the finding that the weight decides, what stands against the advice first."""

@@ -180,17 +180,17 @@ def _of_all(session: Session, ops: Sequence[Operation]) -> Iterator[Finding]:
     last = last_operation(session)
     if last is not None and last.kind != "prefetch":
         ahead = Insert(last.id, "prefetch", {"buffer_size": AUTOTUNE})
-        edit = Edit(f"{SEARCH.id}:prefetch", "prefetch(AUTOTUNE) at the end", (ahead,), "equal")
+        edit = SEARCH.edit("prefetch", "prefetch(AUTOTUNE) at the end", ahead, check="equal")
         yield _fits(edit, "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`.")
     several = any((op.parallelism or 1) > 1 for op in ops)
     if several and option(session.pipeline, "deterministic") is None:
         free = SetOptions({"deterministic": False})
-        edit = Edit(f"{SEARCH.id}:deterministic", "deterministic = False", (free,))
+        edit = SEARCH.edit("deterministic", "deterministic = False", free)
         advice = "Set `options.deterministic = False`: elements come as they are ready."
         condition = "if the order of the examples does not matter"
         yield _fits(edit, advice, _UP_TO_ORDER, condition=condition)
     if option(session.pipeline, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})
-        edit = Edit(f"{SEARCH.id}:threads", f"a pool of {threads} threads of its own", (pool,))
+        edit = SEARCH.edit("threads", f"a pool of {threads} threads of its own", pool)
         yield _fits(edit, f"`options.threading.private_threadpool_size = {threads}`.")

@@ -84,10 +84,10 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
         unless=input_first(session),
         place=(callback.file, callback.line),
         evidence={"callback": callback.name, "callback_percent_of_step": percent},
-        edit=Edit(
-            id=f"{BATCH_CALLBACK.id}:{callback.name}:{callback.line}",
-            label=f"the batch hooks of {callback.name} left out",
-            changes=(SkipCallback(callback.name, callback.file, callback.line),),
+        edit=BATCH_CALLBACK.edit(
+            f"{callback.name}:{callback.line}",
+            f"the batch hooks of {callback.name} left out",
+            SkipCallback(callback.name, callback.file, callback.line),
             caveat="The callback's batch hooks were left out altogether: running it at every "
             "hundredth batch gets near that. Only you know whether you need it at each.",
         ),
@@ -306,14 +306,13 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     edit = None
     written = batch.parameters.get("batch_size") if batch else None
     if batch is not None and isinstance(written, int):
-        edit = Edit(
-            id=f"{SMALL_BATCH.id}:{batch.id}",
-            label=f"batches of {FACTOR * written} in place of {written} from the "
-            f"{place_name(batch)}",
-            changes=(SetParameters(batch.id, {"batch_size": FACTOR * written}),),
-            caveat="It counts examples per second; how well the model learns from larger batches "
-            "is not measured.",
+        larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
+        label = f"batches of {FACTOR * written} in place of {written} from the {place_name(batch)}"
+        caveat = (
+            "It counts examples per second; how well the model learns from larger batches is not "
+            "measured."
         )
+        edit = SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
     likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
     could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
     if not likely and (edit is None or not could_gain):

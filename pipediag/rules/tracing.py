@@ -89,7 +89,7 @@ def _for_all_shapes(loop: Loop) -> Edit | None:
     file, line, function = places[0].groups()
     change = CompileFunction(file, int(line), function, reduce_retracing=True)
     label = f"reduce_retracing=True for `{function}` ({PurePath(file).name}:{line})"
-    return Edit(f"{RETRACING.id}:{function}", label, (change,))
+    return RETRACING.edit(function, label, change)
 
 
 def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
