@@ -49,7 +49,10 @@ def cause_percent(device: DeviceActivity, cause: GapCause) -> float:
 
 def held_up(device: DeviceActivity, cause: GapCause) -> list[tuple[DeviceGap, float]]:
     """Return the recorded gaps that this cause has a part in, with the milliseconds of that."""
-    parts = [(gap, _part(gap, cause)) for gap in device.gaps]
+    parts = [
+        (gap, (gap.causes_ms or {gap.cause: gap.duration_ms}).get(cause, 0.0))
+        for gap in device.gaps
+    ]
     return [(gap, ms) for gap, ms in parts if ms > 0]
 
 
@@ -75,12 +78,6 @@ def idle_evidence(device: DeviceActivity, cause: GapCause) -> dict[str, Scalar]:
         f"longest_{cause}_gap_ms": max(parts, default=None),
         "busy_percent": device.busy_percent,
     }
-
-
-def _part(gap: DeviceGap, cause: GapCause) -> float:
-    if gap.causes_ms:
-        return gap.causes_ms.get(cause, 0.0)
-    return gap.duration_ms if gap.cause == cause else 0.0
 
 
 _TOLERANCE_MS = 5.0

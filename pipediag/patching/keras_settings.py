@@ -69,7 +69,13 @@ def compiled(
             raise NotPatchableError("That optimizer has no row-wise form, or the call names none.")
         lazy = ROW_WISE_OPTIMIZERS[own]
         change = _lazy(source, optimizer.value, own, lazy)
-        changes += [change, _imported(source, lazy, change.span.start)]
+        line, last = (
+            f"from pipediag.optimizers import {lazy}",
+            last_import(source, change.span.start),
+        )
+        if last is None:
+            raise NotPatchableError(f"No import stands before it, and `{line}` is to be one.")
+        changes += [change, behind(source, last, [line])]
     if len(plain) + ("optimizer" in settings) != len(settings):
         raise NotPatchableError("That setting is no argument of `compile`.")
     return changes
@@ -91,15 +97,6 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
     if any(argument(value, refused) is not None for refused in _NOT_LAZY):
         raise NotPatchableError(f"{lazy} takes not all of its arguments.")
     return replaced(source.span(value.func), lazy)
-
-
-def _imported(source: Source, lazy: str, use: int) -> Change:
-    """Its import behind the last one; Keras must have been imported by then, as the script does."""
-    line = f"from pipediag.optimizers import {lazy}"
-    last = last_import(source, use)
-    if last is None:
-        raise NotPatchableError(f"No import stands before it in the file: `{line}` is to be one.")
-    return behind(source, last, [line])
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:

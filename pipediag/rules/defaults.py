@@ -75,7 +75,13 @@ DISABLED_DEFAULTS = pipeline_rule(
 
 @DISABLED_DEFAULTS.found_by
 def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
-    written, off = operations(session), _switched_off(session)
+    written, off = operations(session), dict[str, str]()
+    for given in (option(session.pipeline, name) for name in DEFAULT_SWITCHES):
+        if given is not None and given[1] is False:
+            key = given[0].removeprefix("options.").removeprefix("experimental_")
+            off[key] = f"{given[0]} = False"
+    if session.pipeline is not None and not session.pipeline.autotune_enabled:
+        off["autotune.enabled"] = "options.autotune.enabled = False"
     if not written or not off:
         return
     weight, names = weigh_input(session), list(off)
@@ -88,19 +94,6 @@ def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
         evidence={"switched_off": ", ".join(off.values())},
         edit=edit if weight.worth_trying else None,
     )
-
-
-def _switched_off(session: Session) -> dict[str, str]:
-    """Return the options that are off, as a session names them, and as they are written."""
-    off: dict[str, str] = {}
-    for name in DEFAULT_SWITCHES:
-        given = option(session.pipeline, name)
-        if given is not None and given[1] is False:
-            key = given[0].removeprefix("options.").removeprefix("experimental_")
-            off[key] = f"{given[0]} = False"
-    if session.pipeline is not None and not session.pipeline.autotune_enabled:
-        off["autotune.enabled"] = "options.autotune.enabled = False"
-    return off
 
 
 DEBUG_MODE = pipeline_rule(

@@ -230,6 +230,9 @@ def _check_regularized_table(session: Session) -> list[Finding]:
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
+    # Without a regulariser, gradient and update may be the batch's rows'.
+    freed: tuple[TablePart, ...] = ("regularizer", *_UPDATE)
+    took = [parts_ms(session, [one], freed if one.regularizer else freed[:1]) for one in tables]
     return [
         _judged(
             rule,
@@ -239,25 +242,12 @@ def _check_regularized_table(session: Session) -> list[Finding]:
             "`embeddings_regularizer`, and leave `embeddings_constraint` out: both work on all "
             "rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
-            took_ms=_terms_ms(session, tables),
+            took_ms=None if None in took else sum(ms for ms in took if ms is not None),
             edit=without_table_terms(session, f"{rule.id}:terms"),
             place=next(((file, line) for file, line in made_at if line is not None), None),
             untried=no_optimizer_edit(session),
         )
     ]
-
-
-def _terms_ms(session: Session, tables: Sequence[Embedding]) -> float | None:
-    """Return the time of a step that goes with the terms; None where one's is not known.
-
-    Without a regulariser, gradient and update may be the batch's rows'.
-    """
-    with_gradient: tuple[TablePart, ...] = ("regularizer", *_UPDATE)
-    parts = [
-        parts_ms(session, [one], with_gradient if one.regularizer else ("regularizer",))
-        for one in tables
-    ]
-    return None if None in parts else sum(part for part in parts if part is not None)
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(

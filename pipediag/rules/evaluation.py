@@ -248,7 +248,8 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
         label = f"predict_on_batch in place of predict at {_line(timed)}"
         edit = SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line))
         left = sum(timed.other_ms) / sum(timed.own_ms)
-        yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit)
+        keys = ("predict_ms", "predict_on_batch_ms")
+        yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit, *keys)
 
 
 def _line(timed: Prediction) -> str:
@@ -263,13 +264,12 @@ def _of_calls(
     left: float,
     advice: str,
     edit: Edit,
+    *keys: str,
 ) -> Finding:
     """Return the finding on calls after which this part of the rows' time would be left."""
-    assert session.run is not None
-    saved_s = sum(row.seconds for row in rows) * max(0.0, 1.0 - left)
-    own, other = _TIMED[rule.id]
+    saved_s, (own, other) = sum(row.seconds for row in rows) * max(0.0, 1.0 - left), keys
     return rule.weighed(
-        weigh_rows(session.run, rows, saved_s),
+        weigh_rows(known(session.run), rows, saved_s),
         advice,
         place=(timed.file, timed.line),
         evidence={own: fmean(timed.own_ms), other: fmean(timed.other_ms), "rows": timed.rows},
@@ -291,12 +291,6 @@ EAGER_EVALUATION = Rule(
 )
 
 
-_TIMED = {
-    SMALL_PREDICT.id: ("predict_ms", "predict_on_batch_ms"),
-    EAGER_EVALUATION.id: ("eager_ms", "tf_function_ms"),
-}
-
-
 @EAGER_EVALUATION.found_by
 def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
     for timed in session.predictions:
@@ -312,7 +306,8 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         change = CompileCall(timed.file, timed.line, timed.model)
         edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id)
         rows, left = _rows_at(session, loop), 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
-        yield _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit)
+        keys = ("eager_ms", "tf_function_ms")
+        yield _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit, *keys)
 
 
 def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:

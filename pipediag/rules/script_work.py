@@ -248,7 +248,20 @@ def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
     named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
     found = [_of_epoch_end(session, run, block) for block in blocks_of(named)]
     found = [finding for finding in found if finding.status != "pass"]
-    yield from found or _loop_itself(session, run, [row for row in rows if row not in named])
+    yield from found
+    # Where no callback and no line explains it, the loop's own does, where an epoch begins.
+    rest, loop = [row for row in rows if row not in named], session.diagnosed_loop()
+    weight = weigh_rows(run, rest, sum(row.seconds for row in rest))
+    if not found and weight.status == "fail" and run.scope == "run" and loop is not None:
+        yield SLOW_EPOCH_END.finding(
+            "informative",
+            "Make epochs longer (`repeat()` and `steps_per_epoch`): "
+            f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between them, in no "
+            "line but the loop's own.",
+            place=(loop.file, loop.line),
+            weight=weight,
+            part="epoch_end",
+        )
 
 
 def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
@@ -292,18 +305,3 @@ def _place(session: Session, block: Block) -> Place:
     loop = next((loop for loop in session.loops if loop.id == block.hottest.loop_id), None)
     loop = loop or session.diagnosed_loop()
     return (loop.file, loop.line) if loop is not None else (None, None)
-
-
-def _loop_itself(session: Session, run: Run, rows: list[RunPart]) -> Iterator[Finding]:
-    """Yield what no callback and no line explains but the loop's own, where an epoch begins."""
-    weight, loop = weigh_rows(run, rows, sum(row.seconds for row in rows)), session.diagnosed_loop()
-    if weight.status == "fail" and run.scope == "run" and loop is not None:
-        yield SLOW_EPOCH_END.finding(
-            "informative",
-            "Make epochs longer (`repeat()` and `steps_per_epoch`): "
-            f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between them, in no "
-            "line but the loop's own.",
-            place=(loop.file, loop.line),
-            weight=weight,
-            part="epoch_end",
-        )
