@@ -40,7 +40,8 @@ def parts_ms(
     known = {(one.layer, one.variable) for one in cost.parts} if cost is not None else set()
     if cost is None or not names <= known or hidden(cost, wanted):
         return None
-    return sum(one.ms for one in cost.parts if (one.part, one.layer, one.variable) in wanted)
+    own = (one.ms for one in cost.parts if (one.part, one.layer, one.variable) in wanted)
+    return sum(own, 0.0)
 
 
 def part_ms(session: Session, part: StepPart) -> float | None:
