@@ -10,7 +10,7 @@ from pipediag.facts.step import GROUPS
 from pipediag.measures.pipeline import slowest
 from pipediag.session.loops import Loop, NestedCall, Share
 from pipediag.session.model import Host, Session, hot_line
-from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import StepClass
 
@@ -38,11 +38,10 @@ class ShuffleFill:
     maker: Culprit
 
 
-def input_culprit(
-    pipeline: Pipeline | None, loop: Loop | None, host: Host | None
-) -> Culprit | None:
+def input_culprit(session: Session) -> Culprit | None:
     """Return the source of the input wait; None where no operation's cost is known. A source in
     Python is named by its own line or function, one of a framework by what was passed in."""
+    pipeline, loop, host = session.pipeline, session.diagnosed_loop(), session.host
     op = bottleneck(pipeline)
     hot = _python_source(host)
     keras = loop.keras if loop else None

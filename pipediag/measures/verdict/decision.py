@@ -10,17 +10,15 @@ A wait between the epochs that outweighs all of that in the loop goes before the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, limits_within
 from pipediag.facts.names import exact_time, place
 from pipediag.facts.run import (
     first_batch_percent,
-    later_starts_s,
     steps_beside_percent,
     time_of_epochs,
     where,
-    whole_in_words,
 )
 from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import (
@@ -64,7 +62,7 @@ from pipediag.measures.verdict.sentences import (
 from pipediag.session.findings import Verdict
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
-from pipediag.vocabulary import Bottleneck, Group, StepClass, VerdictSeverity
+from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass, VerdictSeverity
 
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
@@ -83,10 +81,12 @@ def decide(session: Session) -> Verdict:
     steps = session.steps
     enough = session.diagnosed_loop() is not None and steps and steps.count >= FEWEST_STEPS
     waits = enough and outweigh_the_steps(session)
-    return _of_the_run(session, _decide_first_batches(session) if waits else decide_steps(session))
+    verdict = _decide_first_batches(session) if waits else decide_steps(session)
+    return _of_the_run(session, verdict, {"steps", "epoch_start"} if waits else {"steps"})
 
 
-def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
+def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> Verdict:
+    """Return the verdict in which the run comes first, unless it is of one of the `told` parts."""
     found, run = where(session), session.run
     if found is None or run is None:
         return verdict
@@ -96,22 +96,10 @@ def _of_the_run(session: Session, verdict: Verdict) -> Verdict:
     of_run: dict[str, object] = {"where": found.part, "where_percent": found.percent}
     if found.row is not None:
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
-    if found.part == "epoch_start" and outweigh_the_steps(session):
-        # By the ledger's seconds; in the first epoch the pipeline has to start anyway.
-        summary = first_batches_sentence(
-            run.seconds_of("epoch_start"),
-            run.whole_s,
-            whole_in_words(run),
-            behind_the_waits(session),
-            saved_s=later_starts_s(session) or 0.0,
-            saved="all but the first of these waits" if run.scope == "run" else "these waits",
-        )
-        reasons = [verdict.summary, *verdict.reasons]
-        of_run |= {"summary": summary, "reasons": reasons}
-    elif found.about_as_much is not None:
+    if found.about_as_much is not None:
         other = run_sentence(run, found.about_as_much, verdict.bottleneck)
         of_run |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
-    elif found.part != "steps":
+    elif found.part not in told:
         of_run |= {
             "summary": run_sentence(run, found, verdict.bottleneck),
             "severity": "high",
@@ -135,13 +123,6 @@ def outweigh_the_steps(session: Session) -> bool:
         *group_percents(shares).values(),
     )
     return waiting > steps * largest / 100.0
-
-
-def behind_the_waits(session: Session) -> ShuffleFill | Culprit | None:
-    """Return a shuffle that fills, or else what costs most of the input, where known."""
-    return shuffle_fill(session) or input_culprit(
-        session.pipeline, session.diagnosed_loop(), session.host
-    )
 
 
 def decide_steps(session: Session) -> Verdict:
@@ -171,7 +152,7 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
         )
         return _inconclusive(session, summary, straddled)
     if share.percent >= INPUT_BOUND_PERCENT:
-        culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
+        culprit = input_culprit(session)
         summary = input_sentence(share, culprit, most_of_free_input(session))
         why = doubts(session, "input", straddled)
         return _verdict(session, "input", "high", summary, why, culprit)
@@ -179,16 +160,16 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
 
 
 def _decide_first_batches(session: Session) -> Verdict:
-    time = time_of_epochs(session)
+    run, time = session.run, time_of_epochs(session)
+    assert run is not None
     assert time is not None
-    behind = behind_the_waits(session)
+    # A shuffle that fills, or else what costs most of the input, where known.
+    behind = shuffle_fill(session) or input_culprit(session)
     culprit = behind.shuffle if isinstance(behind, ShuffleFill) else behind
     reasons = list(about_loop_time(session))
     if time.ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
-    summary = first_batches_sentence(
-        time.first_batches_s, time.total_s, "the loop's time", behind, each_ms=time.first_batch_ms
-    )
+    summary = first_batches_sentence(run, time, behind)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
 
@@ -324,7 +305,7 @@ def decide_input_alone(session: Session) -> Verdict:
     text = f"The pipeline alone takes {exact_time(steps.mean_ms)} for a batch"
     if steps.examples_per_s is not None:
         text += f", {steps.examples_per_s:,.0f} examples per second"
-    culprit = input_culprit(session.pipeline, session.diagnosed_loop(), session.host)
+    culprit = input_culprit(session)
     if culprit is not None:
         text += f"; {costs_most(culprit)}"
     return verdict.model_copy(

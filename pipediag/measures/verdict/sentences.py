@@ -145,22 +145,14 @@ def elsewhere(time: LoopTime) -> str:
     return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
 
 
-def first_batches_sentence(
-    waits_s: float,
-    whole_s: float,
-    whole: str,
-    behind: ShuffleFill | Culprit | None,
-    *,
-    each_ms: float | None = None,
-    saved_s: float | None = None,
-    saved: str = "these waits",
-) -> str:
-    """Return the sentence of a run that is input-bound between its epochs, and the upper bound. Of
-    the waits `saved_s` could be saved, or all."""
-    each = f", {length(each_ms / 1000)} each time" if each_ms else ""
+def first_batches_sentence(run: Run, time: LoopTime, behind: ShuffleFill | Culprit | None) -> str:
+    """Return the sentence of a run that is input-bound between its epochs, and the upper bound: in
+    the first epoch the pipeline has to start anyway."""
+    each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
+    whole_s, percent = run.whole_s, run.percent_of("epoch_start")
     text = (
-        f"{100.0 * waits_s / whole_s:.0f} % of {whole} is spent waiting for the first batch of "
-        f"each epoch{each}"
+        f"{percent:.0f} % of {whole_in_words(run)} is spent waiting for the first batch of each "
+        f"epoch{each}"
     )
     if isinstance(behind, ShuffleFill):
         shuffle, maker = (
@@ -169,8 +161,9 @@ def first_batches_sentence(
         text += f"; {shuffle} fills meanwhile with what {maker} makes"
     elif behind is not None:
         text += f"; {costs_most(behind)}"
-    left_s = whole_s - (waits_s if saved_s is None else saved_s)
+    left_s = whole_s - time.first_batches_s
     if 0.001 * whole_s < left_s < 0.999 * whole_s:
+        saved = "all but the first of these waits" if run.scope == "run" else "these waits"
         text += f". Without {saved} it would be at most {whole_s / left_s:.3g}x as fast"
     return text + "."
 
