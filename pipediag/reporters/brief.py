@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipediag.facts.pipeline import call_name, following_batch, reshuffles
+from pipediag.reporters.words import advice, trials
 from pipediag.reporters.words.labels import evidence
-from pipediag.reporters.words.quantities import NO_BREAK, speedup, speedup_interval
-from pipediag.reporters.words.run import gain
+from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -71,38 +71,23 @@ def briefs(session: Session) -> list[Brief]:
 
 def _brief(session: Session, finding: Finding) -> Brief:
     named = dict(evidence(session, *item) for item in finding.evidence.items())
+    gain, outcome = advice.gain(finding), trials.outcome(finding)
+    bound = str(gain).removeprefix("at most ") if gain and gain.known_by == "at most" else None
+    obtained = str(outcome) if outcome and finding.trial.speedup is not None else None
     return Brief(
         rule=finding.rule,
         title=finding.title,
         file=finding.file,
         line=finding.line,
         measured={label: value.replace(NO_BREAK, " ") for label, value in named.items()},
-        at_most=_at_most(finding),
-        obtained=_obtained(finding),
+        at_most=bound and bound.replace(NO_BREAK, " "),
+        obtained=obtained and obtained.replace(NO_BREAK, " "),
         advice=finding.advice,
         no_patch=_why_no_patch(session, finding),
         code=_code(session, finding.file, finding.line),
         keep=_keep(session, finding),
         verify=_verify(session),
     )
-
-
-def _at_most(finding: Finding) -> str | None:
-    if finding.speedup_at_most is None or finding.trial.state == "confirmed":
-        return None
-    said = f"{speedup(finding.speedup_at_most)} for the {finding.part.replace('_', ' ')}"
-    run = finding.for_run
-    if run is not None and run.basis == "at most":
-        said = f"{said}; {gain(run)}"
-    return said.replace(NO_BREAK, " ")
-
-
-def _obtained(finding: Finding) -> str | None:
-    trial = finding.trial
-    if trial.speedup is None:
-        return None
-    said = f"{trial.state}: {speedup(trial.speedup)} {speedup_interval(trial.ci95)}"
-    return said.replace(NO_BREAK, " ")
 
 
 def _why_no_patch(session: Session, finding: Finding) -> str:

@@ -124,21 +124,21 @@ class Groups:
     not_applicable: list[Finding] = field(default_factory=list)
 
 
+_GROUPS = {
+    "fail": "to_do",
+    "inconclusive": "unsettled",
+    "error": "unsettled",
+    "pass": "fine",
+    "not-applicable": "not_applicable",
+}
+
+
 def group(session: Session | TraceReport) -> Groups:
     """Return the findings in groups, each in the session's order: the verdict decided that."""
     groups = Groups()
     for finding in session.findings:
-        match finding.status:
-            case "fail":
-                groups.to_do.append(finding)
-            case "informative":
-                (groups.to_do if to_act_on(finding) else groups.to_know).append(finding)
-            case "inconclusive" | "error":
-                groups.unsettled.append(finding)
-            case "pass":
-                groups.fine.append(finding)
-            case "not-applicable":
-                groups.not_applicable.append(finding)
+        informs = "to_do" if to_act_on(finding) else "to_know"
+        getattr(groups, _GROUPS.get(finding.status, informs)).append(finding)
     return groups
 
 
