@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.source_files import with_patches
-from pipediag.session.edits import Change, Edit, Insert, Remove, SkipCallback
+from pipediag.session.edits import Change, Edit, Insert, SetParameters, SkipCallback
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
@@ -22,8 +22,12 @@ from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
 from tests.records import make_operation, make_pipeline
 
-TEXT = "class Data:\r\n\tdef cache(self): return self\r\nds = Data()\r\nds = ds.cache()\r\n"
-REMOVED = TEXT.replace("ds = ds.cache()\r\n", "")
+TEXT = (
+    "class Data:\r\n\tdef map(self, f, num_parallel_calls=1): return self\r\n"
+    "ds = Data()\r\nds = ds.map(abs)\r\n"
+)
+PARALLEL = SetParameters("map", {"num_parallel_calls": 16})
+CHANGED = TEXT.replace("map(abs)", "map(abs, num_parallel_calls=16)")
 CONFIRMED = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1))
 LATER = 4e9
 
@@ -38,7 +42,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
-    op = make_operation("cache", "cache", file=str(script), line=4)
+    op = make_operation("map", "map", file=str(script), line=4)
     gain = RunGain(
         speedup=speedup,
         ci95=(speedup / 1.1, speedup * 1.1),
@@ -47,7 +51,7 @@ def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
         basis="measured",
         scope="run",
     )
-    edit = Edit("edit", "the cache left out", (change,))
+    edit = Edit("edit", "sixteen parallel calls", (change,))
     return make_session(
         script=Script(path=str(script), args=[], outcome="stopped"),
         pipeline=make_pipeline(ops=[op], bottleneck_op_id=None),
@@ -56,7 +60,7 @@ def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
 
 
 def saved(script: Path, change: Change | None = None, speedup: float = 2.0) -> Path:
-    made = with_patches(session(script, change or Remove("cache"), speedup), LATER)
+    made = with_patches(session(script, change or PARALLEL, speedup), LATER)
     return save_session(made, script.parent)
 
 
@@ -82,8 +86,9 @@ def test_prints_the_patch_and_changes_nothing(script: Path) -> None:
     result = fix(saved(script))
     assert result.exit_code == 0
     assert result.stdout_bytes == (
-        b"--- a/train.py\n+++ b/train.py\n@@ -1,4 +1,3 @@\n class Data:\r\n"
-        b" \tdef cache(self): return self\r\n ds = Data()\r\n-ds = ds.cache()\r\n"
+        b"--- a/train.py\n+++ b/train.py\n@@ -1,4 +1,4 @@\n class Data:\r\n"
+        b" \tdef map(self, f, num_parallel_calls=1): return self\r\n ds = Data()\r\n"
+        b"-ds = ds.map(abs)\r\n+ds = ds.map(abs, num_parallel_calls=16)\r\n"
     )
     assert script.read_bytes() == TEXT.encode()
 
@@ -92,13 +97,13 @@ def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> No
     diff = fix(saved(script)).stdout_bytes
     (tmp_path / "it.patch").write_bytes(diff)
     subprocess.run(["git", "apply", "it.patch"], cwd=tmp_path, check=True, timeout=60)
-    assert script.read_bytes() == REMOVED.encode()
+    assert script.read_bytes() == CHANGED.encode()
 
 
 def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> None:
     result = fix(saved(script), "--apply")
     assert result.exit_code == 0
-    assert script.read_bytes() == REMOVED.encode()
+    assert script.read_bytes() == CHANGED.encode()
     assert stat.S_IMODE(script.stat().st_mode) == 0o750
     assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
     assert "changed" in result.stderr
@@ -116,17 +121,17 @@ def test_an_edited_file_is_not_touched(script: Path) -> None:
 def test_a_session_whose_patch_says_something_else_is_not_applied(script: Path) -> None:
     path = saved(script)
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("-ds = ds.cache()", "-ds = something()"), encoding="utf-8")
+    path.write_text(text.replace("-ds = ds.map(abs)", "-ds = something()"), encoding="utf-8")
     result = fix(path, "--apply")
     assert "makes another change" in str(result.exception)
     assert script.read_bytes() == TEXT.encode()
 
 
 def costly(script: Path, change: Change | None = None, *, beside: bool = False) -> Path:
-    """The cache's removal makes the run longer; the others, where there are any, do not."""
-    made = session(script, change or Remove("cache"), speedup=0.8)
+    """Parallel calls make the run longer; the others, where there are any, do not."""
+    made = session(script, change or PARALLEL, speedup=0.8)
     longer = made.findings[0].model_copy(update={"rule": "too-costly"})
-    helps = session(script, Insert("cache", "prefetch", {"buffer_size": 2})).findings[0]
+    helps = session(script, Insert("map", "prefetch", {"buffer_size": 2})).findings[0]
     helps = helps.model_copy(update={"edit": replace(helps.edit, id="other"), "rule": "helps"})
     findings = [longer, helps] if beside else [longer]
     made = with_patches(made.model_copy(update={"findings": findings}), LATER)
@@ -144,9 +149,9 @@ def test_what_makes_the_run_longer_is_left_out_and_said(script: Path) -> None:
 
 def test_it_is_written_where_its_rule_is_named(script: Path) -> None:
     result = fix(costly(script), "--with", "too-costly", "--apply")
-    assert "-ds = ds.cache()" in result.stdout
+    assert "-ds = ds.map(abs)" in result.stdout
     assert "Not in the patch" not in result.stderr
-    assert script.read_bytes() == REMOVED.encode()
+    assert script.read_bytes() == CHANGED.encode()
 
 
 @pytest.mark.parametrize("named", [(), ("--with", "too-costly")])
@@ -166,7 +171,11 @@ def test_the_others_are_written_without_it(script: Path) -> None:
     assert "+ds = ds.prefetch(2)" in fix(path).stdout
     both = fix(path, "--with", "too-costly").stdout.splitlines()
     changed = [line for line in both if line.startswith(("-ds", "+ds"))]
-    assert changed == ["-ds = ds.cache()", "+ds = ds.prefetch(2)"]
+    assert changed == [
+        "-ds = ds.map(abs)",
+        "+ds = ds.map(abs, num_parallel_calls=16)",
+        "+ds = ds.prefetch(2)",
+    ]
 
 
 def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
@@ -179,17 +188,18 @@ def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
 def test_the_newest_report_is_taken_where_none_is_named(script: Path, newest: str) -> None:
     for name, age in (("old", 100), (newest, 1)):
         (script.parent / "reports" / name).mkdir(parents=True)
-        change = Remove("cache") if name == newest else Insert("cache", "cache")
+        change = PARALLEL if name == newest else Insert("map", "cache")
         made = with_patches(session(script, change), LATER)
         file = save_session(made, script.parent / "reports" / name)
         os.utime(file, (2e9 - age, 2e9 - age))
     result = fix()
-    assert "-ds = ds.cache()" in result.stdout
+    assert "-ds = ds.map(abs)" in result.stdout
 
 
 def test_verifies_by_running_both(script: Path) -> None:
-    """The cache of this script sleeps: without it the run is ten times as fast."""
-    text = TEXT.replace("return self", "__import__('time').sleep(1.5); return self")
+    """The map of this script sleeps: in parallel the run is ten times as fast."""
+    sleep = "__import__('time').sleep(1.5 / num_parallel_calls); return self"
+    text = TEXT.replace("return self", sleep)
     script.write_bytes(text.encode())
     result = fix(saved(script, speedup=20.0), "--verify", "--rounds", "2")
     assert "Promised: 20" in result.stderr
@@ -203,7 +213,7 @@ def test_verifies_by_running_both(script: Path) -> None:
 
 def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> None:
     """All that the session saw comes once, so nothing of this run gets any faster."""
-    made = session(script, Remove("cache"), speedup=20.0)
+    made = session(script, PARALLEL, speedup=20.0)
     (finding,) = made.findings
     assert finding.for_run is not None
     gain = finding.for_run.model_copy(update={"scope": "1000_steps"})
@@ -222,4 +232,4 @@ def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
     result = fix(saved(script), "--verify", "--apply")
     assert isinstance(result.exception, PipediagError)
     assert result.exception.status == ExitStatus.SCRIPT_FAILED
-    assert b"ds.cache()" in script.read_bytes()
+    assert b"ds.map(abs)\r\n" in script.read_bytes()
