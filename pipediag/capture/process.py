@@ -19,28 +19,18 @@ from pipediag.capture.runtime import Runtime
 State = TypeVar("State")
 
 
-class EachThread(Generic[State]):
+class EachThread(threading.local, Generic[State]):
     """A state for each thread, made when the thread first asks for it, gone with the thread."""
 
-    def __init__(self, new: Callable[[], State]) -> None:
-        self._new = new
-        self._own = threading.local()
-        self._lock = threading.RLock()
-        self._known: weakref.WeakSet[State] = weakref.WeakSet()
-
-    @property
-    def here(self) -> State:
-        try:
-            state: State = self._own.state
-        except AttributeError:
-            state = self._own.state = self._new()
-            with self._lock:
-                self._known.add(state)
-        return state
+    def __init__(self, new: Callable[[], State], known: list[weakref.ref[State]]) -> None:
+        """Make the state of the thread that asks; `known` is an empty list that all share."""
+        self.here = new()
+        self._known = known
+        known.append(weakref.ref(self.here))
 
     def all(self) -> list[State]:
-        with self._lock:
-            return list(self._known)
+        """Return the states of all living threads."""
+        return [state for known in list(self._known) if (state := known()) is not None]
 
 
 def runs_tf_data() -> bool:

@@ -29,7 +29,7 @@ class State:
 
 
 def test_each_thread_has_a_state_of_its_own_for_as_long_as_it_lives() -> None:
-    states, other = EachThread(State), ThreadPoolExecutor(1)
+    states, other = EachThread(State, []), ThreadPoolExecutor(1)
     mine, others = states.here, other.submit(lambda: states.here).result()
     assert states.here is mine
     assert others is not mine

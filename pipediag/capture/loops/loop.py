@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
+from pipediag.capture.callsites import source_location
 from pipediag.capture.guard import nothing
 from pipediag.capture.runtime import Runtime, Trainer
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
@@ -61,6 +62,14 @@ def is_end_of_data(error: BaseException) -> bool:
     """Return True if the error says so, as TensorFlow's operations or as Python's iterators do."""
     # By name: the class is TensorFlow's, which the script may not have imported.
     return type(error).__name__ == "OutOfRangeError" or isinstance(error, StopIteration)
+
+
+class ScriptsOwnError(Exception):
+    """The script's data failed, which its call has to hear."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 _STEPS_TO_START_UP = 2
@@ -256,6 +265,14 @@ class Loop:
     def has_step(self, function: Any) -> bool:
         return any(ref() is function for ref in self.step_functions)
 
+    def runs(self, function: Any) -> None:
+        """Note that its steps call this function, which trains."""
+        if not self.has_step(function):
+            self.step_functions.append(weakref.ref(function))
+            name = source_location(function)
+            if name not in self.record.step_functions:
+                self.record.step_functions.append(name)
+
     def runs_elsewhere(self) -> bool:
         """Return True if it is the loop of another thread, which has not ended."""
         thread = self.thread
@@ -315,30 +332,29 @@ class Loop:
     @property
     def seconds_left(self) -> float | None:
         """Return how long the loop would still take, where known."""
-        record, left = self.record, self.steps_left
-        if left is None or record.steps == 0:
-            return None
-        return left * self._seen_ns / record.steps / 1e9
+        return self._seconds_of(self.steps_left)
 
     @property
     def epoch_seconds_left(self) -> float | None:
         """Return how long its epoch would still take; None where not known, or in its last one."""
         record, planned = self.record, self._planned_steps
         epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
-        if not planned or not epochs or record.steps == 0:
+        if not planned or not epochs:
             return None
         each = planned / epochs
         if record.steps >= planned - each:
             return None
-        return (each - record.steps % each) * self._seen_ns / record.steps / 1e9
+        return self._seconds_of(each - record.steps % each)
 
-    @property
-    def _seen_ns(self) -> int:
-        """Return its time so far; of a loop of the script's own, with that between epochs."""
+    def _seconds_of(self, steps: float | None) -> float | None:
+        """Return how long so many would take, of a loop of the script's own with its pauses."""
         record = self.record
-        if record.kind == "keras" or record.asked_ns is None or record.last_ns is None:
-            return record.elapsed_ns
-        return max(record.elapsed_ns, record.last_ns - record.asked_ns - record.set_aside_ns)
+        if steps is None or record.steps == 0:
+            return None
+        seen_ns = record.elapsed_ns
+        if record.kind != "keras" and record.asked_ns is not None:
+            seen_ns = max(seen_ns, self.last_ns - record.asked_ns - record.set_aside_ns)
+        return steps * seen_ns / record.steps / 1e9
 
 
 @dataclass
@@ -363,6 +379,20 @@ class Consumer:
     stand_in: StandIn = field(default_factory=StandIn)
     """Hands out batches in its place."""
     distributed: bool = False
+
+    def draw(self, iterator: Any, count: int) -> list[Any]:
+        """Return batches that a call would have drawn; it finds out itself that there are no more.
+
+        Raises ScriptsOwnError where the call would have failed to draw them.
+        """
+        batches: list[Any] = []
+        try:
+            while len(batches) < count:
+                batches.append(self.loop.runtime.pull(iterator))
+        except Exception as error:
+            if not is_end_of_data(error):
+                raise ScriptsOwnError(error) from error
+        return batches
 
     def iterator_gone(self, _: object) -> None:
         """Drop what natively does not outlive the iterator."""

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import StepTable, StepTables, UnreadableStepError
 from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import RecordedVariable
@@ -206,3 +207,20 @@ class Embeddings:
         ended_ns = time.monotonic_ns()
         self._loop.set_aside(ended_ns - began_ns)
         self._with.timeline.passed("aside", began_ns, ended_ns)
+
+
+def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
+    """Return an iterator of the batches that the step would have drawn, which are read.
+
+    An error of ours costs the step no batch.
+    """
+    loop = consumer.loop
+    consumer.stand_in.enter(Stage.OWN)
+    batches = consumer.draw(iterator, loop.record.batches_per_call)
+    if not batches:
+        return iterator
+    once = loop.runtime.handed_once(batches, consumer.element_spec)
+    if loop.diagnosis is not None:
+        drawn = loop.diagnosis.embeddings.batches_drawn
+        recorder.attempt("reading the ids of batches", drawn, batches)
+    return once

@@ -51,13 +51,8 @@ _INTERVAL_NS = 5_000_000
 _SWITCH_INTERVAL_S = 0.00005
 # Innermost functions of threads that are parked, not running Python.
 _PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
-_PARKED_FILES = (
-    "threading.py",
-    "queue.py",
-    "selectors.py",
-    "socket.py",
-    "connection.py",
-    "synchronize.py",
+_PARKED_FILES = tuple(
+    f"{module}.py" for module in "threading queue selectors socket connection synchronize".split()
 )
 
 

@@ -7,15 +7,15 @@ tells the loop, which counts, then the timeline, and the trials or the windows o
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.callsites import call_site, frames, is_users, name_of, source_location
+from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage, is_end_of_data
+from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage
 from pipediag.capture.loops.registry import LoopRegistry
+from pipediag.capture.measuring.embeddings import look_at_next
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.windows import Instruments
@@ -32,13 +32,14 @@ from pipediag.capture.watching.step_parts import StepParts, Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
     describe_start,
+    eager_step,
     join_role,
     learn_role,
     notice_beside,
     settle_role,
 )
 from pipediag.session.messages import RunSettings
-from pipediag.session.recorded_loops import EagerStep, RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 
 _JOINED = (
@@ -64,7 +65,7 @@ class StepClock:
         self._with = instruments
         self._held = held
         self.streak = Streak(self._noted)
-        self._threads = EachThread(StepParts)
+        self._threads = EachThread(StepParts, [])
         keep = loops.keep_evaluated
         self.choice = LoopChoice(updates, instruments, settings, held, leave, keep)
         self._over = False
@@ -132,7 +133,7 @@ class StepClock:
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stand_in.stage is Stage.CATCHING:
-            for batch in _drawn(consumer, iterator, 1):
+            for batch in consumer.draw(iterator, 1):
                 self._repeat(consumer, batch)
         elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
@@ -154,7 +155,7 @@ class StepClock:
         if consumer is None or self._over:
             return
         if function is not None:
-            _runs(consumer.loop, function)
+            consumer.loop.runs(function)
         self.streak.settle()
         # Nothing is waited for: what Python does to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
@@ -166,7 +167,7 @@ class StepClock:
         last = self._threads.here.last
         if last is not None and not last.loop.knows_eager_step:
             last.loop.knows_eager_step = True
-            last.loop.record.eager_step = _eager_step(last.loop.record)
+            last.loop.record.eager_step = eager_step(last.loop.record)
 
     def evaluated(self, span: Span) -> None:
         self._threads.here.call_ended(span, time.monotonic_ns())
@@ -236,7 +237,7 @@ class StepClock:
         loop.record.trace_count += 1
         loop.traced()
         if self._held_here is None:  # an edit may make a function of what the script runs eagerly
-            _runs(loop, function)
+            loop.runs(function)
         if again:
             loop.record.retrace_steps.append(loop.record.steps)
             loop.record.shapes_vary |= lengths_differ
@@ -445,69 +446,6 @@ class StepClock:
             thread.fed.consumers.clear()
         for loop in self._loops.all():
             loop.let_go()
-
-
-class ScriptsOwnError(Exception):
-    """The script's data failed, which its call has to hear."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-def _drawn(consumer: Consumer, iterator: Any, count: int) -> list[Any]:
-    """Return batches that a call would have drawn; it finds out itself that there are no more.
-
-    Raises ScriptsOwnError where the call would have failed to draw them.
-    """
-    batches: list[Any] = []
-    try:
-        while len(batches) < count:
-            batches.append(consumer.loop.runtime.pull(iterator))
-    except Exception as error:
-        if not is_end_of_data(error):
-            raise ScriptsOwnError(error) from error
-    return batches
-
-
-def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
-    """Return an iterator of the batches that the step would have drawn, which are read.
-
-    An error of ours costs the step no batch.
-    """
-    loop = consumer.loop
-    consumer.stand_in.enter(Stage.OWN)
-    batches = _drawn(consumer, iterator, loop.record.batches_per_call)
-    if not batches:
-        return iterator
-    once = loop.runtime.handed_once(batches, consumer.element_spec)
-    if loop.diagnosis is not None:
-        drawn = loop.diagnosis.embeddings.batches_drawn
-        recorder.attempt("reading the ids of batches", drawn, batches)
-    return once
-
-
-def _runs(loop: Loop, function: Any) -> None:
-    """Note that the loop's steps call this function, which trains."""
-    if not loop.has_step(function):
-        loop.step_functions.append(weakref.ref(function))
-        name = source_location(function)
-        if name not in loop.record.step_functions:
-            loop.record.step_functions.append(name)
-
-
-def _eager_step(loop: RecordedLoop) -> EagerStep | None:
-    """Return the function between the loop and this call that opens the tape; None for no such."""
-    for frame in frames():
-        code = frame.f_code
-        if not is_users(code.co_filename):
-            continue
-        lines = {line for _, _, line in code.co_lines()}
-        if code.co_filename == loop.file and loop.line in lines:
-            return None
-        if "GradientTape" in code.co_names:
-            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno)
-    return None
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.capture.callsites import frames, is_users, name_of
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline import Timeline
-from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.session.recorded_loops import EagerStep, RecordedLoop
 from pipediag.vocabulary import LoopRole
 
 
@@ -40,7 +41,7 @@ class UpdateWatch:
     """Knows which functions write trainable variables, and whether one was written lately."""
 
     def __init__(self) -> None:
-        self._threads = EachThread(Running)
+        self._threads = EachThread(Running, [])
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replicas: weakref.WeakKeyDictionary[threading.Thread, Running] = (
             weakref.WeakKeyDictionary()
@@ -208,3 +209,17 @@ def describe_start(
         if model is not None and model.gaps_us:
             others = model.gaps_us[0] * 1000 + loop.traced_in_first_step_ns
             record.fill_ns = max(0, record.first_step_ns - others)
+
+
+def eager_step(loop: RecordedLoop) -> EagerStep | None:
+    """Return the function between the loop and this call that opens the tape; None for no such."""
+    for frame in frames():
+        code = frame.f_code
+        if not is_users(code.co_filename):
+            continue
+        lines = {line for _, _, line in code.co_lines()}
+        if code.co_filename == loop.file and loop.line in lines:
+            return None
+        if "GradientTape" in code.co_names:
+            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno)
+    return None

@@ -23,8 +23,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import (
 )
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops import loop
-from pipediag.capture.loops.loop import StandIn
-from pipediag.capture.watching.step_clock import ScriptsOwnError
+from pipediag.capture.loops.loop import ScriptsOwnError, StandIn
 from pipediag.capture.watching.step_parts import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedOperation

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.loops.loop import Stage
+from pipediag.capture.loops.loop import ScriptsOwnError, Stage
 from pipediag.capture.measuring import schedule as module
+from pipediag.capture.measuring.embeddings import look_at_next
 from pipediag.capture.measuring.ids import IdTally
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
-from pipediag.capture.watching.step_clock import ScriptsOwnError, look_at_next
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_schedule import Measured

@@ -11,10 +11,10 @@ from typing import Any
 from pipediag.capture.callsites import place_of
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import arguments_of
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Consumer
+from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphCall
-from pipediag.capture.watching.step_clock import ScriptsOwnError, Watchers
+from pipediag.capture.watching.step_clock import Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
 """Finds the argument that is an iterator of ours, and whose it is."""
