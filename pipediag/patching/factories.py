@@ -34,7 +34,23 @@ Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""
 
 
-class Factory:
+def builds_alike(
+    source: Source,
+    function: cst.FunctionDef,
+    until: int,
+    calls: Sequence[Call],
+    optional: frozenset[str],
+) -> bool:
+    """Return whether all pipelines of a factory are built alike up to an offset.
+
+    They are where no function of an operation, and no operation besides the optional ones, depends
+    on what differs between the calls. Data, sizes and counts may differ, and conditions may add the
+    optional operations or leave them out.
+    """
+    return _Factory(source, function, until, calls).is_alike(optional)
+
+
+class _Factory:
     """One dataset factory, and the names in it whose values differ between its calls."""
 
     def __init__(
@@ -53,7 +69,9 @@ class Factory:
             for where, name in calls
         }
         self._one_instance = len(receivers) == 1
-        self._given = set(_parameters(function))
+        self._given = {
+            name for name in _parameters(function) if not _given_alike(function, name, calls)
+        }
         self._differing = set(self._given)
         self._datasets = {
             root.value
@@ -63,12 +81,7 @@ class Factory:
         self._spread()
 
     def is_alike(self, optional: frozenset[str]) -> bool:
-        """Return whether all its pipelines are built alike up to an offset, `until`.
-
-        They are where no function of an operation, and no operation besides the optional ones,
-        depends on what differs between the calls. Data, sizes and counts may differ, and conditions
-        may add the optional operations or leave them out.
-        """
+        """Return whether the pipelines differ in data, sizes and optional operations alone."""
         for node in self._inside:
             match node:
                 case cst.If(test=choice) | cst.IfExp(test=choice):
@@ -187,6 +200,33 @@ def _parameters(function: cst.FunctionDef) -> list[str]:
         for each in function.params.children
         if isinstance(each, cst.Param) and each.name.value not in ("self", "cls")
     ]
+
+
+def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) -> bool:
+    """Return whether all calls, from one function, hand over the same variable or constant."""
+    if len({(where.path, id(where.around(each, cst.FunctionDef))) for where, each in calls}) != 1:
+        return False
+    texts: set[str | None] = set()
+    for where, each in calls:
+        call = where.parent(each)
+        if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
+            return False
+        value = _given_for(function, name, call)
+        if value is not None and where.all(cst.Call, value):
+            return False
+        texts.add(None if value is None else where.code(value))
+    return len(texts) == 1
+
+
+def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
+    names = [each.name.value for each in function.params.params]
+    names = [each for each in names if each not in ("self", "cls")]
+    unnamed = [arg.value for arg in call.args if arg.keyword is None]
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == name:
+            return arg.value
+    place = names.index(name) if name in names else len(unnamed)
+    return unnamed[place] if place < len(unnamed) else None
 
 
 def _targets(source: Source, node: cst.Assign) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import libcst as cst
 
-from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, Factory
+from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, builds_alike
 from pipediag.patching.names import imported_as, references
 from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
 from pipediag.patching.source import Source, called, name_of
@@ -134,7 +134,7 @@ class Repeats:
                 optional is None
                 or depth >= _DEPTH
                 or not all(_is_called(where, each) for where, each in used)
-                or not Factory(source, function, until, used).is_alike(optional)
+                or not builds_alike(source, function, until, used, optional)
             ):
                 raise NotPatchableError(
                     f"The function `{name}` that makes it is used in {len(used)} places, and only "

@@ -189,9 +189,20 @@ def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
     assert (made.diff is not None) == right
 
 
-def test_a_function_that_callers_hand_over_may_be_another_each_time() -> None:
-    text = factory("return read(x).map(training).batch(8)")
-    refused(text, ops_of(text), *CACHE)
+@pytest.mark.parametrize(
+    ("calls", "right"),
+    [
+        ("a = make(x, vectorize)\nb = make(y, vectorize)\n", True),
+        ("a = make(x, vectorize)\nb = make(y, training=vectorize)\n", True),
+        ("a = make(x, vectorize)\nb = make(y, clean)\n", False),
+        ("a = make(x, vectorizer(3))\nb = make(y, vectorizer(3))\n", False),
+        ("a = make(x, vectorize)\ndef f(vectorize):\n    return make(y, vectorize)\n", False),
+    ],
+)
+def test_a_function_that_all_callers_hand_over_is_one(calls: str, right: bool) -> None:
+    text = factory("return read(x).map(training).batch(8)", calls)
+    made, _ = patch(text, ops_of(text), *CACHE)
+    assert (made.diff is not None) == right
 
 
 PARSED = factory(
