@@ -29,13 +29,39 @@ from pipediag.session.edits import (
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _SAMPLED = """\
-# SampledSoftmax is in docs/embeddings.md; `vectors` is your model without its last layer.
+class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics, weights and masks
+    def __init__(self, vectors, classes, drawn):
+        super().__init__()
+        self.vectors, self.classes, self.drawn = vectors, classes, drawn
+        shape = (classes, vectors.output_shape[-1])
+        self.rows = self.add_weight(shape=shape, name="rows")
+        self.biases = self.add_weight(shape=(classes,), initializer="zeros", name="biases")
+
+    def call(self, inputs, training=None):
+        vectors = self.vectors(inputs, training=training)
+        if training:
+            return vectors
+        return tf.tensordot(vectors, self.rows.value, [[-1], [1]]) + self.biases.value
+
+    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
+        given = tf.reshape(y_pred, (-1, y_pred.shape[-1]))
+        labels = tf.cast(tf.reshape({ids}, (-1,)), "int64")
+        if not training:  # logits of all classes
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, given)
+        else:
+            rows, biases = self.rows.value, self.biases.value
+            losses = tf.nn.sampled_softmax_loss(
+                rows, biases, labels[:, None], given, self.drawn, self.classes
+            )
+        return tf.reduce_mean(losses) + sum(self.losses)
+
+# `vectors` is your model without its last layer.
 model = SampledSoftmax(vectors, {classes}, {drawn})
-model.compile(optimizer=...)  # without a loss, for integer labels"""
+model.compile(optimizer=...)  # without a loss"""
 
 _SGD_FOR_TABLES = """\
 class SgdForTables({optimizer}):  # or the class of your own optimizer
@@ -52,6 +78,18 @@ _OVER_TABLES = "`use_ema`, `global_clipnorm`, and what adds up gradients or scal
 _WITHOUT_TERMS = (
     "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
 )
+
+
+def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
+    """A model in the place of one that ends in that softmax; docs/embeddings.md explains it."""
+    one_hot = softmax.labels == "dense"
+    code = _SAMPLED.format(
+        labels="one-hot rows" if one_hot else "integers",
+        ids="tf.argmax(y, -1)" if one_hot else "y",
+        classes=softmax.classes,
+        drawn=drawn,
+    )
+    return code.splitlines()
 
 
 def sgd_for_tables(keras: KerasUse | None) -> list[str]:
@@ -177,7 +215,7 @@ def _model(session: Session, change: SetModel) -> list[str]:
     loop = session.diagnosed_loop()
     drawn, softmaxes = settings.pop("sampled_softmax", None), loop.softmaxes if loop else []
     if isinstance(drawn, int) and softmaxes:
-        lines += _SAMPLED.format(classes=softmaxes[0].classes, drawn=drawn).splitlines()
+        lines += sampled_softmax(softmaxes[0], drawn)
     if settings.get("optimizer") == "sgd_for_tables":
         del settings["optimizer"]
         lines += sgd_for_tables(loop.keras if loop else None)

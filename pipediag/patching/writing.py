@@ -9,20 +9,20 @@ from typing import Any
 import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass
-from pipediag.patching.arguments import with_arguments
+from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches
-from pipediag.patching.chains import called_by_readers, inserted, moved, renamed
+from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.dataset_options import with_options
 from pipediag.patching.keras_settings import compiled, with_workers
-from pipediag.patching.names import references, tensorflow, written
+from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.refusal import NotPatchableError, only
 from pipediag.patching.sites import Suits
 from pipediag.patching.slow_calls import rewritten_call, through_a_function
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import Source, Span, insertion, name_of, replaced
-from pipediag.patching.statements import assigns
+from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
     Change,
@@ -31,6 +31,7 @@ from pipediag.session.edits import (
     Insert,
     Move,
     PredictOnBatch,
+    Remove,
     Replace,
     RewriteCall,
     SetModel,
@@ -42,11 +43,13 @@ from pipediag.vocabulary import Scalar
 
 _ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
+_COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
 _BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
 _UNNAMED = frozenset({"buffer_size", "batch_size", "count"})
+_COUNTED = "`steps_per_epoch` counts batches and would have to change too."
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -90,6 +93,9 @@ def _refuse_contradictions(changes: Sequence[Change]) -> None:
         for name, value in values.items():
             if given.setdefault((place, name), value) != value:
                 raise NotPatchableError(f"Two of the changes set `{name}` to other values.")
+    gone = {change.op_id for change in changes if isinstance(change, Remove)}
+    if any(isinstance(c, SetParameters | Move | Replace) and c.op_id in gone for c in changes):
+        raise NotPatchableError("One of the changes leaves out what another one changes.")
 
 
 def _settings(change: Change) -> tuple[str, dict[str, Scalar]]:
@@ -101,13 +107,49 @@ def _settings(change: Change) -> tuple[str, dict[str, Scalar]]:
 
 
 def _set(workspace: Workspace, change: SetParameters) -> None:
-    if "batch_size" in change.parameters:
-        raise NotPatchableError(
-            "The learning rate, and all that counts batches, has to change with their size."
-        )
     suits: Suits = "any" if set(change.parameters) <= _PARALLEL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits)
+    if "batch_size" in change.parameters:
+        _check_counted_batches(workspace, change.op_id)
+        _check_batch_size(source, call)
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
+
+
+def _fits(workspace: Workspace) -> list[cst.Call]:
+    loop = workspace.session.diagnosed_loop()
+    if loop is None or loop.keras is None or loop.file is None:
+        return []
+    return workspace.source(loop.file).calls_of("fit")
+
+
+def _counts_steps(call: cst.Call, *names: str) -> bool:
+    keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
+    return not keywords.isdisjoint(("steps_per_epoch", *names))
+
+
+def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
+    fits = _fits(workspace)
+    if any(_counts_steps(call) or any(arg.star == "**" for arg in call.args) for call in fits):
+        raise NotPatchableError(_COUNTED)
+    ops = every(workspace.session)
+    below = {op_id}
+    for _ in ops:
+        below |= {op.id for op in ops if below & set(op.parent_ids)}
+    counting = sorted({op.kind for op in ops if op.id in below and op.kind in _COUNT})
+    if counting:
+        raise NotPatchableError(f"The `{counting[0]}` behind it counts batches.")
+
+
+def _check_batch_size(source: Source, call: cst.Call) -> None:
+    given = argument(call, "batch_size")
+    if given is None or not isinstance(given.value, cst.Integer | cst.Name):
+        raise NotPatchableError("How the batch size is made up is not known.")
+    if isinstance(given.value, cst.Name) and is_parameter(source, given.value):
+        raise NotPatchableError(f"`{given.value.value}` is what the callers of a function give it.")
+    if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
+        raise NotPatchableError(f"`{given.value.value}` says more than the size of these batches.")
+    if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
+        raise NotPatchableError(_COUNTED)
 
 
 def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
@@ -138,11 +180,8 @@ def _insert(workspace: Workspace, change: Insert) -> None:
 
 
 def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
-    loop = workspace.session.diagnosed_loop()
-    of_keras = loop is not None and loop.keras is not None and loop.file is not None
-    fits = workspace.source(loop.file).calls_of("fit") if loop is not None and of_keras else []
-    keywords = [{arg.keyword.value for arg in fit.args if arg.keyword is not None} for fit in fits]
-    if not fits or not all("steps_per_epoch" in given for given in keywords):
+    fits = _fits(workspace)
+    if not fits or not all(_counts_steps(call) for call in fits):
         raise NotPatchableError("An epoch would never end: `fit` needs its `steps_per_epoch`, too.")
     found = assigns(source, call)
     if found is not None and len(references(source, found[1])) > 1:
@@ -193,6 +232,15 @@ def _move(workspace: Workspace, change: Move) -> None:
         _, after = workspace.call(change.after)
         rewritten = []
     workspace.change(source, [*moved(source, call, after), *rewritten])
+
+
+def _remove(workspace: Workspace, change: Remove) -> None:
+    source, call = workspace.only_call(change.op_id)
+    found = assigns(source, call)
+    alone = rebinds(source, call) is not None
+    if found is not None and not alone and len(references(source, found[1])) > 1:
+        raise NotPatchableError(f"Other code reads `{found[1]}`, too.")
+    workspace.change(source, removed(source, call))
 
 
 def _replace(workspace: Workspace, change: Replace) -> None:
@@ -319,7 +367,6 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Sourc
 
 _BY_HAND = {
     "skip": "Whether its work is needed at each batch only you know.",
-    "remove": "Whether something else reads what it leaves out only you know.",
     "layers": "The model has to be built without these layers, and saved with them.",
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
@@ -332,6 +379,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "prefetch": _insert,
     "move": _move,
     "insert": _insert,
+    "remove": _remove,
     "options": _options,
     "model": _compile,
     "in_chunks": _stack,

@@ -93,6 +93,13 @@ TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
         "shuffle(5)",
     ),
     (
+        "a batch size",
+        REBOUND,
+        (SetParameters("batch", {"batch_size": 12}),),
+        "batch(3)",
+        "batch(12)",
+    ),
+    (
         "a cache on a line of its own",
         REBOUND,
         (CACHE,),
@@ -143,6 +150,14 @@ TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
         "ds = ds.shuffle(9)  # all of them\nds = ds.map(f)  # costs much\n",
         "ds = ds.map(f)  # costs much\nds = ds.cache()\nds = ds.shuffle(9)  # all of them\n",
     ),
+    (
+        "a line taken out",
+        REBOUND,
+        (Remove("shuffle"),),
+        "ds = ds.shuffle(9)  # all of them\n",
+        "",
+    ),
+    ("a call taken out", ONE_LINE, (Remove("shuffle"),), ".shuffle(9)", ""),
     (
         "options behind the last line",
         REBOUND,
@@ -361,9 +376,7 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),
     ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),
     ("what is no option", (SetOptions({"a = 1;b": 1}),), "option"),
-    ("an operation that is not known", (Move("other", "map"),), "recorded"),
-    ("an operation left out", (Remove("shuffle"),), "only you know"),
-    ("a batch size", (SetParameters("batch", {"batch_size": 12}),), "learning rate"),
+    ("an operation that is not known", (Remove("other"),), "recorded"),
 ]
 
 

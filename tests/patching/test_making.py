@@ -11,6 +11,7 @@ from pipediag.session.edits import (
     Edit,
     Insert,
     Move,
+    Remove,
     SetModel,
     SetOptions,
     SetParameters,
@@ -75,14 +76,16 @@ def test_what_can_not_be_written_leaves_the_others_in() -> None:
 
 
 def test_of_two_that_contradict_each_other_the_first_stays() -> None:
+    gone = Edit("gone", "", (Remove("map"),))
     eight = Edit("eight", "", (SetParameters("map", {"num_parallel_calls": 8}),))
     assert made(CALLS, eight)[:2] == (["calls"], ["eight"])
+    assert made(CALLS, gone)[:2] == (["calls"], ["gone"])
+    assert made(gone, gone)[0] == ["gone", "gone"]
 
 
 def test_what_stands_there_already_is_no_patch() -> None:
-    text = TEXT.replace("map(f)", "map(f, num_parallel_calls=4)")
-    found, _ = make_patch(session_of(text, *OPS), [CALLS], lambda _: text.encode())
-    assert "says so already" in found.left_out[0].reason
+    same = Edit("same", "", (SetParameters("batch", {"batch_size": 3}),))
+    assert made(same)[:2] == ([], ["same"])
 
 
 def test_the_data_of_a_validation_is_cached_in_its_own_pipeline() -> None:

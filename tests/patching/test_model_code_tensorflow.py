@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipediag.patching.snippets import sgd_for_tables
-from pipediag.vocabulary import Scalar
+from pipediag.patching.snippets import sampled_softmax, sgd_for_tables
+from pipediag.session.recorded_loops import Softmax
+from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras
 
 pytestmark = pytest.mark.tensorflow
@@ -34,22 +33,47 @@ def words(keras: Any, *, pooled: bool) -> Any:
     return keras.Model(inputs, pool(vectors) if pooled else vectors)
 
 
-def test_a_model_with_drawn_classes_learns() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "embeddings.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (code,) = [one for one in blocks if "class SampledSoftmax" in one]
-    names: dict[str, Any] = {}
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [
+        ("sparse", IDS[:, 0]),
+        ("dense", np.eye(CLASSES, dtype="float32")[IDS[:, 0]]),
+        ("sparse", IDS),
+    ],
+)
+def test_a_model_with_drawn_classes_learns(labels: SparseOrDense, given: Any) -> None:
+    names = with_keras()
+    names["vectors"] = words(names["keras"], pooled=given.shape != IDS.shape)
+    softmax = Softmax(weights="words", classes=CLASSES, features=8, labels=labels)
+    code = "\n".join(sampled_softmax(softmax, DRAWN)).replace("optimizer=...", "'adam'")
     exec(code, names)
-    keras = names["keras"]
-    keras.utils.set_random_seed(4)
-    model = names["SampledSoftmax"](words(keras, pooled=True), CLASSES, DRAWN)
-    model.compile(optimizer="adam")
-    given = IDS[:, 0]
+    model = names["model"]
     before = model.evaluate(IDS, given, verbose=0)
     model.fit(IDS, given, batch_size=16, epochs=60, verbose=0)
 
+    assert before == pytest.approx(np.log(CLASSES), abs=0.2)
     assert model.evaluate(IDS, given, verbose=0) < before - 0.2
-    assert model.predict(IDS, verbose=0).shape == (len(IDS), CLASSES)
+    logits = model.predict(IDS, verbose=0)
+    assert logits.shape == (*(IDS.shape if given is IDS else IDS.shape[:1]), CLASSES)
+
+
+def test_a_model_with_drawn_classes_keeps_losses_of_its_layers() -> None:
+    names = with_keras()
+    keras = names["keras"]
+    inputs = keras.Input((4,), dtype="int32")
+    vectors = keras.layers.Embedding(CLASSES, 8)(inputs)
+    shrunk = keras.layers.ActivityRegularization(l2=3.0)(vectors)
+    names["vectors"] = keras.Model(inputs, shrunk)
+    softmax = Softmax(weights="words", classes=CLASSES, features=8, labels="sparse")
+    exec("\n".join(sampled_softmax(softmax, DRAWN)).replace("optimizer=...", "'sgd'"), names)
+    model = names["model"]
+
+    logits = model(IDS, training=False)
+    (added,) = model.losses
+    without = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(IDS, logits)
+    loss = model.compute_loss(IDS, IDS, logits, training=False)
+    assert float(added) > 0.01
+    assert float(loss) == pytest.approx(float(without) + float(added), rel=1e-5)
 
 
 def sgd_code(optimizer: str, arguments: str, settings: dict[str, Scalar]) -> str:

@@ -133,8 +133,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 """By script and rule, the changes that the rule's edit is made of there."""
 
 BY_HAND = {
-    ("slow_embedding_basic", "small-batch"),
-    ("small_batch", "small-batch"),
     ("batch_callback", "python-in-step"),
     ("generator_waits", "python-input"),
     ("generator_waits_and_parses", "python-input"),

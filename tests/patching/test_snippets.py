@@ -9,9 +9,12 @@ import pytest
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, SetModel, SetParameters
 from pipediag.session.recorded_loops import KerasUse, Softmax
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_function, make_operation, make_pipeline
+
+SHOWN = 1500
+"""Characters of such code that the page shows."""
 
 
 def by_hand(**settings: Scalar) -> str:
@@ -83,14 +86,16 @@ def test_sgd_for_embeddings_derives_from_a_class_that_there_is(own: str, derived
     assert code.startswith(f"class SgdForTables({derived}):")
 
 
-def test_drawn_classes_are_a_model_in_the_place_of_the_user_s() -> None:
-    words = Softmax(weights="dense/kernel", classes=3_000_000, features=64, labels="sparse")
+@pytest.mark.parametrize("labels", ["sparse", "dense"])
+def test_drawn_classes_are_a_model_in_the_place_of_the_user_s(labels: SparseOrDense) -> None:
+    words = Softmax(weights="dense/kernel", classes=3_000_000, features=64, labels=labels)
     session = make_session(loops=[make_loop(keras=make_keras(), softmaxes=[words])])
     code = snippet(session, [SetModel({"sampled_softmax": 512, "jit_compile": False})])
 
     assert code is not None
     assert "model = SampledSoftmax(vectors, 3000000, 512)\n" in code
     assert code.endswith("model.compile(..., jit_compile=False)")
+    assert len(code) < SHOWN
 
 
 def of_a_pipeline(*changes: Change, **of_map: Any) -> str:

@@ -68,6 +68,7 @@ def test_the_head_of_a_loop_is_not_in_the_loop() -> None:
     assert ".map(f).cache():" in patched(text, map_in(text), CACHE)
 
 
+LARGER = SetParameters("batch", {"batch_size": 32})
 BEHIND = Move("shuffle", "map")
 LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
     "arguments by stars": ("ds = ds.map(f, **settings)\n", PARALLEL, "`**`"),
@@ -86,6 +87,16 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         "ds = ds.shuffle(9)\nif small:\n    ds = other\nds = ds.map(f)\n",
         BEHIND,
         "more than one place",
+    ),
+    "a size that says more": (
+        "BATCH = 8\nds = ds.batch(BATCH)\nsteps = count // BATCH\n",
+        LARGER,
+        "`BATCH`",
+    ),
+    "a count of batches": (
+        "ds = ds.batch(8)\nmodel.fit(ds, steps_per_epoch=9)\n",
+        LARGER,
+        "steps_per_epoch",
     ),
     "a setting given elsewhere": (
         "m.compile('sgd')\nm.run_eagerly = True\nm.fit(ds)\n",
@@ -133,7 +144,7 @@ def test_two_calls_that_are_no_chain_are_not_told_apart() -> None:
 def test_an_operation_of_the_framework_is_not_in_the_source() -> None:
     text = HEAD + "model.fit(x, y)\n"
     made = [op(text, "batch", ".fit(", made_by_framework=True)]
-    assert "framework" in refused(text, made, SetParameters("batch", {"drop_remainder": True}))
+    assert "framework" in refused(text, made, SetParameters("batch", {"batch_size": 64}))
 
 
 def test_a_call_moves_along_variables_that_are_read_once() -> None:

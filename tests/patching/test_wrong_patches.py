@@ -12,6 +12,7 @@ from pipediag.session.edits import (
     Edit,
     Insert,
     Move,
+    Remove,
     SetModel,
     SetOptions,
     SetParameters,
@@ -77,9 +78,25 @@ def test_options_of_something_else_stay(text: str, reason: str) -> None:
     assert reason in refused(text, POOL, "batch")
 
 
-def test_batches_keep_their_size() -> None:
-    text = "ds = read(x).batch(8)\nmodel.fit(ds)\n"
-    assert "learning rate" in refused(text, LARGER, "batch")
+@pytest.mark.parametrize("kind", ["take", "skip", "shard"])
+def test_batches_that_are_counted_keep_their_size(kind: str) -> None:
+    text = f"ds = read(x).batch(8)\nval = ds.{kind}(10)\nmodel.fit(ds)\n"
+    assert f"The `{kind}` behind it counts" in refused(text, LARGER, "batch", kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "def make(x, size):\n    return read(x).batch(size)\n\n\n"
+            "ds = make(x, 8)\nmodel.fit(ds)\n",
+            "callers",
+        ),
+        ("ds = read(x).batch(8)\nmodel.fit(ds, **more)\n", "counts batches"),
+    ],
+)
+def test_a_size_that_says_more_stays(text: str, reason: str) -> None:
+    assert reason in refused(text, LARGER, "batch")
 
 
 @pytest.mark.parametrize(
@@ -189,6 +206,18 @@ def test_the_first_of_two_calls_in_a_row_is_not_taken_for_both() -> None:
 )
 def test_nothing_moves_that_other_code_reads(text: str) -> None:
     assert "Other code reads `ds`" in refused(text, Move("shuffle", "map"), "shuffle", "map")
+
+
+def test_nothing_is_left_out_that_other_code_reads() -> None:
+    text = "flat = rows.unbatch()\nn = flat.reduce(0, add)\ntrain = flat.batch(64)\n"
+    assert "Other code reads `flat`" in refused(text, Remove("unbatch"), "unbatch", "batch")
+
+
+def test_comments_keep_their_calls() -> None:
+    text = (
+        "ds = (\n    src.map(f)  # parse\n    .unbatch()  # as shards hold 8\n    .batch(64)\n)\n"
+    )
+    assert "comment" in refused(text, Remove("unbatch"), "map", "unbatch", "batch")
 
 
 MODULE = """import tensorflow as tf
