@@ -99,6 +99,6 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
         with_them = f"{variable} = {variable}.with_options({options})"
         return [behind(source, statement, [*made, with_them])]
     start = source.span(statement_of(source, last)).start
-    lines = "".join(f"{source.indent(start)}{line}{source.newline}" for line in made)
-    made_before = insertion(source.line_start(start), lines)
+    text = "".join(f"{source.indent(start)}{line}{source.newline}" for line in made)
+    made_before = insertion(source.line_start(start), text)
     return [made_before, *inserted(source, last, f".with_options({options})")]

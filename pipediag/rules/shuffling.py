@@ -22,12 +22,11 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.rules.rule import Rule
-from pipediag.session.edits import Edit, Move, SetParameters
+from pipediag.session.edits import Check, Edit, Move, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import BATCHING
-from pipediag.vocabulary import FindingSeverity
 
 COVERAGE = Threshold(
     "buffer size", 1.0, "% of the elements", "own choice: sorted data stays sorted"
@@ -192,71 +191,76 @@ _CUTS = ("take", "take_while")
 @MISPLACED_CACHE.found_at("cache")
 def _check_misplaced_cache(session: Session, cache: Operation) -> list[Finding]:
     """Return the first thing wrong with a cache."""
-    found = (one(session, cache) for one in (_random, _frozen_order, _endless, _incomplete))
-    return [one for one in found if one is not None][:1]
-
-
-def _moved(cache: Operation, label: str, *moves: Move, caveat: str, check: bool = False) -> Edit:
-    return Edit(
-        id=f"{MISPLACED_CACHE.id}:{cache.id}",
-        label=label,
-        changes=moves,
-        check="equal" if check else None,
-        caveat=caveat,
+    above, below = upstream(session, cache), downstream(session, cache)
+    drawing = [op for op in above if draws_random(op.function)]
+    asked = [op for op in above if reshuffles(op)]
+    if drawing:
+        return [_of_results(session, cache, drawing[-1], *_before(session, drawing[-1], cache))]
+    if asked and not any(op.kind == "shuffle" for op in below):
+        return [_of_results(session, cache, asked[0], *_reordered(session, asked[0], cache))]
+    finding = partial(
+        MISPLACED_CACHE.finding, "fail", op=cache, effect="same results", subject="speed"
     )
+    for op in above:
+        if op.kind == "repeat" and op.parameters.get("count") in (None, -1):
+            advice = (
+                f"Move {call_name(op)} after {call_name(cache)}: an endless cache never serves an "
+                "element and grows until the memory is full."
+            )
+            title = "Repeat after the cache, so that it completes"
+            return [finding(advice, title=title, edit=_behind(session, op, cache))]
+    for op in below:
+        count, held = op.parameters.get("count"), cache.cardinality
+        whole = held is not None and isinstance(count, int) and 0 <= held <= count
+        if op.kind == "take" and isinstance(count, int) and count >= 0 and not whole:
+            advice = (
+                f"Swap them: `take({count})` before {call_name(cache)}. A cache that is not read "
+                "to its end is thrown away, so every epoch does the work again."
+            )
+            take_first = finding(
+                advice,
+                evidence={"take_count": count, "cache_cardinality": held},
+                title="Take before the cache, so that it completes",
+                severity="warn",
+                edit=_take_first(session, op, cache),
+            )
+            return [take_first]
+    return []
 
 
-def _random(session: Session, cache: Operation) -> Finding | None:
-    drawing = [op for op in upstream(session, cache) if draws_random(op.function)]
-    if not drawing:
-        return None
-    first, edit = drawing[-1], None
-    path = between(session, first, cache)
-    cut = path is None or any(each.kind in _CUTS for each in path)
-    if not cut and len(first.parent_ids) == 1:
-        label = f"{place_name(cache)} moved before the {place_name(first)}"
-        edit = _moved(cache, label, Move(cache.id, first.parent_ids[0]), caveat=_PRICE)
-    advice = (
-        f"Move {call_name(cache)} before {call_name(first)}: the map draws random numbers, and the "
-        "cache repeats those of the first epoch in all others."
-    )
-    return _of_results(
-        session, cache, advice, first, "Move the cache before the random map", "error", edit
-    )
+def _moved(
+    cache: Operation, label: str, *moves: Move, caveat: str, check: Check | None = None
+) -> Edit:
+    return Edit(f"{MISPLACED_CACHE.id}:{cache.id}", label, moves, check, caveat)
 
 
 def _of_results(
-    session: Session,
-    cache: Operation,
-    advice: str,
-    frozen: Operation,
-    title: str,
-    severity: FindingSeverity,
-    edit: Edit | None,
+    session: Session, cache: Operation, frozen: Operation, how: str, edit: Edit | None
 ) -> Finding:
     """Return the finding on what a cache freezes; with a single epoch it only informs."""
+    random = draws_random(frozen.function)
+    advice = f"{how}: as it is, every epoch has the {'draws' if random else 'order'} of the first."
     once = passes_over_data(session) == 1
     return MISPLACED_CACHE.finding(
         "informative" if once else "fail",
         f"{advice} With a single epoch it does no harm yet." if once else advice,
         op=cache,
         evidence={"frozen_operation": frozen.id},
-        title=title,
-        severity=severity,
+        title="Move the cache before the random map" if random else "Shuffle after the cache",
+        severity="error" if random else "warn",
         edit=edit,
         untried=_FRAMEWORKS_OWN if frozen.made_by_framework else None,
     )
 
 
-def _frozen_order(session: Session, cache: Operation) -> Finding | None:
-    again = [op for op in downstream(session, cache) if op.kind == "shuffle"]
-    asked = [op for op in upstream(session, cache) if reshuffles(op)]
-    if not asked or again:
-        return None
-    how, edit = _reordered(session, asked[0], cache)
-    advice = f"{how}: as it is, every epoch has the order of the first."
-    title = "Shuffle after the cache"
-    return _of_results(session, cache, advice, asked[0], title, "warn", edit)
+def _before(session: Session, drawing: Operation, cache: Operation) -> tuple[str, Edit | None]:
+    path = between(session, drawing, cache)
+    cut = path is None or any(each.kind in _CUTS for each in path)
+    how = f"Move {call_name(cache)} before {call_name(drawing)}"
+    if cut or len(drawing.parent_ids) != 1:
+        return how, None
+    label = f"{place_name(cache)} moved before the {place_name(drawing)}"
+    return how, _moved(cache, label, Move(cache.id, drawing.parent_ids[0]), caveat=_PRICE)
 
 
 def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[str, Edit | None]:
@@ -302,48 +306,10 @@ def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
     return _moved(cache, label, Move(op.id, cache.id), caveat=_FULL)
 
 
-def _endless(session: Session, cache: Operation) -> Finding | None:
-    for op in upstream(session, cache):
-        if op.kind == "repeat" and op.parameters.get("count") in (None, -1):
-            return MISPLACED_CACHE.finding(
-                "fail",
-                f"Move {call_name(op)} after {call_name(cache)}: an endless cache never serves an "
-                "element and grows until the memory is full.",
-                op=cache,
-                title="Repeat after the cache, so that it completes",
-                effect="same results",
-                subject="speed",
-                edit=_behind(session, op, cache),
-            )
-    return None
-
-
-def _incomplete(session: Session, cache: Operation) -> Finding | None:
-    for op in downstream(session, cache):
-        count = op.parameters.get("count")
-        if op.kind != "take" or not isinstance(count, int) or count < 0:
-            continue
-        if cache.cardinality is not None and 0 <= cache.cardinality <= count:
-            continue
-        return MISPLACED_CACHE.finding(
-            "fail",
-            f"Swap them: `take({count})` before {call_name(cache)}. A cache that is not read to "
-            "its end is thrown away, so every epoch does the work again.",
-            op=cache,
-            evidence={"take_count": count, "cache_cardinality": cache.cardinality},
-            title="Take before the cache, so that it completes",
-            severity="warn",
-            effect="same results",
-            subject="speed",
-            edit=_take_first(session, op, cache),
-        )
-    return None
-
-
 def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | None:
     """Return the take before the cache; None where it gets other elements than the cache."""
     path = between(session, cache, take)
     if path is None or any(op.kind not in _SAME_ORDER for op in path) or not cache.parent_ids:
         return None
     label = f"{place_name(take)} moved before the {place_name(cache)}"
-    return _moved(cache, label, Move(take.id, cache.parent_ids[0]), caveat=_FULL, check=True)
+    return _moved(cache, label, Move(take.id, cache.parent_ids[0]), caveat=_FULL, check="equal")
