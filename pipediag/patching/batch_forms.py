@@ -10,7 +10,7 @@ import libcst as cst
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import moved
 from pipediag.patching.chunked_generators import defined, lines_of
-from pipediag.patching.names import imported_as, references, tensorflow
+from pipediag.patching.names import free_name, imported_as, references, tensorflow
 from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
 from pipediag.patching.statements import chain_up
@@ -44,6 +44,31 @@ def for_batches(
     if not PYTHON_OPERATIONS.isdisjoint(ops):
         changes += _by_row(source, call)
     return [*changes, *_others_moved(source, call, other_files)] if changes else []
+
+
+def vectorized(source: Source, call: cst.Call) -> list[Change]:
+    """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch."""
+    tf = tensorflow(source)
+    if tf is None:
+        raise NotPatchableError("TensorFlow is not imported under a name in this file.")
+    given = _given(call, "map_func", 0)
+    span = source.span(given)
+    row, rows = free_name(source, "row"), free_name(source, "rows")
+    function = given if isinstance(given, cst.Lambda) else _definition(source, given, call)
+    if function is not None and _takes_one(function.params):
+        before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
+    else:
+        opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
+        before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
+        after = f"{closed}(*{row}), {rows})"
+    return [insertion(span.start, before), insertion(span.end, after)]
+
+
+def _takes_one(parameters: cst.Parameters) -> bool:
+    names = [each.name.value for each in parameters.params if each.default is None]
+    others = (parameters.star_arg, parameters.star_kwarg, *parameters.kwonly_params)
+    starred = any(isinstance(each, cst.Param) for each in others)
+    return len([name for name in names if name not in ("self", "cls")]) == 1 and not starred
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:

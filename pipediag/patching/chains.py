@@ -39,25 +39,30 @@ def inserted(source: Source, after: cst.Call, call: str) -> list[Change]:
 
 def _appended(source: Source, after: cst.Call, pieces: list[Piece]) -> Change:
     """A link of a chain behind a call, on a line of its own where the chain is written so."""
-    end, indent = source.span(after).end, _indent(source, after)
-    if indent is None:
+    end = source.span(after).end
+    blanks = _blanks(source, after)
+    if "\n" not in blanks:
         return Change(Span(end, end), tuple(pieces))
-    rest = _REST_OF_LINE.match(source.data, end)
-    end = end if rest is None else rest.end()
-    return Change(Span(end, end), (f"{source.newline}{indent}".encode(), *pieces))
+    if "\\" not in blanks:
+        rest = _REST_OF_LINE.match(source.data, end)
+        end = end if rest is None else rest.end()
+        blanks = source.newline + blanks.rpartition("\n")[2]
+    return Change(Span(end, end), (blanks.encode(), *pieces))
 
 
-def _indent(source: Source, call: cst.Call) -> str | None:
-    """Return how far in the lines of its chain begin, where each begins with a dot; None where
-    they do not, or end with a backslash."""
+def _blanks(source: Source, call: cst.Call) -> str:
+    """Return what stands before the dots of the chain that the call is a link of, with its line's
+    end; nothing where they follow what they are called on."""
     for each in (call.func, source.parent(call)):
         if isinstance(each, cst.Attribute):
             dot = source.data.rfind(b".", 0, source.span(each.attr).start)
             start = source.line_start(dot)
             indent = source.data[start:dot]
-            if not indent.strip() and not source.data[:start].rstrip(b"\r\n").endswith(b"\\"):
-                return indent.decode()
-    return None
+            if not indent.strip():
+                above = source.data[:start].rstrip(b"\r\n")
+                ends = "\\" if above.endswith(b"\\") else ""
+                return f"{' ' if ends else ''}{ends}{source.newline}{indent.decode()}"
+    return ""
 
 
 def removed(source: Source, call: cst.Call) -> list[Change]:

@@ -10,7 +10,7 @@ import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
-from pipediag.patching.batch_forms import for_batches
+from pipediag.patching.batch_forms import for_batches, vectorized
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
 from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
 from pipediag.patching.dataset_options import with_options
@@ -208,8 +208,6 @@ def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
 
 
 def _move(workspace: Workspace, change: Move) -> None:
-    if change.vectorized:
-        raise NotPatchableError("How its function takes the rows of a batch only you know.")
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     _, after = workspace.call(change.after)
     if (op.inside_function_of, op.file) != (target.inside_function_of, target.file):
@@ -222,7 +220,9 @@ def _move(workspace: Workspace, change: Move) -> None:
     if in_place:
         return
     rewritten: list[SourceChange] = []
-    if op.kind == "map" and batched:
+    if change.vectorized:
+        rewritten = vectorized(source, call)
+    elif op.kind == "map" and batched:
         rewritten = for_batches(source, call, op.function, workspace.other_files(source.path))
     inside = source.span(call)
     if any(inside.start <= each.span.start < inside.end for each in rewritten):

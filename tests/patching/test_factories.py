@@ -310,20 +310,44 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
     )
 
 
-def test_a_function_that_takes_rows_alone_is_wrapped_by_hand() -> None:
-    reason = refused(PARSED, parsing(PARSED), Move("map", "batch", vectorized=True))
-    assert "only you know" in reason
+HAND_OVER = "lambda rows: tf.vectorized_map({}, rows)"
+EACH = "lambda *rows: tf.vectorized_map(lambda row_2: {}(*row_2), rows)"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("row", HAND_OVER.format("row")),
+        ("lambda r: row(r)", HAND_OVER.format("lambda r: row(r)")),
+        (
+            "lambda r, y: (row(r), y)",
+            EACH.format("(lambda r, y: (row(r), y))"),
+        ),
+        (
+            "partial(row, size=2)",
+            EACH.format("partial(row, size=2)"),
+        ),
+    ],
+)
+def test_the_rows_of_a_batch_are_handed_to_the_function_as_it_is(given: str, written: str) -> None:
+    text = PARSED.replace(".map(row)", f".map({given})") + "first = row(next(records))\n"
+    made, after = patch(text, parsing(text), Move("map", "batch", vectorized=True))
+
+    assert made.left_out == []
+    assert f".batch(8).map({written})" in after
+    assert "tf.io.parse_single_example" in after
 
 
 @pytest.mark.parametrize(
     "chain",
     [".map(first).map(second).batch(8)", ".map(first)\nds = ds.map(second)\nds = ds.batch(8)"],
 )
-def test_maps_that_move_together_keep_their_order(chain: str) -> None:
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_maps_that_move_together_keep_their_order(chain: str, vectorized: bool) -> None:
     text = factory(f"ds = read(x){chain}\nreturn ds")
     maps = [op(text, "map", f".map({one}", id=one) for one in ("first", "second")]
     ops = chained(op(text, "read", "read("), *maps, op(text, "batch", ".batch("))
-    moves = (Move("first", "batch"), Move("second", "first"))
+    moves = (Move("first", "batch", vectorized=vectorized), Move("second", "first"))
     made, after = patch(text, ops, *moves)
 
     assert made.left_out == []
