@@ -13,7 +13,7 @@ from functools import cached_property
 from statistics import fmean
 
 from pipediag.errors import PipediagError
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
 from pipediag.facts.pipeline import last_operation
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session, Worker
@@ -33,7 +33,7 @@ SAME_STEP = 1.1
 """Ratio of the longest to the shortest mean step up to which workers took their steps together. Own
 choice: each worker measures a window of its own."""
 
-STRAGGLES = INPUT_BOUND_PERCENT / 100.0
+STRAGGLES = INPUT_BOUND.value / 100.0
 """Part of the step that a worker's own work has to be longer than the next one's: own choice, the
 limit on the input wait of a step."""
 
@@ -155,8 +155,8 @@ class Job:
         if len(self.steps) < 2:
             return None
         *_, next_one, most = sorted(self.steps, key=lambda one: one.evaluation_percent)
-        alone = next_one.evaluation_percent < INPUT_FINE_PERCENT
-        return most if alone and most.evaluation_percent >= INPUT_BOUND_PERCENT else None
+        alone = next_one.evaluation_percent < INPUT_WAIT.value
+        return most if alone and most.evaluation_percent >= INPUT_BOUND.value else None
 
     @property
     def uneven_batches(self) -> tuple[int, int] | None:

@@ -23,13 +23,40 @@ def bound(whole: float, removable: float, calls: float | None = None) -> float |
     return round(whole / (whole - min(freed, MOST_FREED * whole)), 3)
 
 
-INPUT_FINE_PERCENT = 5.0
-"""Percent of the step below which input is fine (XProf's input-pipeline analysis)."""
+@dataclass(frozen=True)
+class Threshold:
+    """A limit, with the place it comes from, so that a reader can disagree with it."""
 
-INPUT_BOUND_PERCENT = 20.0
-"""Percent of the step from which input is the bottleneck (XProf's input-pipeline analysis)."""
+    name: str
+    value: float
+    unit: str
+    source: str
 
-_OF_INPUT = (INPUT_FINE_PERCENT, INPUT_BOUND_PERCENT)
+
+INPUT_WAIT = Threshold("input wait", 5.0, "% of the step", "XProf: under 5 % the input is fine")
+INPUT_BOUND = Threshold(
+    "large input wait", 20.0, "% of the step", "XProf: over 20 % the input is the bottleneck"
+)
+OPERATION_SHARE = Threshold(
+    "delay of the operation",
+    INPUT_WAIT.value,
+    "% of the step",
+    "own choice, equal to the limit on input wait",
+)
+INPUT_GAPS = Threshold(
+    "idle for input that comes first",
+    INPUT_BOUND.value,
+    "% of the device's span",
+    "XProf: over 20 % the input is the bottleneck",
+)
+PERTURBED = Threshold(
+    "profiled step over a step without the profiler, above which host time in the profile is not "
+    "believed",
+    1.5,
+    "times",
+    "own choice: the proportions of a profile that made steps half as long again are doubtful",
+)
+_OF_INPUT = (INPUT_WAIT.value, INPUT_BOUND.value)
 
 
 def limits_within(interval: Interval) -> list[float]:
@@ -43,10 +70,6 @@ def on_other_sides(one: float, other: float) -> bool:
     return any((one < limit) != (other < limit) for limit in _OF_INPUT)
 
 
-PERTURBED_RATIO = 1.5
-"""Profiled step over a step without the profiler. Own choice: the proportions of a profile that
-made steps half as long again are doubtful."""
-
 SLOWED_RATIO = 1.1
 """Such a ratio under which nothing is said of it. Own choice: a share of the profiled step is then
 off by about a tenth of itself at most."""
@@ -55,43 +78,3 @@ WORTH_DOING = 1.1
 """Speed-up of the run, or of the step where there is no ledger, under which advice that no trial
 confirmed is not named as something to do. Own choice: what buys less than a tenth at most may buy
 nothing."""
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A limit, with the place it comes from, so that a reader can disagree with it."""
-
-    name: str
-    value: float
-    unit: str
-    source: str
-
-
-INPUT_WAIT = Threshold(
-    "input wait", INPUT_FINE_PERCENT, "% of the step", "XProf: under 5 % the input is fine"
-)
-INPUT_BOUND = Threshold(
-    "large input wait",
-    INPUT_BOUND_PERCENT,
-    "% of the step",
-    "XProf: over 20 % the input is the bottleneck",
-)
-OPERATION_SHARE = Threshold(
-    "delay of the operation",
-    INPUT_FINE_PERCENT,
-    "% of the step",
-    "own choice, equal to the limit on input wait",
-)
-INPUT_GAPS = Threshold(
-    "idle for input that comes first",
-    INPUT_BOUND_PERCENT,
-    "% of the device's span",
-    "XProf: over 20 % the input is the bottleneck",
-)
-PERTURBED = Threshold(
-    "profiled step over a step without the profiler, above which host time in the profile is not "
-    "believed",
-    PERTURBED_RATIO,
-    "times",
-    "own choice: the proportions of a profile that made steps half as long again are doubtful",
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, Threshold
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, Threshold
 from pipediag.facts.pipeline import (
     delay_ms,
     downstream,
@@ -27,7 +27,7 @@ EXPLAINED_PERCENT = 70.0
 
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",
-    INPUT_FINE_PERCENT,
+    INPUT_WAIT.value,
     "% of the loop",
     "own choice, equal to the limit on the input wait of a step",
 )
@@ -56,7 +56,7 @@ HAD_BACK: tuple[RunPartName, ...] = (
 )
 """Parts that a change of the script could shorten, beside the steps."""
 
-WHERE_PERCENT = INPUT_BOUND_PERCENT
+WHERE_PERCENT = INPUT_BOUND.value
 """Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
 XProf's limit for the input wait of a step."""
 

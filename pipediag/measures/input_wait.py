@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipediag.facts.limits import INPUT_FINE_PERCENT, SLOWED_RATIO, on_other_sides
+from pipediag.facts.limits import INPUT_WAIT, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
 from pipediag.measures.bootstrap import Floats, Measured, clearly_apart, resampled_means
@@ -225,7 +225,7 @@ def contention_of(
     `host` is of the baseline, and of a mean step `python_percent` is the CPU time of the pipeline's
     Python, `pipeline_ms` what its operations take; `accelerated` models compute on no CPU.
     """
-    if python_percent >= INPUT_FINE_PERCENT:
+    if python_percent >= INPUT_WAIT.value:
         return "python"
     idles = pipeline_ms is not None and 100.0 * pipeline_ms < PIPELINE_COMPUTES_PERCENT * step_ms
     use, others = 100.0 * data_cores(host), missed_cores(host)

@@ -23,7 +23,7 @@ from pipediag.facts.devices import (
     percent_of_span,
     worst,
 )
-from pipediag.facts.limits import INPUT_FINE_PERCENT, INPUT_GAPS, PERTURBED, Threshold
+from pipediag.facts.limits import INPUT_GAPS, INPUT_WAIT, PERTURBED, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import last_operation
 from pipediag.rules.model_edits import (
@@ -42,7 +42,7 @@ from pipediag.vocabulary import Framework, GapCause, Scalar
 
 _OF_SPAN = "% of the device's span"
 UNDER_FLOOR = Threshold("idle in short gaps, if most of it", 15.0, _OF_SPAN, "own choice")
-INPUT_IDLE = Threshold("idle for input", INPUT_FINE_PERCENT, _OF_SPAN, "XProf: moderate from 5 %")
+INPUT_IDLE = Threshold("idle for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
 LAUNCH_IDLE = Threshold("idle for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 DELAY = Threshold("median time of launch to start", 10.0, "us", "own choice: launched ahead")
 SHORT = Threshold("kernels shorter than their launch", 50.0, "% of the kernels", "own choice")

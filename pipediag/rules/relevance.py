@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from pipediag.facts.limits import (
-    INPUT_BOUND,
-    INPUT_FINE_PERCENT,
-    INPUT_WAIT,
-    OPERATION_SHARE,
-    Threshold,
-    bound,
-)
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE, Threshold, bound
 from pipediag.facts.machine import on_accelerator
 from pipediag.facts.pipeline import delay_ms, measured_at
 from pipediag.facts.run import long_percent, steps_beside_percent, whole_in_words
@@ -126,7 +119,7 @@ RELEVANT = Threshold(
     "what it could save, to fail", 10.0, "% of the run", "own choice: few change a script for less"
 )
 NOTABLE = Threshold(
-    "what it could save, to inform", INPUT_FINE_PERCENT, "% of the run", "own choice, as for input"
+    "what it could save, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input"
 )
 SHORT = Threshold(
     "its time in all, to fail", 2.0, "s", "own choice: a script of seconds is a first try"

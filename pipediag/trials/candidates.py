@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
 from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, time_of_epochs
 from pipediag.session.edits import (
@@ -161,7 +161,7 @@ SPARE = 0.5
 """Share of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
 
 SPARE_WHERE_LONG = 0.85
-"""The share where waits are `INPUT_BOUND_PERCENT` of an epoch or more, so that an edit that
+"""The share where waits are `INPUT_BOUND` of an epoch or more, so that an edit that
 shortens them comes before one that makes a step faster: few blocks of steps, of half a second each,
 lie between so few waits. Own choice."""
 
@@ -190,7 +190,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
     if share < FIRST_BATCHES.value:
         return None
-    spare = SPARE if share < INPUT_BOUND_PERCENT else SPARE_WHERE_LONG
+    spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
     return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * WAITS / spare)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT, limits_within
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, limits_within
 from pipediag.facts.names import exact_time, place
 from pipediag.facts.run import (
     first_batch_percent,
@@ -112,7 +112,7 @@ def outweigh_the_steps(session: Session) -> bool:
     """Return True if waits for an epoch's first batch take more of the loop than any part of its
     steps, and XProf's limit."""
     waiting, steps = first_batch_percent(session), steps_beside_percent(session)
-    if steps is None or waiting < INPUT_BOUND_PERCENT:
+    if steps is None or waiting < INPUT_BOUND.value:
         return False
     if session.breakdown is None:
         return waiting > steps
@@ -151,7 +151,7 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
             "fine or the bottleneck. Measure longer with --steps."
         )
         return _inconclusive(session, summary, straddled)
-    if share.percent >= INPUT_BOUND_PERCENT:
+    if share.percent >= INPUT_BOUND.value:
         culprit = input_culprit(session)
         summary = input_sentence(share, culprit, most_of_free_input(session))
         why = doubts(session, "input", straddled)
@@ -181,7 +181,7 @@ def _decide_consumer(
     wait, unknown = breakdown["input_wait"], breakdown["unattributed"].percent
     if unknown > most:
         return _unattributed(session, wait, unknown, straddled)
-    moderate = wait.percent >= INPUT_FINE_PERCENT
+    moderate = wait.percent >= INPUT_WAIT.value
     also = ""
     if moderate:
         also = f" Moderately input-bound as well: input wait is {wait.percent:.0f} % of the step."
@@ -245,7 +245,7 @@ def _unattributed(session: Session, wait: Share, unknown: float, straddled: list
     if only_input_is_told(session):
         summary = beside_tensorflow_sentence(wait)
     else:
-        fine = "Not input-bound" if wait.percent < INPUT_FINE_PERCENT else "Not mainly input-bound"
+        fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
         summary = (
             f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by "
             f"is not known: {unknown:.0f} % of the step could not be attributed."

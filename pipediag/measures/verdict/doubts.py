@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.limits import PERTURBED_RATIO, SLOWED_RATIO, on_other_sides
+from pipediag.facts.limits import PERTURBED, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.names import length, place
 from pipediag.facts.run import EXPLAINED_PERCENT, loop_time
@@ -157,7 +157,7 @@ def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[
         return
     if perturbation.missing is not None:
         yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
-    elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED_RATIO:
+    elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED.value:
         yield Doubt(
             f"The profiler made steps {perturbation.ratio:.1f} times as long; the consumer's "
             "classes are its proportions.",

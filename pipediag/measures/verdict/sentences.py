@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipediag.facts.limits import INPUT_BOUND_PERCENT, INPUT_FINE_PERCENT
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
 from pipediag.facts.names import length, place
 from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
@@ -43,7 +43,7 @@ _SPENT: dict[RunPartName, str] = {
 _NAMED_PERCENT = 5.0
 """Classes of the step that take less are not named. Own choice."""
 
-_AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND_PERCENT)
+_AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND.value)
 
 _STEPS: dict[Bottleneck, str] = {
     "input": "Its steps are input-bound.",
@@ -119,7 +119,7 @@ def balanced_sentence(first: Group, most: float, second: Group, next_most: float
 def beside_tensorflow_sentence(wait: Share) -> str:
     """Return the sentence of a step that PyTorch computes, where only the input wait is known."""
     low, high = wait.ci95_percent
-    little = "does not wait" if wait.percent < INPUT_FINE_PERCENT else "does not mainly wait"
+    little = "does not wait" if wait.percent < INPUT_WAIT.value else "does not mainly wait"
     return (
         f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
         f"interval {low:.0f} to {high:.0f} %). What is in the rest is not divided on this backend: "

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from pipediag.encoding.markup import as_csv
 from pipediag.facts.job import Job, WorkersStep, job_of
-from pipediag.facts.limits import INPUT_BOUND_PERCENT
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import as_typed
 from pipediag.reporters.terminal import MAX_WIDTH, Encoded, prose, right
 from pipediag.reporters.words.labels import STEP_CLASS
@@ -93,7 +93,7 @@ def title(job: Job) -> str:
         )
     if not job.together:
         return "The workers' steps differ in length: they do not train in step."
-    if job.exchange_percent >= INPUT_BOUND_PERCENT:
+    if job.exchange_percent >= INPUT_BOUND.value:
         return (
             f"No worker is waited for. Exchanging gradients takes {percent(job.exchange_percent)} "
             "of the step on every worker."
