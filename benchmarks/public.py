@@ -4,7 +4,8 @@
 
 Takes the scripts of public_scripts/table.toml out of mirrors of their repositories, makes each one
 run offline in a folder of its own, and compares `pipediag analyze` with what probes found that do
-not use it. The table has what those measured.
+not use it. The table has what those measured. NAME is a script or a group: `slow` has those that
+were chosen because one sees by reading why they are slow.
 """
 
 from __future__ import annotations

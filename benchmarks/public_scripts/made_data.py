@@ -7,6 +7,7 @@ A process of its own, since images are encoded with TensorFlow and the benchmark
 
 from __future__ import annotations
 
+import csv
 import sys
 import wave
 import zipfile
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 KERAS_DATASETS = Path(".keras/datasets")
 WORDS = 8000
@@ -26,6 +26,7 @@ USERS, FILMS = 6040, 3706
 KNOWN_FILMS = 1682
 """As many as the stand-in for TensorFlow Datasets has."""
 GENRES = ("Action", "Comedy", "Crime", "Drama", "Horror", "Romance", "Sci-Fi", "Thriller", "War")
+ENTITIES, RELATIONS = 4000, 18
 COVER_FEATURES, AREAS, SOILS, COVERS = 10, 4, 40, 7
 
 
@@ -96,8 +97,8 @@ def ratings(folder: Path, count: int) -> None:
     stars = rng.integers(1, 11, count) / 2
     place = _cached(folder, "ml-latest-small")
     place.mkdir()
-    table = {"userId": users, "movieId": films, "rating": stars, "timestamp": 0}
-    pd.DataFrame(table).to_csv(place / "ratings.csv", index=False)
+    rows = [f"{user},{film},{star},0" for user, film, star in zip(users, films, stars, strict=True)]
+    (place / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows]))
     titles = [f"{film},Film {film} (1999),Drama" for film in range(1, 9002)]
     (place / "movies.csv").write_text("\n".join(["movieId,title,genres", *titles]))
     with zipfile.ZipFile(_cached(folder, "ml-latest-small.zip"), "w") as archive:
@@ -107,12 +108,19 @@ def ratings(folder: Path, count: int) -> None:
 def heart(folder: Path, count: int) -> None:
     """Patients: thirteen numbers and a word."""
     rng = np.random.default_rng(6)
-    head = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca"
+    head = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,target"
     limits = (80, 2, 5, 200, 400, 2, 3, 200, 2, 5, 4, 4)
-    table = pd.DataFrame(rng.integers(limits, size=(count, len(limits))), columns=head.split(","))
-    table["thal"] = rng.choice(["fixed", "normal", "reversible"], count)
-    table["target"] = rng.integers(2, size=count)
-    table.to_csv(folder / "heart.csv", index=False)
+    rows = [
+        ",".join(
+            [
+                *(str(rng.integers(limit)) for limit in limits),
+                str(rng.choice(["fixed", "normal", "reversible"])),
+                str(rng.integers(2)),
+            ]
+        )
+        for _ in range(count)
+    ]
+    (folder / "heart.csv").write_text("\n".join([head, *rows]))
 
 
 def pets(folder: Path, count: int) -> None:
@@ -131,9 +139,11 @@ def pets(folder: Path, count: int) -> None:
         "Health": "Healthy Injured",
     }
     numbers = {"Age": 60, "Fee": 300, "PhotoAmt": 12, "AdoptionSpeed": 5}
-    table = pd.DataFrame({name: rng.choice(kinds.split(), count) for name, kinds in words.items()})
-    table = table.assign(**{name: rng.integers(n, size=count) for name, n in numbers.items()})
-    table.assign(Description="text").to_csv(folder / "petfinder-mini.csv", index=False)
+    rows = [",".join([*words, *numbers, "Description"])]
+    for _ in range(count):
+        chosen = [str(rng.choice(kinds.split())) for kinds in words.values()]
+        rows.append(",".join([*chosen, *(str(rng.integers(n)) for n in numbers.values()), "text"]))
+    (folder / "petfinder-mini.csv").write_text("\n".join(rows))
 
 
 def weather(folder: Path, count: int) -> None:
@@ -144,10 +154,12 @@ def weather(folder: Path, count: int) -> None:
         *("VPact (mbar)", "VPdef (mbar)", "sh (g/kg)", "H2OC (mmol/mol)", "rho (g/m**3)"),
         *("wv (m/s)", "max. wv (m/s)", "wd (deg)"),
     ]
-    table = pd.DataFrame(rng.random((count, len(columns))) * 100, columns=columns).round(2)
-    times = pd.date_range("2009-01-01 00:10", periods=count, freq="10min")
-    table.insert(0, "Date Time", times.strftime("%d.%m.%Y %H:%M:%S"))
-    table.to_csv(folder / "jena_climate.csv", index=False)
+    times = np.datetime64("2009-01-01T00:10") + np.arange(count) * np.timedelta64(10, "m")
+    values = rng.random((count, len(columns))) * 100
+    rows = ["Date Time," + ",".join(columns)]
+    for time, row in zip(times.tolist(), values, strict=True):
+        rows.append(f"{time:%d.%m.%Y %H:%M:%S}," + ",".join(f"{value:.2f}" for value in row))
+    (folder / "jena_climate.csv").write_text("\n".join(rows))
 
 
 def housing(folder: Path, count: int) -> None:
@@ -208,15 +220,12 @@ def speech(folder: Path, count: int) -> None:
 def papers(folder: Path, count: int) -> None:
     """Titles, abstracts of 60 to 240 words and subject areas as one table."""
     texts = Texts(15)
-    chosen = (
-        texts.rng.choice(TERMS, texts.rng.integers(1, 3), replace=False) for _ in range(count)
-    )
-    table = {
-        "titles": [f"Paper {number}" for number in range(count)],
-        "summaries": [texts.line(60, 240) for _ in range(count)],
-        "terms": [str([*map(str, terms)]) for terms in chosen],
-    }
-    pd.DataFrame(table).to_csv(folder / "arxiv_data.csv", index=False)
+    with (folder / "arxiv_data.csv").open("w", encoding="utf-8", newline="") as table:
+        rows = csv.writer(table)
+        rows.writerow(["titles", "summaries", "terms"])
+        for number in range(count):
+            terms = texts.rng.choice(TERMS, texts.rng.integers(1, 3), replace=False)
+            rows.writerow([f"Paper {number}", texts.line(60, 240), str([*map(str, terms)])])
 
 
 def questions(folder: Path, count: int) -> None:
@@ -280,12 +289,12 @@ def clicks(folder: Path, count: int) -> None:
     ]
     genres = [f"movieGenre{n}" for n in (1, 2, 3)] + [f"userGenre{n}" for n in range(1, 6)]
     for name, rows in (("trainingSamples.csv", count), ("testSamples.csv", count // 4)):
-        columns = {
-            **{key: rng.integers(int(most > 2), most, rows) for key, most in numbers.items()},
-            **{key: np.round(rng.random(rows) * 5, 2) for key in fractions},
-            **{key: rng.choice(GENRES, rows) for key in genres},
-        }
-        pd.DataFrame(columns).to_csv(folder / name, index=False)
+        columns = [rng.integers(int(limit > 2), limit, rows) for limit in numbers.values()]
+        columns += [np.round(rng.random(rows) * 5, 2) for _ in fractions]
+        columns += [rng.choice(GENRES, rows) for _ in genres]
+        lines = [",".join([*numbers, *fractions, *genres])]
+        lines += [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
 
 
 def timelines(folder: Path, count: int) -> None:
@@ -305,6 +314,76 @@ def timelines(folder: Path, count: int) -> None:
                 }
                 example = tf.train.Example(features=tf.train.Features(feature=features))
                 writer.write(example.SerializeToString())
+
+
+def sentences(folder: Path, count: int) -> None:
+    """A label and a text a line."""
+    _labelled(folder, count, lambda texts: f"{texts.rng.integers(2)}\t{texts.line(60, 240)}")
+
+
+def sentence_pairs(folder: Path, count: int) -> None:
+    """A label and two texts a line."""
+    kinds = ("neutral", "entailment", "contradiction")
+    _labelled(
+        folder,
+        count,
+        lambda texts: f"{texts.rng.choice(kinds)}\t{texts.line(14, 24)}\t{texts.line(10, 16)}",
+    )
+
+
+def requests(folder: Path, count: int) -> None:
+    """Words between two marks, then a slot for each, and an intent at the end."""
+    (folder / "vocab").mkdir()
+    for name, number in (("intent", 20), ("slot", 100)):
+        (folder / f"vocab/{name}.txt").write_text("\n".join(f"{name}{n}" for n in range(number)))
+
+    def row(texts: Texts) -> str:
+        words = texts.line(8, 16)
+        slots = [f"slot{n}" for n in texts.rng.integers(0, 100, words.count(" ") + 1)]
+        return f"BOS {words} EOS\tO {' '.join(slots)} intent{texts.rng.integers(20)}"
+
+    _labelled(folder, count, row)
+
+
+def facts(folder: Path, count: int) -> None:
+    """Subjects, relations and objects, with the names of all."""
+    rng = np.random.default_rng(24)
+    for place in ("vocab", "data"):
+        (folder / place).mkdir()
+    for name, number in (("entity", ENTITIES), ("relation", RELATIONS)):
+        (folder / f"vocab/{name}.txt").write_text("\n".join(f"{name}{n}" for n in range(number)))
+    for part, number in (("train", count), ("valid", count // 20), ("test", count // 20)):
+        columns = rng.integers(ENTITIES, size=(number, 2)), rng.integers(RELATIONS, size=number)
+        rows = [f"entity{s} relation{p} entity{o}" for (s, o), p in zip(*columns, strict=True)]
+        (folder / f"data/{part}.txt").write_text("\n".join(rows))
+
+
+def ptb(folder: Path, count: int) -> None:
+    """`count` lines for training, a tenth of that for each of the others."""
+    texts = Texts(25)
+    for part, number in (("train", count), ("valid", count // 10), ("test", count // 10)):
+        rows = [texts.line(10, 30) for _ in range(number)]
+        (folder / f"ptb.{part}.txt").write_text(" \n ".join(rows), encoding="utf-8")
+
+
+def translations(folder: Path, count: int) -> None:
+    """Two short texts a line and where they come from."""
+    texts = Texts(26)
+    rows = [f"{texts.line(2, 4)}.\t{texts.line(2, 5)}!\tmade" for _ in range(count + 1)]
+    (folder / "fra.txt").write_text("\n".join(rows), encoding="utf-8")
+
+
+def _labelled(folder: Path, count: int, row: Callable[[Texts], str]) -> None:
+    """`count` lines, a quarter of that to test on, and their vocabulary with a vector a word."""
+    texts = Texts(23)
+    for place in ("vocab", "data"):
+        (folder / place).mkdir(exist_ok=True)
+    (folder / "vocab/word.txt").write_text("\n".join(["<pad>", *texts.words]), encoding="utf-8")
+    vectors = texts.rng.normal(size=(len(texts.words) + 2, 300)).astype("float32")
+    np.save(folder / "vocab/word.npy", vectors)
+    for part, number in (("train", count), ("test", count // 4)):
+        rows = [row(texts) for _ in range(number)]
+        (folder / f"data/{part}.txt").write_text("\n".join(rows), encoding="utf-8")
 
 
 def _integers(tf: Any, values: np.ndarray) -> Any:
@@ -352,6 +431,7 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
         *(films, terrain, clicks, timelines),
         *(papers, questions),
+        *(sentences, sentence_pairs, requests, facts, ptb, translations),
     )
 }
 

@@ -55,6 +55,8 @@ class PublicScript:
     path: str
     sha256: str
     changed: str
+    group: str = ""
+    """`slow`: chosen because an expert sees by reading why it is slow."""
     data: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     """Folders of the repository that the script imports."""
@@ -66,16 +68,16 @@ class PublicScript:
 
 
 def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
-    """Return the scripts of the table, or those named.
+    """Return the scripts of the table, or those named, by themselves or by their group.
 
     Raises:
         SourceError: a name that none has.
     """
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     scripts = [_script(name, entry) for name, entry in table.items()]
-    if unknown := set(names) - {s.name for s in scripts}:
+    if unknown := set(names) - {s.name for s in scripts} - {s.group for s in scripts}:
         raise SourceError(f"no script is called {', '.join(sorted(unknown))}")
-    return [s for s in scripts if not names or s.name in names]
+    return [s for s in scripts if not names or {s.name, s.group} & set(names)]
 
 
 def _script(name: str, entry: dict[str, Any]) -> PublicScript:
