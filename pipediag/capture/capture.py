@@ -30,7 +30,7 @@ from pipediag.capture.measuring.sampling import SWITCH_INTERVAL
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder, StepJournal, describe_environment
-from pipediag.capture.replay.making_again import enter_as_it_is, made_again
+from pipediag.capture.replay.rebuilding import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials

@@ -15,7 +15,7 @@ import pytest
 from pipediag.capture.frameworks.keras import framework
 from pipediag.capture.frameworks.keras.facts import callbacks_named, describe_callback
 from pipediag.capture.frameworks.keras.framework import CallbackHooks, Keras
-from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
+from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.replay.refusal import NotReplayableError
@@ -86,6 +86,18 @@ def toy_keras() -> Any:
     return SimpleNamespace(__file__=_FILE, **classes)
 
 
+def hooks_of(guard: Guard, held: Any, timeline: Any, steps: Any) -> Keras:
+    watchers: Any = SimpleNamespace(
+        guard=guard,
+        steps=steps,
+        updates=None,
+        held=held,
+        recorder=SimpleNamespace(recording=SimpleNamespace(predictions=[])),
+        timeline=timeline,
+    )
+    return Keras(watchers)
+
+
 class Stage:
     """Hooked callbacks, and trials that skip what they are told to."""
 
@@ -94,16 +106,7 @@ class Stage:
         self.heard: list[tuple[str, str, int]] = []
         self.held = SimpleNamespace(loop="loop1", skipped=[], makes_trials=False)
         self.guard = Guard(self.notes.append)
-        recorder = SimpleNamespace(recording=SimpleNamespace(predictions=[]))
-        watchers: Any = SimpleNamespace(
-            guard=self.guard,
-            steps=Mock(),
-            updates=None,
-            held=self.held,
-            recorder=recorder,
-            timeline=FakeTimeline(),
-        )
-        hooks = Keras(watchers)
+        hooks = hooks_of(self.guard, self.held, FakeTimeline(), Mock())
         self.keras = toy_keras()
         self.keras.__name__ = self.keras.CallbackList.__module__
         dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)
@@ -221,9 +224,10 @@ class TimedStage(TimelineStage):
         self.guard = Guard(self.notes.append)
         self.keras = toy_keras()
         timeline: Any = self.timeline
-        calls = TimedCalls(timeline, self.guard)
-        calls.time_methods(self.keras.Trainer)
-        held: Any = SimpleNamespace(loop=None, skipped=())
+        held: Any = SimpleNamespace(loop=None, skipped=(), makes_trials=False)
+        self.steps = Mock()
+        self.hooks = hooks_of(self.guard, held, timeline, self.steps)
+        self.hooks.time_methods(self.keras.Trainer)
         CallbackHooks(self.guard, held, timeline).install(self.keras.CallbackList)
         self.model = self.keras.Trainer()
 
@@ -260,7 +264,7 @@ def test_fit_and_what_it_calls_are_spans_at_the_users_line(timed: TimedStage) ->
 
 
 def test_a_fit_that_is_over_is_told_of_also_where_it_was_interrupted(timed: TimedStage) -> None:
-    left: list[str] = []
+    left = timed.steps.fit_over
 
     class Trainer:
         def fit(self, interrupted: bool) -> None:
@@ -269,15 +273,14 @@ def test_a_fit_that_is_over_is_told_of_also_where_it_was_interrupted(timed: Time
 
         def evaluate(self) -> None: ...
 
-    timeline: Any = timed.timeline
-    TimedCalls(timeline, timed.guard, fit_over=lambda: left.append("left")).time_methods(Trainer)
+    timed.hooks.time_methods(Trainer)
     Trainer().evaluate()
-    assert left == []
+    assert left.call_count == 0
     Trainer().fit(interrupted=False)
     with pytest.raises(KeyboardInterrupt):
         Trainer().fit(interrupted=True)
 
-    assert left == ["left", "left"]
+    assert left.call_count == 2
 
 
 def test_each_callback_is_timed_from_its_turn_to_the_next_ones(timed: TimedStage) -> None:

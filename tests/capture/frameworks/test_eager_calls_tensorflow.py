@@ -13,7 +13,7 @@ SCRIPT = """
     from unittest.mock import Mock
     import keras
     import tensorflow as tf
-    from pipediag.capture.frameworks.keras.timed_calls import PairedCalls
+    from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
     from pipediag.capture.guard import Guard
     from pipediag.session.recorded_loops import RecordedLoop
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from pipediag.capture.callsites import defined_at, unwrap
+from pipediag.capture.callsites import call_site, defined_at, unwrap
 from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras import facts
-from pipediag.capture.frameworks.keras.timed_calls import PairedCalls, TimedCalls
-from pipediag.capture.guard import Guard
+from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
+from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.recorder import version_of
 from pipediag.capture.timeline import Timeline
@@ -26,10 +26,12 @@ from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import RecordedEnvironment
 from pipediag.session.timeline import Span
+from pipediag.vocabulary import SpanKind
 
 KERAS_2 = ("tf_keras.src", "keras.src")
 
 _EPOCHS = "telling epochs apart"
+_TIMED: dict[str, SpanKind] = {"fit": "fit", "evaluate": "evaluation", "predict": "evaluation"}
 _TRAINERS = {"tensorflow": "TensorFlowTrainer", "jax": "JAXTrainer", "torch": "TorchTrainer"}
 _POLICIES = (
     ("tf_keras.src.mixed_precision.policy", "global_policy"),
@@ -72,17 +74,13 @@ class Keras:
         self._updates = watchers.updates
         self._held = watchers.held
         self._timeline = watchers.timeline
-        predictions = watchers.recorder.recording.predictions
+        self._fit_over = guard.entry("leaving a `fit` that is over", steps.fit_over, vital=True)
         self._paired: PairedCalls | None = None
+        self._predicted: Callable[..., None] | None = None
         if self._held.makes_trials:
+            predictions = watchers.recorder.recording.predictions
             self._paired = PairedCalls(predictions, self._timeline, steps.consumed_here)
-        self._timed = TimedCalls(
-            self._timeline,
-            guard,
-            steps.evaluated,
-            steps.fit_over,
-            self._paired.predicted if self._paired is not None else None,
-        )
+            self._predicted = guard.entry("timing `predict_on_batch`", self._paired.predicted)
         self._here = threading.local()
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
 
@@ -131,15 +129,47 @@ class Keras:
         environment.mixed_precision = next(mixed, None)
 
     def _on_trainer(self, name: str, module: Any) -> None:
-        self._timed.time_methods(getattr(module, name))
+        self.time_methods(getattr(module, name))
         # From Keras 3.7 on it is inherited, and made of what is hooked below.
         walker = getattr(module, "TFEpochIterator", None)
         if walker is not None and "enumerate_epoch" in vars(walker):
             self._hold(walker, "enumerate_epoch")
 
+    def time_methods(self, model_class: type) -> None:
+        """Time the methods that a class that trains defines."""
+        for method, kind in _TIMED.items():
+            if method in vars(model_class):
+                self._time_method(model_class, method, kind)
+
+    def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
+        original, timeline, what = vars(owner)[method], self._timeline, f"timing {method}"
+        begins = self._guard.entry(what, lambda: timeline.begins(kind, method, call_site()))
+        ended = self._guard.entry(what, self._call_ended)
+        left = self._fit_over if kind == "fit" else nothing
+        predicted = self._predicted if method == "predict" else None
+
+        def timed(model: Any, *args: Any, **kwargs: Any) -> Any:
+            span, start_ns = begins(), time.perf_counter_ns()
+            try:
+                result = original(model, *args, **kwargs)
+                took_ns = time.perf_counter_ns() - start_ns
+            finally:
+                left()
+                ended(span)
+            if predicted is not None:
+                predicted(took_ns, result, model, args, kwargs)
+            return result
+
+        setattr(owner, method, self._guard.hook(original, timed))
+
+    def _call_ended(self, span: Span | None) -> None:
+        self._timeline.ended(span)
+        if span is not None and span.kind == "evaluation":
+            self._steps.evaluated(span)
+
     def _on_keras_2_model(self, module: Any) -> None:
         facts.COMPILED.watch(module.Model, "compile", self._guard)
-        self._timed.time_methods(module.Model)
+        self.time_methods(module.Model)
         self._on_models(module)
 
     def _on_models(self, module: Any) -> None:

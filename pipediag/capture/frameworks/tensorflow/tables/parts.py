@@ -230,10 +230,25 @@ def softmaxes_in(step: StepGraph, variables: dict[int, Any]) -> Iterator[tuple[A
         variables: those of the step, by the ids of their handles.
     """
     for frame, op in step.operations:
-        if op.type in _LOSSES:
-            found = _of(step, At(frame, op.inputs[0]), _LOSSES[op.type], variables)
-            if found is not None:
-                yield found
+        labels = _LOSSES.get(op.type)
+        if labels is None:
+            continue
+        logits = At(frame, op.inputs[0])
+        classes = _last(logits)
+        weights = None if classes is None else _weights(step, logits, classes, variables)
+        if classes is None or weights is None:
+            continue
+        rows, columns = weights.shape.as_list()
+        yield (
+            of_all_devices(weights),
+            Softmax(
+                weights=weights.name.removesuffix(":0"),
+                classes=classes,
+                features=rows if columns == classes else columns,
+                labels=labels,
+                device=weights.device or None,
+            ),
+        )
 
 
 def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterator[Place]:
@@ -259,23 +274,6 @@ def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterato
         each = any(len(shape) > 2 and shape[-2:] in of_classes for shape in shapes)
         if wide - weights or ((wide or each) and in_gradients(op)):
             yield place_of(frame, op)
-
-
-def _of(
-    step: StepGraph, logits: At, labels: SparseOrDense, variables: dict[int, Any]
-) -> tuple[Any, Softmax] | None:
-    classes = _last(logits)
-    weights = None if classes is None else _weights(step, logits, classes, variables)
-    if classes is None or weights is None:
-        return None
-    rows, columns = weights.shape.as_list()
-    return of_all_devices(weights), Softmax(
-        weights=weights.name.removesuffix(":0"),
-        classes=classes,
-        features=rows if columns == classes else columns,
-        labels=labels,
-        device=weights.device or None,
-    )
 
 
 def _weights(step: StepGraph, logits: At, classes: int, variables: dict[int, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Calls of Keras that take a while: `fit`, `evaluate` and `predict`.
+"""Calls of a Keras model that are timed beside another way to make them.
 
 Frequent small calls of `predict` are compared with `predict_on_batch`, and calls of a model itself
 with those of a `tf.function`.
@@ -14,74 +14,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
-from pipediag.capture.guard import Guard, nothing
+from pipediag.capture.guard import Guard
 from pipediag.capture.loops.source import parsed
 from pipediag.capture.pipelines.functions import side_effect, value_of
 from pipediag.capture.signals import let_pass
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Prediction
-from pipediag.session.timeline import Span
-from pipediag.vocabulary import SpanKind
-
-_METHODS: dict[str, SpanKind] = {
-    "fit": "fit",
-    "evaluate": "evaluation",
-    "predict": "evaluation",
-}
-
-
-class TimedCalls:
-    """Hooks that read the clock, and tell of calls that are over."""
-
-    def __init__(
-        self,
-        timeline: Timeline,
-        guard: Guard,
-        evaluated: Callable[[Span], None] = nothing,
-        fit_over: Callable[[], None] = nothing,
-        predicted: Callable[..., None] | None = None,
-    ) -> None:
-        """`evaluated` hears of each evaluation that has ended; `fit_over` of each `fit` that is
-        over, also by what it raised; `predicted` of each call of `predict`, if given."""
-        self._timeline = timeline
-        self._evaluated = evaluated
-        self._guard = guard
-        self._predicted = predicted and guard.entry("timing `predict_on_batch`", predicted)
-        self._fit_over = guard.entry("leaving a `fit` that is over", fit_over, vital=True)
-
-    def time_methods(self, model_class: type) -> None:
-        """Time the methods that a class that trains defines."""
-        for method, kind in _METHODS.items():
-            if method in vars(model_class):
-                self._time_method(model_class, method, kind)
-
-    def _time_method(self, owner: type, method: str, kind: SpanKind) -> None:
-        original, timeline, what = vars(owner)[method], self._timeline, f"timing {method}"
-        begins = self._guard.entry(what, lambda: timeline.begins(kind, method, call_site()))
-        ended = self._guard.entry(what, self._call_ended)
-        left = self._fit_over if kind == "fit" else nothing
-        predicted = self._predicted if method == "predict" else None
-
-        def timed(model: Any, *args: Any, **kwargs: Any) -> Any:
-            span, start_ns = begins(), time.perf_counter_ns()
-            try:
-                result = original(model, *args, **kwargs)
-                took_ns = time.perf_counter_ns() - start_ns
-            finally:
-                left()
-                ended(span)
-            if predicted is not None:
-                predicted(took_ns, result, model, args, kwargs)
-            return result
-
-        setattr(owner, method, self._guard.hook(original, timed))
-
-    def _call_ended(self, span: Span | None) -> None:
-        self._timeline.ended(span)
-        if span is not None and span.kind == "evaluation":
-            self._evaluated(span)
-
 
 _SEEN = 5
 """Calls of one line before it is timed: what is called less often is not worth it."""
