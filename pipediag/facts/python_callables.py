@@ -16,7 +16,7 @@ from pipediag.facts.order import LINES_AROUND, culprit_place
 from pipediag.facts.pipeline import calls_python, operations
 from pipediag.session.model import Host, HotLine, Session, hot_line
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import Callback, KerasUse
+from pipediag.session.recorded_loops import Callback
 from pipediag.vocabulary import Scalar
 
 WAITS_FIRST = Threshold(
@@ -105,35 +105,6 @@ def hottest_line_sentence(session: Session) -> str:
     if line is None:
         return ""
     return f" The hottest line is {PurePath(line.file).name}:{line.line} in {line.function}."
-
-
-def pydataset(session: Session) -> KerasUse | None:
-    """Return how `fit` reads a Keras PyDataset, where the diagnosed loop does."""
-    loop = session.diagnosed_loop()
-    keras = loop.keras if loop else None
-    return keras if keras and keras.data_adapter == "PyDatasetAdapter" else None
-
-
-def has_workers(keras: KerasUse) -> bool:
-    """Return True if Keras reads it by workers: from two threads on, or by any process."""
-    workers = 1 if keras.workers is None else keras.workers
-    return workers > 1 or (workers > 0 and bool(keras.use_multiprocessing))
-
-
-def generator_of_keras(session: Session) -> Operation | None:
-    """Return the generator that Keras makes of what it is given."""
-    ops = session.pipeline.ops if session.pipeline else []
-    made = (op for op in ops if op.made_by_framework and op.helper is None)
-    return next((op for op in made if op.kind == "from_generator"), None)
-
-
-def running_line(session: Session, op: Operation) -> tuple[str | None, int | None]:
-    """Return the line that a generator is seen in most often, or that of the dataset's call.
-
-    The samples count only where no other Python makes input.
-    """
-    line = hot_line(session.host, "source") if only_python(session, op) else None
-    return (line.file, line.line) if line else (op.file, op.line)
 
 
 def python_behind(session: Session) -> HotLine | None:

@@ -27,20 +27,16 @@ from pipediag.facts.pipeline import (
 from pipediag.facts.python_callables import (
     WAITS_FIRST,
     call_times,
-    generator_of_keras,
-    has_workers,
     hottest_line_sentence,
     only_python,
-    pydataset,
     python_calls,
     python_evidence,
-    running_line,
     waits_first,
 )
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
-from pipediag.rules.rule import Rule, pipeline_rule
+from pipediag.rules.rule import Place, Rule, pipeline_rule
 from pipediag.session.edits import Change, Edit, Move, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session, hot_line
@@ -164,7 +160,20 @@ def _generator(session: Session) -> Operation | None:
     own = next(iter(operations(session, "from_generator")), None)
     if own is not None:
         return own if only_python(session, own) else None
-    return None if any(map(calls_python, operations(session))) else generator_of_keras(session)
+    return None if any(map(calls_python, operations(session))) else _generator_of_keras(session)
+
+
+def _generator_of_keras(session: Session) -> Operation | None:
+    """Return the generator that Keras makes of what it is given."""
+    ops = session.pipeline.ops if session.pipeline else []
+    made = (op for op in ops if op.made_by_framework and op.helper is None)
+    return next((op for op in made if op.kind == "from_generator"), None)
+
+
+def _running_line(session: Session, op: Operation) -> Place:
+    """Return the line that a generator is seen in most often, or that of the dataset's call."""
+    line = hot_line(session.host, "source") if only_python(session, op) else None
+    return (line.file, line.line) if line else (op.file, op.line)
 
 
 def _without(session: Session, op: Operation) -> float | None:
@@ -207,7 +216,7 @@ def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]
             f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and take "
             "them apart with `unbatch`.",
             op=op,
-            place=running_line(session, op),
+            place=_running_line(session, op),
             weight=weight,
             evidence={"elements_per_step": op.elements},
             edit=edit,
@@ -312,17 +321,17 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
-    keras, loop = pydataset(session), session.diagnosed_loop()
-    generators = operations(session, "from_generator")
-    if keras is not None:
+    loop, generators = session.diagnosed_loop(), operations(session, "from_generator")
+    keras = loop.keras if loop is not None else None
+    if keras is not None and keras.data_adapter == "PyDatasetAdapter":
         yield _of_keras(session, keras, is_pydataset=True)
     elif generators:
         for op in generators:
             outer = session.operation(op.inside_function_of)
             if outer is None or opens_in_turn(outer):
                 yield _of_generator(session, op, outer)
-    elif loop is not None and loop.keras and loop.keras.data_adapter in PYTHON_ADAPTERS:
-        yield _of_keras(session, loop.keras, is_pydataset=False)
+    elif keras is not None and keras.data_adapter in PYTHON_ADAPTERS:
+        yield _of_keras(session, keras, is_pydataset=False)
 
 
 def _of_generator(session: Session, op: Operation, outer: Operation | None) -> Finding:
@@ -359,7 +368,7 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     return finding(
         "fail",
         f"{first} Or {second[0].lower()}{second[1:]}{measured}",
-        place=running_line(session, op),
+        place=_running_line(session, op),
         edit=on_threads(edit),
     )
 
@@ -404,7 +413,7 @@ def _how_many(session: Session, outer: Operation) -> int:
 
 
 def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Finding:
-    op, weight = generator_of_keras(session), weigh_input(session)
+    op, weight = _generator_of_keras(session), weigh_input(session)
     line = hot_line(session.host, "source")
     finding = partial(
         PYTHON_INPUT.finding,
@@ -419,7 +428,8 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     if not is_pydataset:
         return finding("fail", f"{_REWRITE}{measured}{hottest}")
     cheaper = f"Make `{keras.source}.__getitem__` cheaper. {_REWRITE}{hottest}"
-    if has_workers(keras):
+    workers = 1 if keras.workers is None else keras.workers
+    if workers > 1 or (workers > 0 and keras.use_multiprocessing):
         return finding("fail", f"It is read by {keras.workers} workers already. {cheaper}")
     # Waiting takes no CPU, so the CPUs do not bound how many wait at once.
     as_cpus = max(2, min(_MOST_THREADS, int(cpus(session))))
