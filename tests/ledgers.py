@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import Evaluation, Loop
+from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.recorded_loops import Evaluation
 from pipediag.vocabulary import RunPartName
 from tests import factories
 from tests.factories import make_loop

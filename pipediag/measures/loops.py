@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import PurePath
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,11 @@ from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.recorded_windows import Missing, blocks_of, step_ms, steps_ns
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Evaluation, Loop, NestedCall
+from pipediag.session.loops import Loop
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
     KerasUse,
     LoopFacts,
-    RecordedEvaluation,
     RecordedLoop,
 )
 from pipediag.session.recording import RecordedOperation, Recording
@@ -141,38 +139,20 @@ def _row(recording: Recording, run: Run | Missing, loop: RecordedLoop, diagnosed
         "projected_s": whole_s(run, loop),
         "epoch_ends": len(loop.epoch_boundaries),
         "keras": _keras(recording, loop),
-        "nested": _nested(loop),
+        "nested": [
+            replace(
+                call,
+                percent=min(100.0, 100.0 * call.elapsed_ns / loop.elapsed_ns),
+                ms=call.elapsed_ns / 1e6 / call.count,
+            )
+            for call in loop.nested
+            if call.count and loop.elapsed_ns
+        ],
         "filled_cache_op_id": filled.id if filled is not None else None,
         "pipeline": written_pipeline(recording, loop) if loop.role in EVALUATING else None,
-        "evaluation": _evaluation(loop.evaluation),
     }
     recorded = {one.name: getattr(loop, one.name) for one in fields(LoopFacts)}
     return Loop(**{**recorded, **own})
-
-
-def _nested(loop: RecordedLoop) -> list[NestedCall]:
-    return [
-        NestedCall(
-            what=call.what,
-            file=call.file,
-            line=call.line,
-            percent=min(100.0, 100.0 * call.elapsed_ns / loop.elapsed_ns),
-            ms=call.elapsed_ns / 1e6 / call.count,
-        )
-        for call in loop.nested
-        if call.count and loop.elapsed_ns
-    ]
-
-
-def _evaluation(seen: RecordedEvaluation | None) -> Evaluation | None:
-    """Per batch. A gap lies between two requests, so that it holds no waiting for either."""
-    if seen is None or not seen.batches:
-        return None
-    step = seen.elapsed_ns / 1e6 / seen.batches
-    gap = fmean(seen.gaps_us) / 1e3 if seen.gaps_us else None
-    return Evaluation(
-        steps=seen.batches, step_ms=step, consumer_ms=None if gap is None else min(gap, step)
-    )
 
 
 _MOST_NAMED = 8

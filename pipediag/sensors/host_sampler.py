@@ -192,17 +192,18 @@ class ProcessReader:
         return ran
 
     def _read_thread(self, tid: int) -> int:
-        thread = self._alive.get(tid) or self._meet(tid)
+        thread = self._alive.get(tid)
+        if thread is None:
+            started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
+            self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
         if thread.readings < _NAME_READINGS:
             self._name(thread)
-        cpu_ns = self._spent_ns(tid)
+        if self._precise:
+            cpu_ns = int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
+        else:
+            cpu_ns = _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
         spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
         return spent
-
-    def _meet(self, tid: int) -> _Thread:
-        started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
-        self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
-        return thread
 
     def _name(self, thread: _Thread) -> None:
         tid = thread.seen.tid
@@ -211,12 +212,6 @@ class ProcessReader:
         if name != thread.seen.name:
             thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
             self.threads[tid] = thread.seen
-
-    def _spent_ns(self, tid: int) -> int:
-        """Return the CPU time of a thread."""
-        if self._precise:
-            return int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
-        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
 
     def _find_children(self) -> None:
         """Add processes that this one, or a child of it, has started."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
@@ -114,29 +114,6 @@ class StepRow(Record):
     batches: int
 
 
-class NestedCall(Record):
-    """A call of Keras' `predict` or `evaluate` in each step of a loop."""
-
-    what: str
-    file: str | None
-    line: int | None
-    percent: float
-    """Of the loop's steps."""
-    ms: float
-    """Mean of a call."""
-
-
-class Evaluation(Record):
-    """Steps of a loop that evaluates, in a short look: its first ones are left out."""
-
-    steps: int
-    step_ms: float
-    """Mean."""
-    consumer_ms: float | None
-    """What of it was not waiting for a batch, by tf.data's own clock; None where that told
-    nothing."""
-
-
 @dataclass(kw_only=True)
 class Loop(LoopFacts):
     """A place in the script that consumes batches."""
@@ -149,12 +126,8 @@ class Loop(LoopFacts):
     """What the whole loop takes by the ledger of the run; None where that is of less."""
     epoch_ends: int = 0
     """Ends of epochs that were seen."""
-    nested: list[NestedCall] = field(default_factory=list)
-    """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
     filled_cache_op_id: str | None = None
     """The cache that its measured steps filled, so that they stand for no later epoch."""
     pipeline: Pipeline | None = None
     """What it reads, as written; only of a loop that evaluates: the diagnosed one's is the
     session's."""
-    evaluation: Evaluation | None = None
-    """Only of a loop that evaluates, and of one that takes few batches at a time not even then."""

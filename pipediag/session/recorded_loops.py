@@ -259,17 +259,20 @@ class RecordedBoundary:
 
 
 @dataclass
-class RecordedEvaluation:
-    """Steps of a loop that evaluates, one after the other, its first ones left out."""
+class Evaluation:
+    """Steps of a loop that evaluates, in a short look: its first ones are left out."""
 
-    batches: int
-    elapsed_ns: int
-    gaps_us: list[int] = field(default_factory=list)
-    """tf.data's time between two get_next calls, of the last of these batches, oldest first."""
+    steps: int
+    """Batches."""
+    step_ms: float
+    """Mean of a batch."""
+    consumer_ms: float | None = None
+    """What of it was not waiting for a batch, by tf.data's own clock; None where that told
+    nothing."""
 
 
 @dataclass
-class RecordedNestedCall:
+class NestedCall:
     """A call of Keras' `predict` or `evaluate` within the steps of a loop."""
 
     what: str
@@ -277,6 +280,10 @@ class RecordedNestedCall:
     line: int | None
     count: int = 0
     elapsed_ns: int = 0
+    percent: float = 0.0
+    """Of the loop's steps, as the parent has them."""
+    ms: float = 0.0
+    """Mean of a call."""
 
 
 @dataclass
@@ -330,6 +337,10 @@ class LoopFacts:
     """Why no trial could be made in it, as a sentence, where that is not the whole run's reason."""
     from_python: bool = False
     """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    nested: list[NestedCall] = field(default_factory=list)
+    """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
+    evaluation: Evaluation | None = None
+    """Of a loop that evaluates, in its first evaluation that is long enough."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
 
@@ -372,8 +383,6 @@ class RecordedLoop(LoopFacts):
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
     tables_missing: str | None = None
     """Why the step's embedding tables are not known."""
-    evaluation: RecordedEvaluation | None = None
-    """Of a loop that evaluates, in its first evaluation that is long enough."""
     strategy: str | None = None
     """Class of what distributes its batches to the replicas."""
     part_of: str | None = None
@@ -382,5 +391,3 @@ class RecordedLoop(LoopFacts):
     """Batches of its dataset, where that tells its length."""
     followed_by: list[str] = field(default_factory=list)
     """What trains behind it by the source, as `file:line`."""
-    nested: list[RecordedNestedCall] = field(default_factory=list)
-    """What Keras does in each of its steps beside training."""

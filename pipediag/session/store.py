@@ -18,6 +18,7 @@ from pipediag.session.record import to_json
 
 MOST_PROBLEMS_SHOWN = 3
 _ANEW = "It was cut off or changed since it was written: measure again with `pipediag analyze`."
+_NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
 _LONGEST_VERSION = 40
@@ -57,16 +58,10 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
         if path.is_dir():
             file = path / SESSION_FILE
             if not is_regular(file):
-                raise PipediagError(
-                    f"cannot read the session {file}: it is not a file. Name a session.json, or "
-                    "the directory that `pipediag analyze` wrote."
-                )
+                raise PipediagError(f"cannot read the session {file}: it is not a file. {_NAME}")
         content = parse_json(read_limited(file))
     except OSError as error:
-        raise PipediagError(
-            f"cannot read the session {file}: {error.strerror}. Name a session.json, or the "
-            "directory that `pipediag analyze` wrote."
-        ) from error
+        raise PipediagError(f"cannot read the session {file}: {error.strerror}. {_NAME}") from error
     except ValueError as error:
         raise PipediagError(
             f"{file} is not JSON that a session can be: {error}. {_ANEW}"

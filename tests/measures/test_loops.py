@@ -9,13 +9,12 @@ import pytest
 from pipediag.measures.loops import cache_filled_meanwhile, chosen_loop, loop_rows
 from pipediag.measures.recorded_windows import Missing
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Evaluation
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import (
+    Evaluation,
+    NestedCall,
     RecordedBoundary,
-    RecordedEvaluation,
     RecordedLoop,
-    RecordedNestedCall,
 )
 from pipediag.session.recording import RecordedOperation, Recording
 from tests.factories import make_part, make_run
@@ -141,7 +140,7 @@ def test_a_measured_loop_goes_before_a_dear_one_that_was_not() -> None:
 
 def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_steps() -> None:
     training = make_recorded_loop()
-    seen = RecordedEvaluation(32, 64 * MS, [1_500] * 32)
+    seen = Evaluation(32, 2.0, 1.5)
     validation = make_recorded_loop(id="loop2", role="validation", evaluation=seen)
     recording = make_recording(loops=[training, validation])
     rows = loop_rows(recording, UNKNOWN, training)
@@ -157,7 +156,7 @@ def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_ste
 
 
 def test_what_keras_predicts_in_each_step_is_a_share_of_the_steps() -> None:
-    call = RecordedNestedCall("predict", "/work/gan.py", 12, count=10, elapsed_ns=80 * MS)
+    call = NestedCall("predict", "/work/gan.py", 12, count=10, elapsed_ns=80 * MS)
     loop = make_recorded_loop(elapsed_ns=100 * MS, nested=[call])
     (row,) = loop_rows(make_recording(loops=[loop]), UNKNOWN, loop)
     (nested,) = row.nested

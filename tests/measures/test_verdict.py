@@ -16,10 +16,10 @@ from pipediag.measures.verdict.culprits import (
 )
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
 from pipediag.measures.verdict.sentences import costs_most
-from pipediag.session.loops import Ceiling, Differential, Loop, NestedCall, Perturbation, Share
+from pipediag.session.loops import Ceiling, Differential, Loop, Perturbation, Share
 from pipediag.session.model import Host, HotLine, Script, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import EagerStep
+from pipediag.session.recorded_loops import EagerStep, NestedCall
 from pipediag.session.recording import OtherUse
 from tests import factories
 from tests.factories import make_host, make_keras, make_loop, make_session

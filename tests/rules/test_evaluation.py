@@ -19,9 +19,10 @@ from pipediag.rules.evaluation import (
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunPart
-from pipediag.session.loops import Evaluation, Loop
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.recording import Prediction
 from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.factories import make_keras, make_loop, make_session

@@ -16,9 +16,8 @@ from pipediag.rules.step_overhead import (
     SMALL_BATCH,
 )
 from pipediag.session.edits import CompileFunction, SetModel, SetParameters
-from pipediag.session.loops import NestedCall
 from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback, EagerStep
+from pipediag.session.recorded_loops import Callback, EagerStep, NestedCall
 from tests.factories import (
     make_compute_bound_session,
     make_host,

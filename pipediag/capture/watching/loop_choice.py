@@ -20,7 +20,7 @@ from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound, RunSettings
-from pipediag.session.recorded_loops import RecordedEvaluation
+from pipediag.session.recorded_loops import Evaluation
 from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2
@@ -63,17 +63,19 @@ class Evaluations:
         if timed.calls == _WARM_CALLS:
             timed.began_ns = now_ns
         if timed.calls == _WARM_CALLS + timed.wanted:
-            record.evaluation = RecordedEvaluation(
-                timed.wanted * record.batches_per_call, now_ns - timed.began_ns, []
-            )
+            steps = timed.wanted * record.batches_per_call
+            record.evaluation = Evaluation(steps, (now_ns - timed.began_ns) / 1e6 / steps)
             self._with.recorder.attempt("timing an evaluation", self._read, consumer, now_ns)
 
     def _read(self, consumer: Consumer, now_ns: int) -> None:
         """Record the gap times until now; reading the model is no step's time."""
         loop, evaluation = consumer.loop, consumer.loop.record.evaluation
         model = loop.runtime.model_of(consumer.iterator())
-        if model is not None and evaluation is not None:
-            evaluation.gaps_us = model.gaps_us[-evaluation.batches :]
+        gaps_us = model.gaps_us[-evaluation.steps :] if model and evaluation else []
+        if evaluation is not None and gaps_us:
+            # A gap lies between two requests, so that it holds no waiting for either.
+            gap_ms = sum(gaps_us) / len(gaps_us) / 1e3
+            evaluation.consumer_ms = min(gap_ms, evaluation.step_ms)
         read_ns = time.monotonic_ns()
         loop.record.last_ns = loop.last_ns + read_ns - now_ns
         self._with.timeline.passed("aside", now_ns, read_ns)

@@ -20,7 +20,7 @@ from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.runtime import Runtime
-from pipediag.session.recorded_loops import RecordedNestedCall
+from pipediag.session.recorded_loops import NestedCall
 from pipediag.session.timeline import Span
 
 _CALLS_BESIDE_BATCHES = 200
@@ -150,7 +150,7 @@ class StepParts:
         if known is None:
             if len(nested) == _MOST_PLACES:
                 return
-            known = RecordedNestedCall(*place)
+            known = NestedCall(*place)
             nested.append(known)
         known.count += 1
         known.elapsed_ns += ended_ns - span.start_ns

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pipediag.facts.pipeline import bottleneck, filled_shuffles
 from pipediag.facts.step import GROUPS
 from pipediag.measures.pipeline import slowest
-from pipediag.session.loops import Loop, NestedCall, Share
+from pipediag.session.loops import Loop, Share
 from pipediag.session.model import Host, Session, hot_line
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import NestedCall
 from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import StepClass
 

@@ -287,9 +287,9 @@ def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evaluated:
     return Evaluated(tmp_path, monkeypatch)
 
 
-def evaluation_of(loop: Loop) -> tuple[int, int, list[int]] | None:
+def evaluation_of(loop: Loop) -> tuple[int, float, float | None] | None:
     seen = loop.record.evaluation
-    return None if seen is None else (seen.batches, seen.elapsed_ns, seen.gaps_us)
+    return None if seen is None else (seen.steps, seen.step_ms, seen.consumer_ms)
 
 
 def test_after_its_first_steps_an_evaluation_is_looked_at_once(evaluated: Evaluated) -> None:
@@ -299,7 +299,7 @@ def test_after_its_first_steps_an_evaluation_is_looked_at_once(evaluated: Evalua
     evaluated.now = 0
     evaluated.steps(100)
 
-    assert evaluation_of(evaluated.loop) == (31, 31 * STEP_NS, [3_000] * 31)
+    assert evaluation_of(evaluated.loop) == (31, STEP_NS / 1e6, 3.0)
     assert evaluated.runtime.models == []
 
 
@@ -308,7 +308,7 @@ def test_of_short_evaluations_the_second_tells_as_much_as_it_has(evaluated: Eval
     evaluated.steps(8)
     evaluated.steps(8)
 
-    assert evaluation_of(evaluated.loop) == (6, 6 * STEP_NS, [3_000] * 6)
+    assert evaluation_of(evaluated.loop) == (6, STEP_NS / 1e6, 3.0)
 
 
 def test_steps_of_two_evaluations_are_not_put_together(evaluated: Evaluated) -> None:
@@ -317,7 +317,7 @@ def test_steps_of_two_evaluations_are_not_put_together(evaluated: Evaluated) -> 
 
     assert evaluated.loop.record.evaluation is None
     evaluated.steps(20)
-    assert evaluation_of(evaluated.loop) == (17, 17 * STEP_NS, [])
+    assert evaluation_of(evaluated.loop) == (17, STEP_NS / 1e6, None)
 
 
 class Ends:
