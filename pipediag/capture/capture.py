@@ -107,16 +107,13 @@ class Capture:
         self._guard.when("given up", self._steps.given_up)
         self._guard.when("given up", self._timeline.given_up)
         self._watchers = Watchers(
+            **vars(instruments),
             guard=self._guard,
-            recorder=self._recorder,
             steps=self._steps,
             updates=self._updates,
             held=held,
             in_graph=self._in_graph,
             plan=plan,
-            profiler=profiler,
-            state=instruments.state,
-            timeline=self._timeline,
             came_late=program_goes_on,
         )
 

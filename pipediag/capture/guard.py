@@ -105,7 +105,6 @@ class Guard:
         return enter
 
     def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
-        """Call a part of ours that the rest can do without."""
         attempt(self._note, what, ours, *args)
 
     def when(self, moment: Moment, call: Callable[[], None]) -> None:

@@ -19,18 +19,25 @@ from pipediag.capture.runtime import Runtime
 State = TypeVar("State")
 
 
+_ADDING = threading.RLock()
+
+
 class EachThread(threading.local, Generic[State]):
     """A state for each thread, made when the thread first asks for it, gone with the thread."""
 
-    def __init__(self, new: Callable[[], State], known: list[weakref.ref[State]]) -> None:
-        """Make the state of the thread that asks; `known` is an empty list that all share."""
-        self.here = new()
-        self._known = known
-        known.append(weakref.ref(self.here))
+    def __init__(self, new: Callable[[], State], known: weakref.WeakSet[State]) -> None:
+        """Make the state of the thread that asks; `known` is a set that all share.
+
+        Threads of tf.data's have another one in each call of Python.
+        """
+        self.here, self._known = new(), known
+        with _ADDING:
+            known.add(self.here)
 
     def all(self) -> list[State]:
         """Return the states of all living threads."""
-        return [state for known in list(self._known) if (state := known()) is not None]
+        with _ADDING:
+            return list(self._known)
 
 
 def runs_tf_data() -> bool:

@@ -119,7 +119,6 @@ class Recorder:
             self.recording.notes.append(sentence)
 
     def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
-        """Call a part of ours that the rest can do without; its error is noted."""
         attempt(self.note, what, ours, *args)
 
     def end(self, outcome: RecordedOutcome, exit_status: int | None, error: str | None) -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ class State:
 
 
 def test_each_thread_has_a_state_of_its_own_for_as_long_as_it_lives() -> None:
-    states, other = EachThread(State, []), ThreadPoolExecutor(1)
+    states, other = EachThread(State, weakref.WeakSet()), ThreadPoolExecutor(1)
     mine, others = states.here, other.submit(lambda: states.here).result()
     assert states.here is mine
     assert others is not mine

@@ -189,7 +189,6 @@ class Loop:
         record.last_ns = now_ns
 
     def iterator_made(self, began_ns: int, made_ns: int) -> None:
-        """Note that an iterator was made for what comes next."""
         self._making_ns += made_ns - began_ns
         self._made_ns = made_ns
 
@@ -217,7 +216,6 @@ class Loop:
         self.joined.clear()
 
     def data_ended(self) -> None:
-        """Note that its iterator has no more batches."""
         if self.epoch_steps is None:
             self.epoch_steps = self.record.steps
 

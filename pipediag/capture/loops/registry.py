@@ -167,8 +167,10 @@ class LoopRegistry:
         record.root_op_id = self.plan.operation_of(facts.root)
         record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
-        record.batch_size = self._batch_size(record.root_op_id)
-        record.data_steps = self._length(record.root_op_id)
+        above = list(self.recorder.recording.upstream(record.root_op_id))
+        sizes = (operation.parameters.get("batch_size") for operation in above)
+        record.batch_size = next((size for size in sizes if isinstance(size, int)), None)
+        record.data_steps = max(above[0].cardinality or 0, 0) or None if above else None
 
     def describe_joined(self, consumer: Consumer) -> None:
         facts = consumer.loop.runtime.describe_dataset(consumer.dataset)
@@ -176,15 +178,6 @@ class LoopRegistry:
             self.plan.enter_unmarked([facts.root])
             root = self.plan.operation_of(facts.root)
             consumer.drawn = DrawnPipeline(root, dict(facts.options))
-
-    def _batch_size(self, op_id: str | None) -> int | None:
-        above = self.recorder.recording.upstream(op_id)
-        sizes = (operation.parameters.get("batch_size") for operation in above)
-        return next((size for size in sizes if isinstance(size, int)), None)
-
-    def _length(self, op_id: str | None) -> int | None:
-        root = next(self.recorder.recording.upstream(op_id), None)
-        return max(root.cardinality or 0, 0) or None if root is not None else None
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

@@ -66,7 +66,6 @@ def only_reads(frames: Iterable[FrameType]) -> bool:
 
 
 def _repeated(loop: _Iteration) -> list[ast.AST]:
-    """Return what it does for each element."""
     if isinstance(loop, ast.For | ast.AsyncFor):
         return [*loop.body]
     return [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]

@@ -155,7 +155,6 @@ class Embeddings:
         return record
 
     def _lack(self, consumer: Consumer) -> str | None:
-        """Return why no batch can be read, if so."""
         if consumer.distributed:
             return _SPREAD
         if consumer.hand_over != "call":
@@ -168,7 +167,6 @@ class Embeddings:
         )
 
     def _ask_trainer(self, method: str) -> list[Any]:
-        """Ask the trainer of the model; return nothing where the script's own layers fail."""
         model = self._loop.model() if self._loop.model is not None else None
         if self._loop.trainer is None or model is None:
             return []

@@ -49,7 +49,6 @@ class TrainingState:
             self._random.keep()
 
     def count_unknown(self) -> int:
-        """Return the number of variables whose values were not kept."""
         return len(self._unknown())
 
     def restore(self) -> None:

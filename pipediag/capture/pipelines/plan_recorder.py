@@ -167,7 +167,7 @@ class PlanRecorder:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._operations = recorder.recording.operations
-        self._calls = EachThread(_Calls, [])
+        self._calls = EachThread(_Calls, weakref.WeakSet())
         self._lock = threading.RLock()
         """Held by whoever takes operations away."""
         self._drop_at = MANY

@@ -206,7 +206,6 @@ class InGraphLoops:
         return bool(self._measures) and function in self._measure_of
 
     def call_begins(self, function: Any, argument: Any, cancellation: Cancellation) -> InGraphCall:
-        """Begin to watch a call of a function that may turn out to loop."""
         call = InGraphCall(function, argument, cancellation)
         measure = self._measure_of.get(function)
         if measure is not None:
@@ -219,7 +218,6 @@ class InGraphLoops:
         return call
 
     def call_ended(self, call: InGraphCall) -> None:
-        """Note that the call has returned or raised."""
         call.over.set()
         if call.watcher is not None:
             call.watcher.join()

@@ -49,7 +49,6 @@ class Evaluations:
         self._timed: dict[str, _Evaluation] = {}
 
     def step(self, consumer: Consumer, now_ns: int) -> None:
-        """Count a step that begins."""
         record = consumer.loop.record
         if record.evaluation is not None or record.role not in EVALUATING:
             return

@@ -7,6 +7,7 @@ tells the loop, which counts, then the timeline, and the trials or the windows o
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +17,11 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.embeddings import look_at_next
-from pipediag.capture.measuring.kept_state import KeptState
-from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, runs_tf_data
-from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
-from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.loop_choice import LoopChoice
@@ -65,7 +62,7 @@ class StepClock:
         self._with = instruments
         self._held = held
         self.streak = Streak(self._noted)
-        self._threads = EachThread(StepParts, [])
+        self._threads = EachThread(StepParts, weakref.WeakSet())
         keep = loops.keep_evaluated
         self.choice = LoopChoice(updates, instruments, settings, held, leave, keep)
         self._over = False
@@ -352,7 +349,6 @@ class StepClock:
         lead = thread.lead
         assert lead is not None
         loop, record = lead.loop, lead.loop.record
-        thread.wait_for_joined(wait_ns)
         if loop.joins(consumer):
             record.untried = _JOINED
             if consumer.loop is loop:
@@ -362,11 +358,10 @@ class StepClock:
             describe = self._loops.describe_joined
             self._with.recorder.attempt("describing a second pipeline", describe, consumer)
         if consumer.batches != 1 or lead.batches != 1:
-            consumer.waited_in_all_ns += wait_ns or 0
+            thread.wait_for_joined(consumer, wait_ns)
             return
         # An epoch's steps begin with the first batch that the last of its iterators hands over.
         asked_ns = now_ns - (wait_ns or 0)
-        thread.wait_is_over()
         self._with.timeline.steps_ended(asked_ns)
         self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
         loop.began_later(now_ns)
@@ -448,12 +443,11 @@ class StepClock:
             loop.let_go()
 
 
-@dataclass(frozen=True)
-class Watchers:
-    """Receivers of what the hooks report, and the guard through which they do."""
+@dataclass(kw_only=True)
+class Watchers(Instruments):
+    """Receivers of what the hooks report, with the guard through which they do."""
 
     guard: Guard
-    recorder: Recorder
     steps: StepClock
     """Receives iterators, and each batch that they hand over."""
     updates: UpdateWatch
@@ -464,11 +458,5 @@ class Watchers:
     """Receives loops that a function runs by itself."""
     plan: PlanRecorder
     """Receives calls that make a pipeline."""
-    profiler: Profiler
-    """Receives sessions of the script's own profiler."""
-    state: KeptState
-    """Receives reads and saves of what the script has trained."""
-    timeline: Timeline
-    """Receives calls that take long, and traces."""
     came_late: bool = False
     """True if the program had datasets, iterators and functions before we came."""

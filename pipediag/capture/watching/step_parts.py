@@ -180,14 +180,11 @@ class StepParts:
             self._known[lead.loop.record.id] = self._before[: position + 1]
         return True
 
-    def wait_for_joined(self, wait_ns: int | None) -> None:
+    def wait_for_joined(self, consumer: Consumer, wait_ns: int | None) -> None:
         """Add what the step has waited for the batch of a joined iterator."""
+        consumer.waited_in_all_ns += wait_ns or 0
         known = wait_ns is not None and self._waited_ns is not None
         self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known else None
-
-    def wait_is_over(self) -> None:
-        """Forget it: the step begins only now."""
-        self._waited_ns = 0
 
     def waited_for_all(self, lead: Consumer, wait_ns: int | None, continuous: bool) -> int | None:
         """Return what the last step has waited for batches of all its iterators; None where that
@@ -200,7 +197,6 @@ class StepParts:
         return wait_ns + joined_ns
 
     def is_joined(self, consumer: Consumer) -> bool:
-        """Return True if it is joined to the loop that leads."""
         if self.lead is None or consumer is self.lead:
             return False
         return any(one.loop is consumer.loop for one in self._joined_to(self.lead.loop))

@@ -41,7 +41,7 @@ class UpdateWatch:
     """Knows which functions write trainable variables, and whether one was written lately."""
 
     def __init__(self) -> None:
-        self._threads = EachThread(Running, [])
+        self._threads = EachThread(Running, weakref.WeakSet())
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
         self._replicas: weakref.WeakKeyDictionary[threading.Thread, Running] = (
             weakref.WeakKeyDictionary()
