@@ -50,15 +50,14 @@ def describe_embeddings(variables: list[RecordedVariable]) -> list[Embedding]:
 def _describe(variable: RecordedVariable) -> Embedding:
     use, ids = variable.use, variable.ids
     table = variable.rows * variable.dim * item_bytes(variable.dtype)
+    unseen = None if ids else variable.ids_missing or _NOT_READ
     described = Embedding(
-        **_of(TableFacts, variable),
+        **{**_of(TableFacts, variable), "ids_missing": unseen},
         table_bytes=table,
         slot_bytes=table * (variable.slots or 0),
         gradient=None,
         update=None,
         rows_touched_per_step=None if not ids or ids.incomplete else round(ids.unique_per_step),
-        ids=ids,
-        ids_missing=None if ids else variable.ids_missing or _NOT_READ,
     )
     if use is None:
         return replace(described, missing=variable.use_missing or _NOT_READ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.session.record import Record
-from pipediag.session.recorded_loops import EmbeddingIds, TableFacts, TableUse
+from pipediag.session.recorded_loops import TableFacts, TableUse
 from pipediag.vocabulary import SparseOrDense, StepPart
 
 
@@ -23,8 +23,6 @@ class Embedding(TableUse, TableFacts):
     copied_bytes_per_step: int | None = None
     """What lookups copy of the table: all of it for each read of the variable, where rows are
     scattered into it and XLA does not compile the lookup."""
-    ids: EmbeddingIds | None = None
-    ids_missing: str | None = None
 
 
 NO_PROGRAM = (

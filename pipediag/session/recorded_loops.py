@@ -204,6 +204,8 @@ class TableFacts:
     regularizer: str | None = None
     """Class of the one that a layer has over the whole table."""
     constraint: str | None = None
+    ids: EmbeddingIds | None = None
+    ids_missing: str | None = None
 
 
 @dataclass
@@ -216,8 +218,6 @@ class RecordedVariable(TableFacts):
     loop_id: str | None = None
     use: RecordedTableUse | None = None
     use_missing: str | None = None
-    ids: EmbeddingIds | None = None
-    ids_missing: str | None = None
 
     def tell_anew(self, later: RecordedVariable) -> None:
         """Take over what may have changed since: a table is frozen, or compiled with another
