@@ -178,16 +178,23 @@ def only_by_name(finding: Finding) -> bool:
 
 
 def confirmed_findings(session: Session) -> list[Finding]:
-    """Return findings whose edits were confirmed and help together, if they were tried so."""
+    """Return findings whose edits were confirmed and help together, if they were tried so.
+
+    Where no other edit helped beside the one that the trials began with, it is the one that the
+    report names first: their gains may be the same.
+    """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
-    return [
+    found = [
         finding
         for finding in session.findings
         if finding.edit is not None
         and finding.trial.state == "confirmed"
         and finding.effect_on_results != "not safe here"
-        and finding.edit.id not in dropped
     ]
+    together = [one for one in found if one.edit is not None and one.edit.id not in dropped]
+    first = next((one for one in found if not only_by_name(one)), None)
+    alone = len(together) == 1 and first is not None and not only_by_name(together[0])
+    return [first] if alone and first is not None else together
 
 
 def _why_by_name(finding: Finding) -> str:

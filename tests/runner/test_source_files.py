@@ -24,7 +24,7 @@ from pipediag.session.edits import Edit, Insert, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
-from pipediag.session.trials import Trial
+from pipediag.session.trials import Combined, DroppedEdit, Trial
 from tests.factories import make_finding, make_host, make_session, make_verdict
 from tests.records import make_function, make_operation, make_pipeline
 
@@ -157,6 +157,22 @@ def test_confirmed_edits_are_one_patch_and_each_is_its_own(script: Path) -> None
     added = [line for line in found.patch.diff.split("\n") if line.startswith("+ds")]
     assert added == ["+ds = ds.map(f, num_parallel_calls=4)", "+ds = ds.cache()"]
     assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
+
+
+def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(script: Path) -> None:
+    alone = Combined(
+        state="confirmed",
+        speedup=2.1,
+        ci95=(1.9, 2.3),
+        blocks=5,
+        basis="step",
+        findings=[CACHE.id],
+        dropped=[DroppedEdit(edit=CALLS.id, reason="It added nothing.")],
+    )
+    tried = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=alone)
+    patch = with_patches(tried, LATER).patch
+    assert patch is not None
+    assert patch.edits == [CALLS.id]
 
 
 def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
