@@ -108,3 +108,7 @@ def draws_random(graph_ops: Collection[str]) -> bool:
 def works_ahead(iterator: str) -> bool:
     """Return True if an iterator of this name makes elements before they are asked for."""
     return iterator.startswith(WORKS_AHEAD)
+
+
+SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
+"""Strategies whose workers wait for one another in each step."""

@@ -38,6 +38,7 @@ from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
+from pipediag.tensorflow_names import SEVERAL_WORKERS
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.vocabulary import Contention, StepClass
 
@@ -104,7 +105,6 @@ BESIDE_TENSORFLOW = (
 Sections = dict[str, Any]
 """The sections of the session that tell of one loop, by their names, as its fields."""
 
-_SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
 _STALLED = 4.0
 """Times the median, from which on a profiled step of several workers is not the script's: all
 of them wait while the profiler of one starts or stops. Own choice: that took seconds."""
@@ -136,7 +136,7 @@ def measure_loop(
     if split is not None and recording.environment.keras_backend == "torch":
         # The trace may show only that TensorFlow does not compute the step.
         split = split if split.column("device_compute").any() else None
-    several = loop.strategy in _SEVERAL_WORKERS
+    several = loop.strategy in SEVERAL_WORKERS
     if several and split is not None:
         split = split.up_to(_STALLED)
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))

@@ -21,6 +21,7 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import LoopFound, RunSettings
 from pipediag.session.recorded_loops import Evaluation
+from pipediag.tensorflow_names import SEVERAL_WORKERS
 from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2
@@ -83,6 +84,8 @@ class Evaluations:
 _MOST_DIAGNOSED = 6
 _SPARE_ONCE_MEASURED = 64
 """Own choice: what is noted and not reported yet is lost where the process is killed."""
+_LONGER = 0.5
+"""Part of the time of measuring for which a worker goes on for the others. Own choice."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 
@@ -268,10 +271,16 @@ class LoopChoice:
         """Go on to see later loops, where that is cheap, or stop the script."""
         if self._settings.run_to_end:
             return
-        if not self.goes_on_after(loop):
+        several = loop.record.strategy in SEVERAL_WORKERS
+        if not several and not self.goes_on_after(loop):
             self.stop()
         elif self.deadline_ns is None:
-            self.deadline_ns = time.monotonic_ns() + int(self._settings.look_ahead_s * 1e9)
+            now_ns = time.monotonic_ns()
+            more_ns = int(self._settings.look_ahead_s * 1e9)
+            if several:
+                # The others may not have seen enough yet, and can't go on alone.
+                more_ns = max(more_ns, int(_LONGER * (now_ns - loop.record.started_ns)))
+            self.deadline_ns = now_ns + more_ns
 
     def stop_the_disturbed(self) -> None:
         """Stop a script that can't go on, as a repeated batch has trained its model wrongly."""
