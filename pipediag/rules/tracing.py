@@ -228,9 +228,11 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
         # The learning rate is one of the variables in Keras 3, and what a sweep changes.
         return (
             f"Build and compile one {model} before the loop around the `fit`{at}: {traced}. Keep "
-            "`model.get_weights()` and, after `model.optimizer.build(model.trainable_variables)`, "
-            "the optimizer's variables, assign both at the start of each round, and only then set "
-            f"what differs from round to round.{also}"
+            "its state with `model.optimizer.build(model.trainable_variables)`, "
+            "`initial = model.get_weights()` and `fresh = [v.numpy() for v in "
+            "model.optimizer.variables]`, begin each round with `model.set_weights(initial)` and "
+            "`for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`, and only "
+            f"then set what differs from round to round.{also}"
         )
     if _loop_on_many_shapes(session, worst) is None:
         return (
@@ -240,7 +242,9 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
     return (
         f"{traced}, as its batches vary in length: `@tf.function(reduce_retracing=True)` leaves "
         f"{TRACES_LEFT} traces for all lengths. XLA compiles for each length all the same: pad to "
-        f"a few of them, `tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]])` after the batch.{also}"
+        "a few of them, ids with labels by "
+        "`.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))` after the "
+        f"batch.{also}"
     )
 
 
