@@ -62,7 +62,7 @@ def _of_tensorflow(text: str) -> Worker | None:
         hosts = [(name, n) for name in cluster for n in range(len(cluster[name]))]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    train = sorted((one for one in hosts if one[0] in ("chief", "worker")), key=lambda one: one)
+    train = sorted(one for one in hosts if one[0] in ("chief", "worker"))
     if len(hosts) < 2:
         return None
     rank = train.index((kind, index)) if (kind, index) in train else None
@@ -74,11 +74,10 @@ class WorkersStep:
     """The mean step of one worker."""
 
     worker: Worker
-    script: str
     verdict: Verdict
     step_ms: float
     classes_ms: Mapping[StepClass, float]
-    exchange_percent: Interval
+    exchange_limits_percent: Interval
     """Ends of the 95 % interval of the time in collectives, waits for others included."""
     evaluation_percent: float
     """Of the run."""
@@ -92,7 +91,7 @@ class WorkersStep:
 
     @property
     def own_limits_ms(self) -> Interval:
-        low, high = self.exchange_percent
+        low, high = self.exchange_limits_percent
         return self.step_ms * (1.0 - high / 100.0), self.step_ms * (1.0 - low / 100.0)
 
 
@@ -200,11 +199,10 @@ def job_of(sessions: Iterable[Session]) -> Job:
         steps.append(
             WorkersStep(
                 worker=worker,
-                script=session.script.path,
                 verdict=session.verdict,
                 step_ms=session.steps.mean_ms,
                 classes_ms={one: share.ms for one, share in shares.items()},
-                exchange_percent=shares["collective"].ci95_percent,
+                exchange_limits_percent=shares["collective"].ci95_percent,
                 evaluation_percent=session.run.percent_of("evaluation") if session.run else 0.0,
                 batches=last.cardinality if (last := last_operation(session)) else None,
             )

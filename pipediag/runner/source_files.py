@@ -193,8 +193,9 @@ def confirmed_findings(session: Session) -> list[Finding]:
     ]
     together = [one for one in found if one.edit is not None and one.edit.id not in dropped]
     first = next((one for one in found if not only_by_name(one)), None)
-    alone = len(together) == 1 and first is not None and not only_by_name(together[0])
-    return [first] if alone and first is not None else together
+    if first is not None and len(together) == 1 and not only_by_name(together[0]):
+        return [first]
+    return together
 
 
 def _why_by_name(finding: Finding) -> str:
