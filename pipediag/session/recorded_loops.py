@@ -254,8 +254,6 @@ class RecordedBoundary:
     """When it was there; None where the step asks for it, which no clock of ours sees."""
     first_step_ns: int | None = None
     """Duration of that step, the wait for its batch included; None where `handed_ns` is known."""
-    making_ns: int = 0
-    """Of the time until it was asked for, what making the next iterators took."""
 
 
 @dataclass
@@ -372,8 +370,6 @@ class RecordedLoop(LoopFacts):
     """When the first step was over."""
     last_ns: int | None = None
     """The last hand-over."""
-    warm_steps: int = 0
-    """Batches whose step lies between `warm_ns` and `last_ns`."""
     set_aside_ns: int = 0
     """Between `warm_ns` and `last_ns`, what the script would not have spent: reading the model,
     starting and stopping the profiler, trials."""

@@ -181,8 +181,6 @@ def test_stacks_name_the_line_that_holds_the_main_thread(loops: Captured) -> Non
 
 EPOCHS = 6
 FILL_NS = 64 * 4_000_000
-SLEEP_NS = 100_000_000
-"""A sleep is never shorter than asked for."""
 
 ENDS = """
     import time
@@ -204,13 +202,6 @@ ENDS = """
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
     model.fit(dataset, epochs=6, verbose=0)  # fit
-
-    class Sleeps(keras.callbacks.Callback):
-        def on_epoch_end(self, epoch, logs=None):
-            time.sleep(0.1)
-
-    again = tf.data.Dataset.from_tensor_slices((rows, rows.sum(-1))).batch(4)
-    model.fit(again, epochs=6, steps_per_epoch=16, verbose=0, callbacks=[Sleeps()])  # given
 
     weight = tf.Variable(tf.ones((3, 1)))
 
@@ -243,19 +234,3 @@ def test_a_loop_that_asks_by_itself_waits_before_its_first_step(epochs: Captured
         assert boundary.handed_ns is not None
         # What is read ahead while the iterator is made is not waited for.
         assert boundary.handed_ns - boundary.start_ns >= FILL_NS
-
-
-def test_a_callback_behind_the_next_epoch_s_iterator_is_no_making_of_it(epochs: Captured) -> None:
-    loop = epochs.loop("given")
-    assert len(loop.epoch_boundaries) == EPOCHS - 1
-    for boundary in loop.epoch_boundaries:
-        assert boundary.making_ns > 0
-        assert boundary.asked_ns - boundary.start_ns - boundary.making_ns >= SLEEP_NS
-
-
-def test_every_step_but_the_first_lies_between_the_first_ones_end_and_the_last_hand_over(
-    epochs: Captured,
-) -> None:
-    loop = epochs.loop("own")
-    assert loop.steps == EPOCHS * 16
-    assert loop.warm_steps == loop.steps - 2

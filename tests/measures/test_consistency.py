@@ -65,7 +65,6 @@ def recordings(draw: st.DrawFn) -> Recording:
         asked_ns=1000 * MS,
         warm_ns=draw(st.sampled_from([None, 2000 * MS])),
         last_ns=now + round(draw(parts) * 1000 * MS),
-        warm_steps=draw(st.integers(0, 10 * seen + 60)),
         epoch_boundaries=boundaries,
         set_aside_ns=round(draw(parts) * 100 * MS),
     )

@@ -25,8 +25,6 @@ class Interruption(NamedTuple):
 
     at_ns: int | None = None
     """When it came; None before the first step, and where trials of ours came."""
-    ended_a_step: bool = True
-    """False for a call that found no batch."""
     by_trials: bool = False
 
 
@@ -128,10 +126,6 @@ class Loop:
     """Interruption of its last step; None while steps follow one another. The StepClock alone sets
     it, and trials when they end."""
     _first_step_of: RecordedBoundary | None = None
-    _making_ns: int = 0
-    """Time spent making iterators for what comes next."""
-    _made_ns: int | None = None
-    _made_ahead: bool = False
 
     @property
     def last_ns(self) -> int:
@@ -151,14 +145,12 @@ class Loop:
         elif record.warm_ns is not None:
             self._goes_on(asked_ns, None if wait_ns is None else now_ns, interruption)
         record.last_ns = now_ns
-        self._making_ns, self._made_ns, self._made_ahead = 0, None, False
 
     def _step_over(self, now_ns: int, last_ns: int) -> None:
         record = self.record
         if record.warm_ns is None:
             record.warm_ns = now_ns
             return
-        record.warm_steps += record.batches_per_call
         boundary, self._first_step_of = self._first_step_of, None
         if boundary is not None:
             boundary.first_step_ns = now_ns - last_ns
@@ -168,15 +160,9 @@ class Loop:
         if interruption.at_ns is None:
             self.set_aside(asked_ns - self.last_ns)
             return
-        if interruption.ended_a_step:
-            record.warm_steps += record.batches_per_call
         if not self.trains or len(record.epoch_boundaries) == _MOST_BOUNDARIES:
             return
         boundary = RecordedBoundary(interruption.at_ns, asked_ns, handed_ns)
-        boundary.making_ns = self._making_ns
-        if self._made_ns is not None and record.kind == "keras":
-            # Keras asks as soon as the former iterator, which waits for its threads, is gone.
-            boundary.making_ns += max(0, asked_ns - self._made_ns)
         record.epoch_boundaries.append(boundary)
         if handed_ns is None:
             self._first_step_of = boundary
@@ -187,20 +173,6 @@ class Loop:
         if record.epoch_boundaries and record.epoch_boundaries[-1].handed_ns == record.last_ns:
             record.epoch_boundaries[-1].handed_ns = now_ns
         record.last_ns = now_ns
-
-    def iterator_made(self, began_ns: int, made_ns: int) -> None:
-        self._making_ns += made_ns - began_ns
-        self._made_ns = made_ns
-
-    def epoch_left(self, began_ns: int, left_ns: int) -> None:
-        """Note that Keras left an epoch: it makes the next iterator, or frees the last one."""
-        self._made_ahead = self._made_ns is not None
-        self._making_ns, self._made_ns = left_ns - began_ns, None
-
-    def epoch_begins(self, now_ns: int | None) -> None:
-        """Note when Keras turned to an epoch's batches; None where that is not known."""
-        if self._made_ahead and self._made_ns is None:
-            self._made_ns = now_ns
 
     def traced(self) -> None:
         """Note that the running step traced a function: its time tells no wait."""

@@ -187,9 +187,6 @@ class StepClock:
             thread.calls_nothing_more(consumer.loop)
         thread.ended(consumer.loop)
 
-    def epoch_begins(self) -> None:
-        self._threads.here.epoch_ns = time.monotonic_ns()
-
     def epoch_ended(self, at_ns: int | None = None) -> None:
         """Note an epoch's end or begin in Keras: what follows that moment, or now, is no step."""
         self.streak.settle()
@@ -298,7 +295,6 @@ class StepClock:
         record = loop.record
         if interruption is not None:
             self._steps_begin(loop, now_ns, wait_ns, interruption)
-            loop.epoch_begins(thread.epoch_ns)
         counts = not self.choice.repeats(loop)  # else it is ours, not the script's
         if counts and continuous:
             self._step_over(consumer, now_ns - loop.last_ns)
@@ -392,10 +388,7 @@ class StepClock:
         if last is None or last.loop.interruption is not None:
             return
         loop, now_ns = last.loop, at_ns or time.monotonic_ns()
-        found_nothing = exhausted and last.hand_over == "call"
-        loop.interruption = Interruption(now_ns, ended_a_step=not found_nothing)
-        if at_ns is not None:
-            loop.epoch_left(at_ns, time.monotonic_ns())
+        loop.interruption = Interruption(now_ns)
         self._with.timeline.steps_ended(now_ns)
         if loop.diagnosis is not None:
             loop.diagnosis.interrupted(last, exhausted)

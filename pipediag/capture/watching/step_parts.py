@@ -93,8 +93,6 @@ class StepParts:
     def __init__(self) -> None:
         self.last: Consumer | None = None
         """The iterator that handed over a batch last, of no part."""
-        self.epoch_ns: int | None = None
-        """Time at which Keras last turned to the batches of an epoch."""
         self.fed = FedSteps()
         self.lead: Consumer | None = None
         """The iterator whose hand-over begins a step, where others are joined to it."""

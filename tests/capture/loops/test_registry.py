@@ -216,69 +216,27 @@ def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
 
     assert (record.asked_ns, record.warm_ns, record.last_ns) == (40, 200, 310)
     assert record.epoch_boundaries == [RecordedBoundary(220, 250, 300)]
-    assert record.warm_steps == 3
-
-
-@pytest.mark.parametrize(("kind", "making"), [("eager", 16), ("keras", 20)])
-def test_iterators_made_ahead_of_an_epoch_are_told_apart(kind: str, making: int) -> None:
-    """Where Keras asks behind them, that the former one goes is a part of it."""
-    record = make_recorded_loop(kind=kind, steps=0, elapsed_ns=0)
-    loop = Loop(record, 0, ToyRuntime())
-    loop.iterator_made(10, 90)
-    begin_steps(loop, 100, 200, 210)
-    loop.interruption = Interruption(211, ended_a_step=False)
-    loop.iterator_made(215, 221)
-    loop.iterator_made(230, 240)
-    begin_steps(loop, 244)
-    loop.interruption = Interruption(250, ended_a_step=False)
-    begin_steps(loop, 260)
-
-    assert [boundary.making_ns for boundary in record.epoch_boundaries] == [making, 0]
-
-
-def test_what_keras_does_as_it_leaves_an_epoch_is_none_of_what_lies_between_two() -> None:
-    """The next iterator is made then, which waits behind validation, or the last one goes."""
-    record = make_recorded_loop(kind="keras", steps=0, elapsed_ns=0)
-    loop = Loop(record, 0, ToyRuntime())
-    begin_steps(loop, 100, 200, 210)
-    loop.iterator_made(213, 218)
-    loop.interruption = Interruption(211)
-    loop.epoch_left(211, 221)
-    loop.epoch_begins(290)
-    begin_steps(loop, 300)
-    loop.interruption = Interruption(311)
-    loop.epoch_left(311, 314)
-    loop.epoch_begins(380)
-    loop.iterator_made(382, 384)
-    begin_steps(loop, 400)
-    loop.interruption = Interruption(411)
-    loop.epoch_left(411, 412)
-    loop.epoch_begins(490)
-    begin_steps(loop, 500)
-
-    assert [boundary.making_ns for boundary in record.epoch_boundaries] == [10 + 10, 3 + 2 + 16, 1]
 
 
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
     loop = Loop(record, 0, ToyRuntime())
     begin_steps(loop, 100, 200, 210, 220)
     # The call at 220 has found no batch.
-    loop.interruption = Interruption(221, ended_a_step=False)
+    loop.interruption = Interruption(221)
     begin_steps(loop, 250, 290, 300)
 
     assert record.epoch_boundaries == [RecordedBoundary(221, 250, None, first_step_ns=40)]
-    assert record.warm_steps == 4
 
 
 def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: RecordedLoop) -> None:
     """As the first one of each fold, where the model is built anew."""
     loop = Loop(record, 0, ToyRuntime())
     begin_steps(loop, 100, 200, 210)
-    loop.interruption = Interruption(211, ended_a_step=False)
+    loop.interruption = Interruption(211)
     begin_steps(loop, 250)
     loop.traced()
     begin_steps(loop, 900)
-    loop.interruption = Interruption(901, ended_a_step=False)
+    loop.interruption = Interruption(901)
     begin_steps(loop, 940, 980)
 
     assert [boundary.first_step_ns for boundary in record.epoch_boundaries] == [None, 40]

@@ -188,15 +188,12 @@ class Keras:
         holds = guard.entry(
             "holding an epoch", lambda: steps.holds_epoch, lambda: False, vital=True
         )
-
-        begins = guard.entry(_EPOCHS, steps.epoch_begins, vital=True)
         walked = guard.entry(_EPOCHS, steps.epoch_ended, vital=True)
 
         def enumerate_and_hold(*args: Any, **kwargs: Any) -> Any:
             with held.in_epoch():
                 here = self._here
                 here.over_ns = None
-                begins()
                 for step in original(*args, **kwargs):
                     yield step
                     while holds():

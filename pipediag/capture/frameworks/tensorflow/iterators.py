@@ -100,7 +100,6 @@ class Iterators:
             consumer = self._steps.iterator_made(iterator, dataset, self._runtime)
             self._mark(iterator, consumer)
             if consumer is not None:
-                consumer.loop.iterator_made(began_ns, made_ns)
                 self._with.timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
