@@ -15,7 +15,7 @@ import tensorflow as tf
 def in_chunks(generator, output_signature, size=64):
     """Make a dataset of the elements of `generator()`, handed to TensorFlow in stacks."""
 
-    def copied(part, spec):  # at once, as a generator may fill one array again and again
+    def copied(part, spec):  # a generator may reuse one array for all elements
         if isinstance(spec, dict):
             return {key: copied(part[key], spec[key]) for key in spec}
         if isinstance(spec, tuple):
@@ -39,7 +39,7 @@ def in_ragged_chunks(generator, output_signature, size=64):
     Those whose first dimension is None are stacked as ragged tensors.
     """
 
-    def copied(part, spec):  # at once, as a generator may fill one array again and again
+    def copied(part, spec):  # a generator may reuse one array for all elements
         if isinstance(spec, dict):
             return {key: copied(part[key], spec[key]) for key in spec}
         if isinstance(spec, tuple):
@@ -75,12 +75,12 @@ def for_each_row(function):
 
     def stacked(parts):
         arrays = [np.asarray(part) for part in parts]
-        if arrays[0].dtype.kind in "SU":  # NumPy would cut texts off, or fill them up
+        if arrays[0].dtype.kind in "SU":  # NumPy would truncate or pad them
             arrays = [np.asarray(part, dtype=object) for part in parts]
         return np.stack(arrays)
 
     def rows(*columns):
-        # Tensors of `py_function` are taken apart in one call, arrays of `numpy_function` as such.
+        # `py_function` passes tensors, which are best unstacked at once; `numpy_function` arrays.
         columns = [tf.unstack(each) if tf.is_tensor(each) else each for each in columns]
         returned = [function(*row) for row in zip(*columns, strict=True)]
         if isinstance(returned[0], (list, tuple)):
@@ -91,11 +91,11 @@ def for_each_row(function):
 
 
 def weighted_choice(rng, values, size, weights):
-    """Draw like `rng.choice(values, size, p=weights)`; sums of the last weights are kept."""
+    """Draw like `rng.choice(values, size, p=weights)`, keeping the sums of the last weights."""
     kept, sums = getattr(weighted_choice, "last", (None, None))
     count = values if np.ndim(values) == 0 else len(values)
     if kept is None or len(kept) != count or not np.array_equal(kept, weights):
-        first = rng.choice(values, size, p=weights)  # which checks the weights
+        first = rng.choice(values, size, p=weights)  # checks the weights
         if weights is not None:
             kept = np.array(weights, dtype=float)
             sums = np.cumsum(kept)

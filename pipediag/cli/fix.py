@@ -92,7 +92,7 @@ def command(
     contents = patched_files(loaded, patch)
     status = _verify(loaded, contents, rounds) if verify else ExitStatus.DONE
     if apply:
-        from pipediag.patching.applying import write_files
+        from pipediag.patching.making import write_files
 
         write_files(contents)
         for name in contents:

@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, Span, called, insertion, replaced
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    Span,
+    called,
+    insertion,
+    replaced,
+)
 
 _OF_BATCHES = "batch_size drop_remainder"
 _OF_FILES = "filenames compression_type buffer_size num_parallel_reads"
@@ -43,7 +50,7 @@ _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?\r?\n")
 def argument(call: cst.Call, name: str) -> cst.Arg | None:
     """The argument that is given for a parameter, or None."""
     if any(arg.star for arg in call.args):
-        raise NotPatchableError("Its arguments are given by `*` or `**`.")
+        raise NotPatchableError("Its arguments are passed with `*` or `**`.")
     order = POSITIONS.get(called(call) or "", ())
     for index, arg in enumerate(call.args):
         given = arg.keyword.value if arg.keyword else order[index] if index < len(order) else None

@@ -9,10 +9,17 @@ import libcst as cst
 
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.chains import moved
-from pipediag.patching.chunked_generators import defined, lines_of
 from pipediag.patching.names import free_name, imported_as, references, tensorflow
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, called, insertion, name_of, replaced
+from pipediag.patching.python_calls import defined, lines_of
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    called,
+    insertion,
+    name_of,
+    replaced,
+)
 from pipediag.patching.statements import chain_up
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
@@ -78,7 +85,7 @@ def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
     names = [name_of(each) for each in found if called(each) == PER_ROW]
     if any(not isinstance(source.parent(name), cst.Attribute) for name in names):
         raise NotPatchableError(
-            f"`{PER_ROW}` is imported by its name, and so would have to be `{PER_BATCH}`."
+            f"`{PER_ROW}` is imported by name, so `{PER_BATCH}` would need an import too."
         )
     return [replaced(source.span(name), PER_BATCH) for name in names]
 
@@ -93,16 +100,16 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
         above = each.func.value if isinstance(each.func, cst.Attribute) else None
         if not isinstance(above, cst.Name) or above.value != tensorflow(source):
             # A trial goes along the next axis whatever TensorFlow's function is called.
-            raise NotPatchableError(f"Whose `{called(each)}` it calls is not known.")
+            raise NotPatchableError(f"The `{called(each)}` that it calls may not be TensorFlow's.")
         if "shape" in source.code(each):
-            raise NotPatchableError("Parts of a shape are put together in its function.")
+            raise NotPatchableError("Its function puts parts of a shape together.")
         given = argument(each, "axis")
         if given is None:
             changes += with_arguments(source, each, {"axis": "1"})
         elif isinstance(given.value, cst.Integer):
             changes.append(replaced(source.span(given.value), str(int(given.value.value) + 1)))
         elif not isinstance(given.value, cst.UnaryOperation):
-            raise NotPatchableError(f"The axis of `{called(each)}` is not known.")
+            raise NotPatchableError(f"The axis of `{called(each)}` is not a number.")
     return changes
 
 
@@ -111,7 +118,7 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     found = _calls_of(source, call, _PYTHON | _SHAPES.keys())
     python = [each for each in found if called(each) in _PYTHON]
     if not python:
-        raise NotPatchableError("The call of Python in its function was not found in this file.")
+        raise NotPatchableError("The call into Python in its function was not found in this file.")
     at = min(source.span(each).start for each in (call, *python))
     needed = ("numpy as np", "tensorflow as tf")
     name, definition = defined(source, lines_of(ROWS), ROWS, at, *needed)
@@ -130,7 +137,7 @@ def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
     named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == name]
     placed = [arg.value for arg in call.args if arg.keyword is None]
     if any(arg.star for arg in call.args) or not (named or len(placed) > position):
-        raise NotPatchableError(f"What `{called(call)}` is given is not known.")
+        raise NotPatchableError(f"The arguments of `{called(call)}` are not known.")
     return (named or placed[position:])[0]
 
 
@@ -146,7 +153,7 @@ def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
         return replaced(source.span(shape), text)
     if isinstance(shape, cst.Name | cst.Attribute | cst.Subscript):
         return replaced(source.span(shape), f"[None, *{code(shape)}]")
-    raise NotPatchableError(f"How the shape `{code(shape)}` is made up is not known.")
+    raise NotPatchableError(f"A batch dimension can't be added to the shape `{code(shape)}`.")
 
 
 def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:

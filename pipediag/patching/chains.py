@@ -9,8 +9,7 @@ import libcst as cst
 
 from pipediag.patching.arguments import with_arguments
 from pipediag.patching.names import bound, names_in, tensorflow
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Piece, Source, Span, link, replaced
+from pipediag.patching.source import Change, NotPatchableError, Piece, Source, Span, link, replaced
 from pipediag.patching.statements import (
     Statement,
     assigns,
@@ -90,7 +89,7 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
         lines = whole_lines(source, here)
         at = source.next_line(source.span(there).end)
         if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):
-            raise NotPatchableError("The file does not end with a line's end.")
+            raise NotPatchableError("The file does not end with a newline.")
         return [Change(lines), Change(Span(at, at), (lines,))]
     text = _bare(source, link(source, call))
     return [*removed(source, call), _appended(source, after, [text])]
@@ -101,7 +100,7 @@ def _bare(source: Source, whole: Span) -> Span:
     dot = source.data.find(b".", whole.start)
     before = source.data[whole.start : dot]
     if before.strip(b" \t\r\n\\"):
-        raise NotPatchableError("A comment stands within the chain.")
+        raise NotPatchableError("There is a comment within the chain.")
     return Span(dot, whole.end)
 
 
@@ -109,13 +108,13 @@ def _check_names(source: Source, call: cst.Call, here: Statement, there: Stateme
     """Raise NotPatchableError where a name in the call's arguments changes between two places."""
     block = block_of(source, here)
     if there not in block:
-        raise NotPatchableError("The two calls do not stand in the same block.")
+        raise NotPatchableError("The two calls are not in the same block.")
     first, last = sorted((block.index(here), block.index(there)))
     given = set().union(*(bound(source, each) for each in block[first : last + 1]))
     parts = (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
     used = set().union(*(names_in(source, part) for part in parts))
     for name in sorted(given & used)[:1]:
-        raise NotPatchableError(f"`{name}` gets its value between the two places.")
+        raise NotPatchableError(f"`{name}` is assigned between the two places.")
 
 
 def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]) -> list[Change]:

@@ -1,21 +1,23 @@
-"""From edits of a session to one patch of the user's source files."""
+"""From edits of a session to one patch of the user's source files, and to the files."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import stat
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.patching.applying import current_file, measured_files
-from pipediag.patching.refusal import NotPatchableError
 from pipediag.patching.snippets import snippet
-from pipediag.patching.workspace import Workspace
+from pipediag.patching.source import NotPatchableError
+from pipediag.patching.workspace import Workspace, current_file
 from pipediag.patching.writing import write
 from pipediag.session.edits import Change, Edit, as_written
+from pipediag.session.files import replacing
 from pipediag.session.findings import LeftOut, Patch, PatchedFile
 from pipediag.session.model import Session
 
@@ -102,7 +104,7 @@ def _changed(
     workspace = Workspace(session, read)
     write(workspace, changes)
     if not workspace.has_changed:
-        raise NotPatchableError("The source says so already.")
+        raise NotPatchableError("The source already does this.")
     return workspace.contents(), [_shared(*each) for each in workspace.makers.items()]
 
 
@@ -110,9 +112,32 @@ def _shared(maker: str, callers: Sequence[tuple[str, int]]) -> str:
     places = [f"{Path(path).name}:{line}" for path, line in callers]
     listed = f"{', '.join(places[:-1])} and {places[-1]}" if len(places) > 1 else places[0]
     return (
-        f"`{maker}` is called in {listed}: every pipeline that it makes gets the change, and one "
-        "was measured."
+        f"`{maker}` is called in {listed}: all pipelines that it makes get the change, and only "
+        "one of them was measured."
     )
+
+
+def measured_files(patch: Patch) -> dict[str, bytes]:
+    """The files of a patch, as they are now and were when they were measured.
+
+    Raises:
+        PipediagError: one is another by now.
+    """
+    contents = {}
+    for file in patch.files:
+        try:
+            contents[file.path] = Path(file.path).read_bytes()
+        except OSError as error:
+            raise PipediagError(
+                f"cannot read {file.path}: {error.strerror}. Nothing was changed. Run this where "
+                "the session was recorded."
+            ) from error
+        if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
+            raise PipediagError(
+                f"{file.path} has been edited since it was measured. Nothing was changed. "
+                "Analyse it again, or make the change by hand."
+            )
+    return contents
 
 
 def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
@@ -133,8 +158,8 @@ def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
     made, contents = make_patch(session, chosen, read)
     if _lines_of(made.diff) != _lines_of(patch.diff) or set(contents) != set(files):
         raise PipediagError(
-            "This pipediag makes another change of these edits than the session holds. Nothing was "
-            "changed. Analyse the script again, or apply what is printed by hand."
+            "This version of pipediag would change the files differently from what the session "
+            "says. Nothing was changed. Analyse the script again, or apply what is printed by hand."
         )
     return contents
 
@@ -142,3 +167,26 @@ def patched_files(session: Session, patch: Patch) -> dict[str, bytes]:
 def _lines_of(diff: str | None) -> list[str]:
     """A diff without its file names, which depend on where it is made."""
     return [line for line in (diff or "").split("\n") if not line.startswith(("--- ", "+++ "))]
+
+
+def write_files(contents: Mapping[str, bytes]) -> None:
+    """Write all of the files, each whole, with its mode; links stay links.
+
+    Raises:
+        PipediagError: one could not be written. Those that were, the message names.
+    """
+    try:
+        with ExitStack() as files:
+            # All are there in full before the first one moves to its place.
+            for path, content in contents.items():
+                target = Path(path).resolve()
+                mode = stat.S_IMODE(target.stat().st_mode)
+                files.enter_context(replacing(target, mode)).write(content)
+    except (OSError, PipediagError) as error:
+        reason = error if isinstance(error, OSError) else error.__cause__
+        done = [path for path, content in contents.items() if current_file(path) == content]
+        written = f"Already written: {', '.join(done)}." if done else "Nothing was changed."
+        raise PipediagError(
+            f"Could not write the patch: {getattr(reason, 'strerror', None) or reason}. {written} "
+            "`pipediag fix` prints it, so that you can apply it yourself."
+        ) from error

@@ -11,8 +11,7 @@ import libcst as cst
 
 from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, builds_alike
 from pipediag.patching.names import imported_as, references
-from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
-from pipediag.patching.source import Source, called, name_of
+from pipediag.patching.source import MadeInALoopError, NotPatchableError, Source, called, name_of
 from pipediag.session.pipeline import Operation
 
 
@@ -33,7 +32,7 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
     candidates = _candidates(source, op)
     if not candidates:
         raise NotPatchableError(
-            f"Line {op.line} calls no `{op.kind}`: the pipeline is made elsewhere."
+            f"Line {op.line} does not call `{op.kind}`: the pipeline is built elsewhere."
         )
     ids = {each.id for each in twins}
     # No one call has made both of two that read from each other.
@@ -41,8 +40,8 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
         return candidates[0]
     if len(twins) != len(candidates) or not _one_chain(source, candidates):
         raise NotPatchableError(
-            f"Line {op.line} calls `{op.kind}` more than once, and which of them it is can't be "
-            "told."
+            f"Line {op.line} calls `{op.kind}` more than once, and it is unclear which "
+            "call this is."
         )
     return candidates[[each.id for each in twins].index(op.id)]
 
@@ -114,7 +113,7 @@ class Repeats:
                 _refuse_loop(above, node, self.what)
                 if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
                     raise NotPatchableError(
-                        f"How often the lambda that makes the {self.what} is called is not known."
+                        f"The lambda that makes the {self.what} may be called any number of times."
                     )
             node = above
         return {}
@@ -137,7 +136,7 @@ class Repeats:
                 or not builds_alike(source, function, until, used, optional)
             ):
                 raise NotPatchableError(
-                    f"The function `{name}` that makes it is used in {len(used)} places, and only "
+                    f"`{name}`, which makes it, is used in {len(used)} places, and only "
                     "one of them was measured."
                 )
         elif depth >= _DEPTH:
@@ -146,16 +145,16 @@ class Repeats:
             if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
                 if self.suits == "any":
                     return {}
-                raise NotPatchableError(f"How often `{name}` is called is not known.")
+                raise NotPatchableError(f"`{name}` may be called any number of times.")
             makers |= self.refuse(where, place, _end(where, place), depth + 1)
         return makers
 
 
 def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
     if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
-        raise MadeInALoopError(f"The call stands in a loop, which makes a {what} each time.")
+        raise MadeInALoopError(f"The call is in a loop, which makes a new {what} each time.")
     if isinstance(above, _COMPREHENSIONS):
-        raise NotPatchableError("The call stands in a comprehension.")
+        raise NotPatchableError("The call is in a comprehension.")
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python
 from pipediag.patching.batch_forms import ROWS
-from pipediag.patching.chunked_generators import lines_of, source_of
-from pipediag.patching.dataset_options import attribute
 from pipediag.patching.names import is_tuned
-from pipediag.patching.slow_calls import CALL_MODEL, ROWS_OF, WEIGHTED
+from pipediag.patching.python_calls import CALL_MODEL, ROWS_OF, WEIGHTED, lines_of, source_of
+from pipediag.patching.settings import attribute
 from pipediag.session.edits import (
     Change,
     CompileCall,
@@ -68,10 +67,10 @@ class SgdForTables({optimizer}):  # or the class of your own optimizer
     def update_step(self, gradient, variable, learning_rate):
         if "embeddings" not in variable.name:
             return super().update_step(gradient, variable, learning_rate)
-        rate = keras.ops.cast(0.1, variable.dtype)  # to be found anew
+        rate = keras.ops.cast(0.1, variable.dtype)  # tune this anew
         self.assign_sub(variable, keras.ops.multiply(gradient, rate))
 
-optimizer = SgdForTables(...)  # with its arguments, but for {left_out}
+optimizer = SgdForTables(...)  # with its arguments, except {left_out}
 {decay}model.compile(optimizer, ...)  # slots of the tables stay allocated"""
 _NO_DECAY = 'optimizer.exclude_from_weight_decay(var_names=["embeddings"])\n'
 _OVER_TABLES = "`use_ema`, `global_clipnorm`, and what adds up gradients or scales the loss"
@@ -126,7 +125,7 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
         if isinstance(change, Insert | Move):
             if change.after in last:
                 call = lines[-1].partition("  # ")[0]
-                lines[-1] = f"{call}  # behind that {last[change.after]}"
+                lines[-1] = f"{call}  # after that {last[change.after]}"
             last[change.after] = lines[-1].partition("(")[0].removeprefix(".")
     if any(op is not None and op.kind == "map" and calls_python(op) for op in moved):
         lines += ["", *lines_of(ROWS), "", f"tf.py_function({ROWS}(f), ...)  # in the map"]
@@ -178,7 +177,7 @@ def _of_pipeline(
         case MoveLayers():
             kept = "" if change.kept is None else ".cache()"
             call = f".map(prepare){kept}  # prepare: layers {', '.join(change.layers)}"
-    return [f"{call}  # behind {_place(session, change.after)}"]
+    return [f"{call}  # after {_place(session, change.after)}"]
 
 
 def _rewritten(session: Session, change: RewriteCall) -> list[str]:
@@ -225,7 +224,7 @@ def _model(session: Session, change: SetModel) -> list[str]:
         del settings["optimizer"]
         lines += [
             f"from pipediag.optimizers import {row_wise}",
-            f"model.compile({row_wise}(...), ...)  # with the arguments that it had",
+            f"model.compile({row_wise}(...), ...)  # with the arguments it had",
         ]
     return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
 
@@ -241,7 +240,7 @@ def _place(session: Session, op_id: str) -> str:
     op = find(session, op_id)
     if op is None:
         return "it"
-    return f"the {op.kind} in line {op.line}" if op.line else f"the {op.kind}"
+    return f"the {op.kind} on line {op.line}" if op.line else f"the {op.kind}"
 
 
 def _kind(session: Session, op_id: str) -> str:

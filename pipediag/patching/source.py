@@ -11,7 +11,7 @@ import codecs
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -24,9 +24,24 @@ from libcst.metadata import (
     PositionProvider,
 )
 
-from pipediag.patching.refusal import NotPatchableError
-
 _Node = TypeVar("_Node", bound=cst.CSTNode)
+_One = TypeVar("_One")
+
+
+class NotPatchableError(Exception):
+    """The source can't be changed safely; the message is one sentence for the user."""
+
+
+class MadeInALoopError(NotPatchableError):
+    """The call is in a loop, which makes another pipeline or model each time."""
+
+
+def only(found: Iterable[_One], otherwise: str) -> _One:
+    """Return the one that was found."""
+    several = list(found)
+    if len(several) != 1:
+        raise NotPatchableError(otherwise)
+    return several[0]
 
 
 class Span(NamedTuple):
@@ -82,7 +97,7 @@ class Source:
         except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
             raise NotPatchableError(f"{path} can't be read as Python.") from error
         if not whole:
-            raise NotPatchableError(f"{path} is written in a way that can't be kept.")
+            raise NotPatchableError(f"{path} can't be changed without changing its format.")
         return source
 
     @property
@@ -167,7 +182,7 @@ class Source:
     def call(self, op_id: str) -> cst.Call:
         call = self.calls.get(self.anchors.get(op_id, -1))
         if call is None:
-            raise NotPatchableError("Two of the changes are about the same call.")
+            raise NotPatchableError("Two of the changes affect the same call.")
         return call
 
     @property
@@ -210,7 +225,7 @@ class Source:
                 warnings.simplefilter("ignore")
                 compile(after.text, self.path, "exec", dont_inherit=True)
         except (SyntaxError, ValueError) as error:
-            raise NotPatchableError("What would come out is no Python.") from error
+            raise NotPatchableError("The result would not be valid Python.") from error
         return after
 
 
@@ -226,7 +241,7 @@ def _pieces(changes: Sequence[Change], length: int) -> list[Piece]:
     at = 0
     for change in sorted(changes, key=lambda each: (each.span.start, each.span.end)):
         if change.span.start < at:
-            raise NotPatchableError("Two of the changes are about the same place.")
+            raise NotPatchableError("Two of the changes affect the same place.")
         pieces.append(Span(at, change.span.start))
         pieces.extend(change.by)
         at = change.span.end
@@ -256,6 +271,6 @@ def called(node: cst.CSTNode | None) -> str | None:
 def link(source: Source, call: cst.Call) -> Span:
     """A method's call without what it is called on: `.map(f)`, with the blanks before the dot."""
     if not isinstance(call.func, cst.Attribute):
-        raise NotPatchableError("It is not called as a method of a dataset.")
+        raise NotPatchableError("It is not called as a dataset's method.")
     dot = source.module.code_for_node(call.func.dot).encode()
     return Span(source.span(call.func.attr).start - len(dot), source.span(call).end)

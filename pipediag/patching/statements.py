@@ -5,8 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from pipediag.patching.names import bound, is_parameter, references
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Change, Source, Span
+from pipediag.patching.source import Change, NotPatchableError, Source, Span
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
@@ -83,7 +82,7 @@ def whole_lines(source: Source, statement: Statement) -> Span:
 def deleted(source: Source, statement: Statement) -> Change:
     """The statement taken out."""
     if len(block_of(source, statement)) == 1:
-        raise NotPatchableError("Nothing would be left of its block.")
+        raise NotPatchableError("Its block would be left empty.")
     return Change(whole_lines(source, statement))
 
 
@@ -135,7 +134,7 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
     between = block[given[-1] + 1 : index]
     optional = [each for each in between if _adds(source, each, name.value) is not None]
     if any(name.value in bound(source, each) for each in between if each not in optional):
-        raise NotPatchableError(f"`{name.value}` is given its value in more than one place.")
+        raise NotPatchableError(f"`{name.value}` is assigned in more than one place.")
     ends = [n for n in range(index, len(block)) if _gives(block[n], name.value)]
     if statement is around:
         ends = [index]  # what follows reads the dataset with what is added, or without

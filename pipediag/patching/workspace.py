@@ -10,18 +10,24 @@ from pathlib import Path
 import libcst as cst
 
 from pipediag.facts.pipeline import by_hand
-from pipediag.patching import keras_settings
-from pipediag.patching.applying import current_file
-from pipediag.patching.refusal import MadeInALoopError, NotPatchableError
+from pipediag.patching import settings
 from pipediag.patching.sites import Callers, Repeats, Suits, anchored
 from pipediag.patching.snippets import every, find
-from pipediag.patching.source import Change, Source
+from pipediag.patching.source import Change, MadeInALoopError, NotPatchableError, Source
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories of installed packages."""
+
+
+def current_file(path: str) -> bytes:
+    """The bytes of a source file that a patch depends on and does not change."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise NotPatchableError(f"{Path(path).name} can no longer be read.") from error
 
 
 class Workspace:
@@ -42,9 +48,9 @@ class Workspace:
 
     def source(self, path: str | None) -> Source:
         if path is None:
-            raise NotPatchableError("Which line it is made in was not recorded.")
+            raise NotPatchableError("The line that makes it was not recorded.")
         if not path.endswith((".py", ".pyw")):
-            raise NotPatchableError(f"{Path(path).name} is no Python file.")
+            raise NotPatchableError(f"{Path(path).name} is not a Python file.")
         if _INSTALLED & set(Path(path).parts):
             raise NotPatchableError(
                 f"{Path(path).name} belongs to an installed package, and its next update would "
@@ -63,11 +69,11 @@ class Workspace:
     def operation(self, op_id: str) -> Operation:
         op = find(self.session, op_id)
         if op is None:
-            raise NotPatchableError("The operation is none that was recorded.")
+            raise NotPatchableError("The operation was not recorded.")
         if (how := by_hand(op)) is not None:
             raise NotPatchableError(how)
         if op.made_by_framework or op.inserted_by_tensorflow:
-            raise NotPatchableError(f"The framework makes the `{op.kind}`, not your code.")
+            raise NotPatchableError(f"The framework adds the `{op.kind}`, not your code.")
         return op
 
     def call(self, op_id: str) -> tuple[Source, cst.Call]:
@@ -127,21 +133,21 @@ class Workspace:
             return
         try:
             source, others = self._sources[path], self.other_files(path)
-            self._sources[path] = keras_settings.anchored(source, loop.keras, others)
+            self._sources[path] = settings.anchored(source, loop.keras, others)
         except NotPatchableError as error:
-            self._reasons[keras_settings.COMPILE] = str(error)
+            self._reasons[settings.COMPILE] = str(error)
 
     def keras(self) -> KerasUse:
         loop = self.session.diagnosed_loop()
         if loop is None or loop.keras is None:
-            raise NotPatchableError("The loop is none of Keras'.")
+            raise NotPatchableError("The loop does not belong to Keras.")
         return loop.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
         source = self.source(self.keras().compile_file)
-        if keras_settings.COMPILE in self._reasons:
-            raise NotPatchableError(self._reasons[keras_settings.COMPILE])
-        return source, source.call(keras_settings.COMPILE)
+        if settings.COMPILE in self._reasons:
+            raise NotPatchableError(self._reasons[settings.COMPILE])
+        return source, source.call(settings.COMPILE)
 
     def of_the_same_call(self, op_id: str) -> list[str]:
         source = self.source(self.operation(op_id).file)

@@ -12,16 +12,26 @@ from pipediag.facts.pipeline import differs_by_pass
 from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches, vectorized
 from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
-from pipediag.patching.chunked_generators import in_chunks, is_of_its_caller
-from pipediag.patching.dataset_options import with_options
-from pipediag.patching.keras_settings import compiled, with_workers
 from pipediag.patching.names import is_parameter, references, tensorflow, written
-from pipediag.patching.refusal import NotPatchableError, only
+from pipediag.patching.python_calls import (
+    in_chunks,
+    is_of_its_caller,
+    rewritten_call,
+    through_a_function,
+)
+from pipediag.patching.settings import compiled, with_options, with_workers
 from pipediag.patching.sites import Suits
-from pipediag.patching.slow_calls import rewritten_call, through_a_function
 from pipediag.patching.snippets import every
 from pipediag.patching.source import Change as SourceChange
-from pipediag.patching.source import Source, Span, insertion, name_of, replaced
+from pipediag.patching.source import (
+    NotPatchableError,
+    Source,
+    Span,
+    insertion,
+    name_of,
+    only,
+    replaced,
+)
 from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session.edits import (
@@ -86,16 +96,16 @@ def _refuse_contradictions(changes: Sequence[Change]) -> None:
     """
     places = [change.after for change in changes if isinstance(change, Move)]
     if len(set(places)) < len(places):
-        raise NotPatchableError("Two of the changes move calls to the same place.")
+        raise NotPatchableError("Two of the changes move a call to the same place.")
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         place, values = _settings(change)
         for name, value in values.items():
             if given.setdefault((place, name), value) != value:
-                raise NotPatchableError(f"Two of the changes set `{name}` to other values.")
+                raise NotPatchableError(f"Two of the changes set `{name}` to different values.")
     gone = {change.op_id for change in changes if isinstance(change, Remove)}
     if any(isinstance(c, SetParameters | Move | Replace) and c.op_id in gone for c in changes):
-        raise NotPatchableError("One of the changes leaves out what another one changes.")
+        raise NotPatchableError("One of the changes removes a call that another one changes.")
 
 
 def _settings(change: Change) -> tuple[str, dict[str, Scalar]]:
@@ -137,24 +147,24 @@ def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
         below |= {op.id for op in ops if below & set(op.parent_ids)}
     counting = sorted({op.kind for op in ops if op.id in below and op.kind in _COUNT})
     if counting:
-        raise NotPatchableError(f"The `{counting[0]}` behind it counts batches.")
+        raise NotPatchableError(f"The `{counting[0]}` after it counts batches.")
 
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
     given = argument(call, "batch_size")
     if given is None or not isinstance(given.value, cst.Integer | cst.Name):
-        raise NotPatchableError("How the batch size is made up is not known.")
+        raise NotPatchableError("The batch size is neither a number nor a variable.")
     if isinstance(given.value, cst.Name) and is_parameter(source, given.value):
-        raise NotPatchableError(f"`{given.value.value}` is what the callers of a function give it.")
+        raise NotPatchableError(f"`{given.value.value}` is a parameter of a function.")
     if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
-        raise NotPatchableError(f"`{given.value.value}` says more than the size of these batches.")
+        raise NotPatchableError(f"`{given.value.value}` is used for more than these batches.")
     if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
         raise NotPatchableError(_COUNTED)
 
 
 def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
     if not all(name.isidentifier() for name in values):
-        raise NotPatchableError("An argument of that name can't be written.")
+        raise NotPatchableError("An argument with that name can't be written.")
     return {name: written(source, name, value) for name, value in values.items()}
 
 
@@ -165,13 +175,13 @@ def _insert(workspace: Workspace, change: Insert) -> None:
     source, call = workspace.only_call(change.after, suits=suits)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
-        raise NotPatchableError("More than one operation reads from there.")
+        raise NotPatchableError("More than one operation reads its output.")
     if change.kind == "repeat":
         _check_endless(workspace, source, call)
     if change.kind == "prefetch_to_device":
-        raise NotPatchableError("The copy to a device must stay the pipeline's end.")
+        raise NotPatchableError("The copy to the device must stay at the end of the pipeline.")
     if change.kind not in _ADDED:
-        raise NotPatchableError(f"A {change.kind} can't be written as one call.")
+        raise NotPatchableError(f"`{change.kind}` can't be written as one call.")
     given = ", ".join(
         text if name in _UNNAMED else f"{name}={text}"
         for name, text in _texts(source, change.parameters).items()
@@ -182,10 +192,10 @@ def _insert(workspace: Workspace, change: Insert) -> None:
 def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
     fits = _fits(workspace)
     if not fits or not all(_counts_steps(call) for call in fits):
-        raise NotPatchableError("An epoch would never end: `fit` needs its `steps_per_epoch`, too.")
+        raise NotPatchableError("An epoch would never end: `fit` also needs `steps_per_epoch`.")
     found = assigns(source, call)
     if found is not None and len(references(source, found[1])) > 1:
-        raise NotPatchableError(f"Other code reads `{found[1]}`, and would never come to its end.")
+        raise NotPatchableError(f"Other code reads `{found[1]}` and would never reach its end.")
 
 
 def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
@@ -211,7 +221,7 @@ def _move(workspace: Workspace, change: Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     _, after = workspace.call(change.after)
     if (op.inside_function_of, op.file) != (target.inside_function_of, target.file):
-        raise NotPatchableError("The two calls do not stand in the same function.")
+        raise NotPatchableError("The two calls are not in the same function.")
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
     batched = target.kind in _BATCHES or change.after in workspace.moved
@@ -239,7 +249,7 @@ def _remove(workspace: Workspace, change: Remove) -> None:
     found = assigns(source, call)
     alone = rebinds(source, call) is not None
     if found is not None and not alone and len(references(source, found[1])) > 1:
-        raise NotPatchableError(f"Other code reads `{found[1]}`, too.")
+        raise NotPatchableError(f"Other code also reads `{found[1]}`.")
     workspace.change(source, removed(source, call))
 
 
@@ -252,7 +262,7 @@ def _replace(workspace: Workspace, change: Replace) -> None:
         return
     op = workspace.operation(change.op_id)
     if op.kind == "from_generator":
-        raise NotPatchableError("How its data can be divided only you know.")
+        raise NotPatchableError("Only you know how its data can be divided.")
     source, call = workspace.only_call(change.op_id)
     values = _texts(source, change.parameters)
     if (op.kind, change.kind) == ("flat_map", "interleave"):
@@ -260,7 +270,7 @@ def _replace(workspace: Workspace, change: Replace) -> None:
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
         changes = called_by_readers(source, call, values)
     else:
-        raise NotPatchableError(f"What stands for the `{op.kind}` takes more than one call.")
+        raise NotPatchableError(f"The replacement for `{op.kind}` takes more than one call.")
     workspace.change(source, changes)
 
 
@@ -311,7 +321,7 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     ):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
     if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
-        raise NotPatchableError("A comment stands among the arguments that would go.")
+        raise NotPatchableError("There is a comment among the arguments that would be removed.")
     name = source.span(name_of(call))
     if call.args[0] is data[0] and data[0].keyword is None:
         rest = Span(source.span(data[0]).end, source.span(call.args[-1]).end)
@@ -362,11 +372,11 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Sourc
             return with_arguments(source, made, {"reduce_retracing": "True"})
         if source.code(made) == f"{tf}.function":
             return [insertion(source.span(made).end, "(reduce_retracing=True)")]
-    raise NotPatchableError(f"`{definition.name.value}` has no decorator `{tf}.function`.")
+    raise NotPatchableError(f"`{definition.name.value}` has no `@{tf}.function` decorator.")
 
 
 _BY_HAND = {
-    "skip": "Whether its work is needed at each batch only you know.",
+    "skip": "Only you know whether its work is needed in every batch.",
     "layers": "The model has to be built without these layers, and saved with them.",
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {

@@ -15,9 +15,9 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND, SourcePlace, costs_the_run, culprit_place
 from pipediag.facts.python_callables import python_behind
-from pipediag.patching.applying import current_file, measured_files
-from pipediag.patching.making import make_patch
-from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.making import make_patch, measured_files
+from pipediag.patching.source import NotPatchableError
+from pipediag.patching.workspace import current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit

@@ -14,9 +14,8 @@ from typing import TypeVar
 
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.slow_calls import rewritten_call
-from pipediag.patching.source import Source
+from pipediag.patching.python_calls import rewritten_call
+from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask

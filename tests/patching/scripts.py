@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.patching.making import make_patch
-from pipediag.patching.refusal import NotPatchableError
+from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import Change, Edit
 from pipediag.session.findings import Patch
 from pipediag.session.loops import Loop

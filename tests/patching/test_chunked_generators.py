@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from pipediag.patching.batch_forms import for_batches
-from pipediag.patching.chunked_generators import source_of
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.source import Source
+from pipediag.patching.python_calls import source_of
+from pipediag.patching.source import NotPatchableError, Source
 from pipediag.session.edits import Insert, Move, Replace
 from pipediag.session.pipeline import Operation
 from tests.patching.scripts import op, patched, refused

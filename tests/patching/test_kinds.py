@@ -356,7 +356,7 @@ def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
 
 
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
-    ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "only you know"),
+    ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("a model that is not called", (CompileCall(SCRIPT, 1, "net"),), "0 times"),
     ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),

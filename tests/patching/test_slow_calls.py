@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.patching.refusal import NotPatchableError
-from pipediag.patching.slow_calls import drawn_from_kept_sums, rewritten_call
-from pipediag.patching.source import Source
+from pipediag.patching.python_calls import drawn_from_kept_sums, rewritten_call
+from pipediag.patching.source import NotPatchableError, Source
 
 SCRIPT = """\
 import numpy as np

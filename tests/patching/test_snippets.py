@@ -55,7 +55,7 @@ def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
     code = sgd_for_embeddings(make_keras(optimizer="Adam"))
 
     assert code.startswith("class SgdForTables(keras.optimizers.Adam):")
-    assert "optimizer = SgdForTables(...)  # with its arguments, but for `use_ema`" in code
+    assert "optimizer = SgdForTables(...)  # with its arguments, except `use_ema`" in code
     assert code.endswith("model.compile(optimizer, ...)  # slots of the tables stay allocated")
     assert "decay" not in code
 
@@ -115,7 +115,7 @@ def test_calls_behind_the_same_one_are_in_the_order_that_was_measured(turned: bo
     changes = [Move("shuffle", "map"), Insert("map", "cache", {"elements": 20_000})]
 
     assert of_a_pipeline(*(reversed(changes) if turned else changes)) == (
-        ".cache()  # behind the map in line 38\n.shuffle(...)  # behind that cache"
+        ".cache()  # after the map on line 38\n.shuffle(...)  # after that cache"
     )
 
 
@@ -128,10 +128,10 @@ def test_a_prefetch_stands_behind_what_is_moved_to_the_same_place() -> None:
     )
 
     assert code.splitlines() == [
-        ".cache()  # behind the batch in line 39",
-        ".cache()  # behind the map in line 38",
-        ".shuffle(...)  # behind that cache",
-        ".prefetch(buffer_size=2)  # behind that shuffle",
+        ".cache()  # after the batch on line 39",
+        ".cache()  # after the map on line 38",
+        ".shuffle(...)  # after that cache",
+        ".prefetch(buffer_size=2)  # after that shuffle",
     ]
 
 
@@ -139,7 +139,7 @@ def test_python_behind_a_batch_comes_with_the_function_that_calls_it_for_rows() 
     python = make_function(stateful=True, graph_ops={"PyFunc": 1})
     code = of_a_pipeline(Move("map", "batch"), function=python)
 
-    assert code.startswith(".map(...)  # behind the batch in line 39\n")
+    assert code.startswith(".map(...)  # after the batch on line 39\n")
     assert "def for_each_row(function):" in code
     assert "for_each_row" not in of_a_pipeline(Move("shuffle", "map"), function=python)
 

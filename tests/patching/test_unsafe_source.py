@@ -124,7 +124,7 @@ def test_what_is_not_safe_is_left_alone(text: str, change: Change, reason: str) 
 
 def test_a_line_that_calls_something_else_is_none_that_was_measured() -> None:
     text = HEAD + "ds = build(f)\n"
-    assert "made elsewhere" in refused(text, map_in(text, "build"), PARALLEL)
+    assert "built elsewhere" in refused(text, map_in(text, "build"), PARALLEL)
 
 
 def test_two_calls_of_a_chain_are_told_apart_by_their_order() -> None:

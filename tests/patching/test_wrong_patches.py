@@ -46,7 +46,7 @@ EVALUATED = (
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [(ENDLESS, "never end"), (EVALUATED, "never come to its end")]
+    ("text", "reason"), [(ENDLESS, "never end"), (EVALUATED, "never reach its end")]
 )
 def test_nothing_is_repeated_without_end(text: str, reason: str) -> None:
     """What a session calls `steps_per_epoch` is what Keras works with, whoever has said so."""
@@ -59,18 +59,18 @@ def test_nothing_is_repeated_without_end(text: str, reason: str) -> None:
         (
             "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
             "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
-            "whether of this pipeline",
+            "perhaps for another pipeline",
         ),
         (
             "o = tf.data.Options()\nif debug:\n    o.threading.private_threadpool_size = 1\n"
             "ds = read(x).batch(3)\nds = ds.with_options(o)\nmodel.fit(ds)\n",
-            "in some cases only",
+            "only in some cases",
         ),
         (
             "class C:\n    def __init__(self, n):\n"
             "        self.threading.private_threadpool_size = n\n\n\n"
             "ds = read(x).batch(3)\nmodel.fit(ds)\n",
-            "whether of this pipeline",
+            "perhaps for another pipeline",
         ),
     ],
 )
@@ -81,7 +81,7 @@ def test_options_of_something_else_stay(text: str, reason: str) -> None:
 @pytest.mark.parametrize("kind", ["take", "skip", "shard"])
 def test_batches_that_are_counted_keep_their_size(kind: str) -> None:
     text = f"ds = read(x).batch(8)\nval = ds.{kind}(10)\nmodel.fit(ds)\n"
-    assert f"The `{kind}` behind it counts" in refused(text, LARGER, "batch", kind)
+    assert f"The `{kind}` after it counts" in refused(text, LARGER, "batch", kind)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_batches_that_are_counted_keep_their_size(kind: str) -> None:
         (
             "def make(x, size):\n    return read(x).batch(size)\n\n\n"
             "ds = make(x, 8)\nmodel.fit(ds)\n",
-            "callers",
+            "parameter",
         ),
         ("ds = read(x).batch(8)\nmodel.fit(ds, **more)\n", "counts batches"),
     ],
@@ -120,7 +120,7 @@ def test_what_may_be_made_several_times_is_left_alone(text: str) -> None:
         (
             "class GAN(keras.Model):\n    def compile(self, d):\n        super().compile()\n\n\n"
             "gan.compile(d=1)\ngan.fit(ds)\n",
-            "of its own",
+            "its own `compile`",
         ),
         (
             'def build(n):\n    m = make(n)\n    m.compile("sgd")\n    return m\n\n\n'
@@ -172,7 +172,7 @@ def test_an_optimizer_that_callers_give_is_theirs() -> None:
         "def train(opt):\n    model.compile(optimizer=opt)\n    model.fit(ds)\n\n\n"
         "opt = Adam(1e-3)\ntrain(Adam(1e-5))\n"
     )
-    assert "callers" in refused(text, ROW_WISE, optimizer="Adam")
+    assert "parameter" in refused(text, ROW_WISE, optimizer="Adam")
 
 
 def test_an_argument_that_is_given_by_its_place_is_not_given_twice() -> None:
@@ -210,7 +210,7 @@ def test_nothing_moves_that_other_code_reads(text: str) -> None:
 
 def test_nothing_is_left_out_that_other_code_reads() -> None:
     text = "flat = rows.unbatch()\nn = flat.reduce(0, add)\ntrain = flat.batch(64)\n"
-    assert "Other code reads `flat`" in refused(text, Remove("unbatch"), "unbatch", "batch")
+    assert "Other code also reads `flat`" in refused(text, Remove("unbatch"), "unbatch", "batch")
 
 
 def test_comments_keep_their_calls() -> None:
@@ -260,13 +260,8 @@ def test_what_is_right_for_all_callers_of_a_factory_in_a_module_is_written(
     """What the callers choose between behind the place does not matter there."""
     made = of_a_module(CALLED_TWICE, change)
     assert (made.diff is not None) == right
-    assert made.shared == (
-        [
-            "`make` is called in train.py:2 and train.py:3: every pipeline that it makes gets the "
-            "change, and one was measured."
-        ]
-        if right
-        else []
+    assert ["`make` is called in train.py:2 and train.py:3" in one for one in made.shared] == (
+        [True] if right else []
     )
     assert of_a_module(CALLED_ONCE, change).diff is not None
     assert of_a_module(CALLED_ONCE, change).shared == []
@@ -284,7 +279,7 @@ def test_what_a_factory_chooses_before_the_place_matters() -> None:
 def test_how_often_a_factory_that_is_handed_on_is_called_is_not_known() -> None:
     script = "import data\nbuild = data.make\n"
     (left,) = of_a_module(script, Insert("batch", "cache")).left_out
-    assert left.reason == "How often `make` is called is not known."
+    assert "`make` may be called any number" in left.reason
     assert of_a_module(script, Insert("batch", "prefetch")).diff is not None
 
 

@@ -1,13 +1,110 @@
-"""Slow calls of Python, written another way: weighted draws, rows of a DataFrame, eager models."""
+"""Slow calls of Python written another way, with the functions of in_chunks.py in the file."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
 import libcst as cst
 
-from pipediag.patching.chunked_generators import defined, lines_of
-from pipediag.patching.names import names_in, references
-from pipediag.patching.refusal import NotPatchableError, only
-from pipediag.patching.source import Change, Source, insertion, replaced
+import pipediag
+from pipediag.patching.arguments import argument
+from pipediag.patching.names import (
+    bound,
+    free_name,
+    is_parameter,
+    last_import,
+    modules,
+    names_in,
+    references,
+)
+from pipediag.patching.source import Change, NotPatchableError, Source, insertion, only, replaced
+from pipediag.patching.statements import behind
+from pipediag.vocabulary import Scalar
+
+_WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
+_NEXT = "\n\n\ndef "
+_NAME = "in_chunks"
+
+
+def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
+    """Return the lines of the function, called `in_chunks` whichever of the two it is."""
+    return lines_of("in_ragged_chunks" if parameters.get("ragged") else _NAME, _NAME)
+
+
+def lines_of(function: str, name: str | None = None) -> list[str]:
+    """Return the lines of a function that is written into files, under a name."""
+    _, _, rest = _WRITTEN.read_text(encoding="utf-8").partition(f"def {function}(")
+    lines = f"def {function}({rest.partition(_NEXT)[0]}".rstrip().splitlines()
+    return [re.sub(rf"\b{function}\b", name or function, line) for line in lines]
+
+
+def defined(
+    source: Source, lines: list[str], wanted: str, at: int, *modules: str
+) -> tuple[str, Change]:
+    """Define a function behind the imports before an offset, and return its name in the file.
+
+    The modules are those that it uses: `numpy as np`.
+    """
+    after = last_import(source, at)
+    if after is None:
+        raise NotPatchableError("The file has no import before this line.")
+    name = free_name(source, wanted)
+    named = [re.sub(rf"\b{wanted}\b", name, line) for line in lines]
+    return name, behind(source, after, [*_imports(source, modules), "", "", *named])
+
+
+def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) -> list[Change]:
+    """Call the function in place of `from_generator`, and define it behind the file's imports."""
+    generator = argument(call, "generator")
+    if generator is None or argument(call, "args") is not None:
+        raise NotPatchableError("The generator is called with arguments.")
+    needed = ("itertools", "numpy as np", "tensorflow as tf")
+    start = source.span(call).start
+    name, definition = defined(source, source_of(parameters), _NAME, start, *needed)
+    if _takes_the_same(call):
+        return [definition, replaced(source.span(call.func), name)]
+    if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
+        raise NotPatchableError("The generator is created in the call and would be created twice.")
+    # Whatever else is given: the dataset as it was made until now knows what its elements are.
+    span, made = source.span(call), source.module.code_for_node(generator.value)
+    return [
+        definition,
+        insertion(span.start, f"{name}({made}, "),
+        insertion(span.end, ".element_spec)"),
+    ]
+
+
+def is_of_its_caller(source: Source, call: cst.Call) -> bool:
+    """Return True if the generator or the signature is a parameter of the function around."""
+    given = [argument(call, "generator"), argument(call, "output_signature")]
+    return any(
+        arg is not None and isinstance(arg.value, cst.Name) and is_parameter(source, arg.value)
+        for arg in given
+    )
+
+
+def _takes_the_same(call: cst.Call) -> bool:
+    first, *others = call.args
+    return all(arg.keyword is not None for arg in others) and {
+        arg.keyword.value for arg in call.args if arg.keyword is not None
+    } <= {"generator", "output_signature"} - ({"generator"} if first.keyword is None else set())
+
+
+def _imports(source: Source, needed: Iterable[str]) -> list[str]:
+    there = modules(source)
+    missing = []
+    for each in needed:
+        module, _, alias = each.partition(" as ")
+        name = alias or module
+        if there.get(name) == module:
+            continue
+        if any(name in bound(source, statement) for statement in source.module.body):
+            raise NotPatchableError(f"The name `{name}` is used for something else in the file.")
+        missing.append(f"import {each}")
+    return missing
+
 
 _PARAMETERS = ("a", "size", "replace", "p")
 """Of `choice`, in their order."""
@@ -65,7 +162,7 @@ def rows_as_dictionaries(
     index, row = (each.value for each in names if isinstance(each, cst.Name))
     changes = [change for each in _reads(source, loop, row) for change in _column(source, each)]
     if frame.args or not isinstance(frame.func, cst.Attribute):
-        raise NotPatchableError("How the rows are made is not known.")
+        raise NotPatchableError("It is not a plain call of a DataFrame's `iterrows`.")
     name, definition = defined(source, lines_of(ROWS_OF), ROWS_OF, source.span(loop).start)
     code = source.module.code_for_node
     text = f"{name}({code(frame.func.value)})"
@@ -74,7 +171,7 @@ def rows_as_dictionaries(
     elif isinstance(frame.func.value, cst.Name):
         text = f"zip({code(frame.func.value)}.index, {text})"
     else:
-        raise NotPatchableError("The index of the rows is read, too.")
+        raise NotPatchableError("The loop also reads the index of the rows.")
     return [definition, *changes, replaced(source.span(frame), text)]
 
 
@@ -90,7 +187,7 @@ def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.N
         if loop in setting:
             found.append(each)
         elif not setting:
-            raise NotPatchableError(f"`{name}` is read outside of the loop.")
+            raise NotPatchableError(f"`{name}` is also read outside the loop.")
     return found
 
 
@@ -108,7 +205,7 @@ def _column(source: Source, row: cst.Name) -> list[Change]:
             return []
         if not (called or isinstance(above, cst.AssignTarget) or parent.attr.value in _OF_A_SERIES):
             return [replaced(source.span(parent), f'{row.value}["{parent.attr.value}"]')]
-    raise NotPatchableError(f"More is done with `{row.value}` than to read columns by name.")
+    raise NotPatchableError(f"`{row.value}` is used for more than reading columns by name.")
 
 
 def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
@@ -123,7 +220,7 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     call = only(calls, f"Line {line} calls `choice` {len(calls)} times.")
     given = _arguments(call)
     if not isinstance(call.func, cst.Attribute):
-        raise NotPatchableError("It is not called as a method of a generator.")
+        raise NotPatchableError("It is not called as a random generator's method.")
     start, code = source.span(call).start, source.module.code_for_node
     name, definition = defined(source, lines_of(WEIGHTED), WEIGHTED, start, "numpy as np")
     size = code(given["size"]) if "size" in given else "None"
@@ -137,7 +234,7 @@ def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:
         by_place = _PARAMETERS[place] if place < len(_PARAMETERS) else "axis"
         name = arg.keyword.value if arg.keyword is not None else by_place
         if arg.star or name not in _PARAMETERS:
-            raise NotPatchableError(f"`choice` is given `{name}`.")
+            raise NotPatchableError(f"`choice` is called with `{name}`.")
         given[name] = arg.value
     replace = given.pop("replace", None)
     if replace is not None and not (isinstance(replace, cst.Name) and replace.value == "True"):

@@ -1,0 +1,210 @@
+"""Options of a dataset and settings of Keras, set in the source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import libcst as cst
+
+from pipediag.patching.arguments import argument, with_arguments
+from pipediag.patching.chains import inserted
+from pipediag.patching.names import free_name, is_parameter, last_import, references, tensorflow
+from pipediag.patching.sites import Repeats
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    called,
+    insertion,
+    name_of,
+    only,
+    replaced,
+)
+from pipediag.patching.statements import assigned, assigns, behind, block_of, receiver, statement_of
+from pipediag.session.recorded_loops import KerasUse
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+
+EXPERIMENTAL = ("optimization", "distribute", "slack")
+"""What a session calls by the name it will have: TensorFlow still has `experimental_` before it."""
+_DOTTED = re.compile(r"[a-z_]+(\.[a-z_]+)*")
+
+
+def attribute(name: str) -> str:
+    """An option's name as it is written: `experimental_optimization.map_fusion`."""
+    return f"experimental_{name}" if name.partition(".")[0] in EXPERIMENTAL else name
+
+
+def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) -> list[Change]:
+    """Options of the pipeline that ends with this call: those set in the file are set otherwise."""
+    changes: list[Change] = []
+    missing: list[str] = []
+    for name, value in options.items():
+        if not _DOTTED.fullmatch(name):
+            raise NotPatchableError("An option with that name can't be written.")
+        written = attribute(name)
+        given = _given(source, last, written)
+        if given is not None:
+            changes.append(replaced(source.span(given), repr(value)))
+        else:
+            missing.append(f"{written} = {value!r}")
+    return [*changes, *_added(source, last, missing)] if missing else changes
+
+
+def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression | None:
+    """Return the value that the file gives this option of the pipeline, where it does so once."""
+    set_ = [
+        node
+        for node in source.all(cst.Assign)
+        if isinstance(node.targets[0].target, cst.Attribute)
+        and source.code(node.targets[0].target).endswith(f".{written}")
+    ]
+    if len(set_) > 1:
+        raise NotPatchableError(f"The file sets `{written}` in several places.")
+    if not set_:
+        return None
+    call = _call_with_options(source, last)
+    target = source.code(set_[0].targets[0].target)
+    options = argument(call, "options") or next(iter(call.args), None) if call else None
+    given = options.value if options is not None else None
+    if call is None or not isinstance(given, cst.Name) or target != f"{given.value}.{written}":
+        raise NotPatchableError(f"The file sets `{target}`, perhaps for another pipeline.")
+    if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
+        raise NotPatchableError(f"The file sets `{target}` only in some cases.")
+    return set_[0].value
+
+
+def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
+    if called(last) == "with_options":
+        return last
+    above = source.parent(source.parent(last) or last)
+    if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
+        return above
+    found = assigns(source, last)
+    calls = [
+        call
+        for call in source.calls_of("with_options")
+        if found is not None
+        and isinstance(root := receiver(call), cst.Name)
+        and root.value == found[1]
+    ]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
+    module = tensorflow(source)
+    if module is None:
+        raise NotPatchableError("How the file calls TensorFlow is not known.")
+    options = free_name(source, "options")
+    made = [f"{options} = {module}.data.Options()", *(f"{options}.{line}" for line in lines)]
+    found = assigns(source, last)
+    if found is not None:
+        statement, variable = found
+        with_them = f"{variable} = {variable}.with_options({options})"
+        return [behind(source, statement, [*made, with_them])]
+    start = source.span(statement_of(source, last)).start
+    text = "".join(f"{source.indent(start)}{line}{source.newline}" for line in made)
+    made_before = insertion(source.line_start(start), text)
+    return [made_before, *inserted(source, last, f".with_options({options})")]
+
+
+_PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
+_NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
+"""Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
+
+_BY_HAND = {
+    "dtype_policy": "The policy is meant for all layers but the last, and only you know that one.",
+    "sampled_softmax": "The model has to be built without its last layer, and with a loss of its "
+    "own.",
+    "sgd_for_tables": "Keras uses one optimizer for all variables: this takes your own class.",
+}
+"""Settings and optimizers that can't be written, with the reason."""
+
+COMPILE = "compile"
+"""What the call of `compile` is anchored as, as operations are by their ids."""
+
+
+def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Source:
+    """Return the file as it was measured, with the call found that compiles the loop's model."""
+    line = keras.compile_line
+    calls = [one for one in source.calls_of("compile") if source.line(one) == line]
+    call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
+    around = source.around(call, cst.FunctionDef)
+    if around is not None and around.name.value == "compile":
+        raise NotPatchableError("The model has its own `compile`, which may not accept this.")
+    Repeats([source, *others], what="model").refuse(source, call)
+    start = source.span(name_of(call)).start
+    return replace(source, anchors={**source.anchors, COMPILE: start})
+
+
+def compiled(
+    source: Source, call: cst.Call, keras: KerasUse, settings: dict[str, Scalar]
+) -> list[Change]:
+    """The model compiled with other settings."""
+    for name, reason in _BY_HAND.items():
+        if name in (*settings, settings.get("optimizer")):
+            raise NotPatchableError(reason)
+    given = {
+        node.targets[0].target.attr.value
+        for node in source.all(cst.Assign)
+        if isinstance(node.targets[0].target, cst.Attribute)
+    }
+    for name in sorted(given & set(settings)):
+        raise NotPatchableError(f"The file also sets `{name}` outside `compile`.")
+    plain = {name: repr(value) for name, value in settings.items() if name in _PLAIN}
+    changes = with_arguments(source, call, plain)
+    if (wanted := settings.get("optimizer")) is not None:
+        own, optimizer = keras.optimizer or "", argument(call, "optimizer")
+        if wanted != "row_wise" or own not in ROW_WISE_OPTIMIZERS or optimizer is None:
+            raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
+        lazy = ROW_WISE_OPTIMIZERS[own]
+        change = _lazy(source, optimizer.value, own, lazy)
+        line, last = (
+            f"from pipediag.optimizers import {lazy}",
+            last_import(source, change.span.start),
+        )
+        if last is None:
+            raise NotPatchableError(f"The file has no import to put `{line}` after.")
+        changes += [change, behind(source, last, [line])]
+    if len(plain) + ("optimizer" in settings) != len(settings):
+        raise NotPatchableError("`compile` has no such argument.")
+    return changes
+
+
+def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
+    if isinstance(value, cst.Name):
+        if is_parameter(source, value):
+            raise NotPatchableError(f"`{value.value}` is a parameter of a function.")
+        given = value.value
+        values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == given]
+        if len(values) != 1 or len(references(source, given)) != 1:
+            raise NotPatchableError(f"`{given}` is not assigned once and used once.")
+        value = values[0]
+    if isinstance(value, cst.SimpleString):
+        return replaced(source.span(value), f"{lazy}()")
+    if not isinstance(value, cst.Call) or called(value) != name:
+        raise NotPatchableError(f"The optimizer is not created by a call of `{name}`.")
+    if any(argument(value, refused) is not None for refused in _NOT_LAZY):
+        raise NotPatchableError(f"`{lazy}` does not take all of its arguments.")
+    return replaced(source.span(value.func), lazy)
+
+
+def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
+    """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
+    named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
+    found = only(named, f"The file does not define `{name}` exactly once.")
+    made = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]
+    made = [each for each in made if each.name.value == "__init__"][:1]
+    if made:
+        code = source.module.code_for_node
+        calls = [
+            call
+            for call in source.all(cst.Call, made[0])
+            if called(call) == "__init__" and code(call.func).startswith("super(")
+        ]
+        call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
+    else:
+        calls = source.calls_of(name) if name is not None else []
+        call = only(calls, f"`{name}` is created in {len(calls)} places.")
+    return with_arguments(source, call, values)
