@@ -130,11 +130,11 @@ class SimulatedExecutor:
     def run(self, command: RunBlock) -> BlockRun:
         """Return a block of that many seconds."""
         step_s = STEP_S * math.exp(-next(self._levels))
-        if command.arm != BASE:
+        if command.variant != BASE:
             step_s /= self._speedup
         batches = max(5, round(command.seconds / step_s))
         self.now += WARMUP_S + batches * step_s
-        return BlockRun(command.arm, batches, batches * BATCH, round(batches * step_s * 1e9))
+        return BlockRun(command.variant, batches, batches * BATCH, round(batches * step_s * 1e9))
 
 
 def simulated(

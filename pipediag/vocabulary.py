@@ -132,7 +132,7 @@ so that the results would not be the same."""
 Judgement = Literal["confirmed", "refuted", "inconclusive"]
 TrialState = Literal[Judgement, "not_tried"]
 BASE = "base"
-"""The arm that every edit is compared with: the pipeline as written, replayed."""
+"""The variant that every edit is compared with: the pipeline as written, replayed."""
 
 SparseOrDense = Literal["sparse", "dense"]
 """The rows that a batch touches, or a whole table."""

@@ -23,13 +23,13 @@ from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Insert, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
-    ArmRefused,
     BlockRun,
     Command,
     Prepare,
     Prepared,
     RunBlock,
     TrialsAwaited,
+    VariantRefused,
 )
 from pipediag.session.model import Session
 from pipediag.trials.bench import TakenBy
@@ -73,7 +73,7 @@ class ChildExecutor:
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:
         answer = self.ask(command, limit_s)
-        if isinstance(answer, ArmRefused):
+        if isinstance(answer, VariantRefused):
             raise VariantRefusedError(answer.reason)
         assert isinstance(answer, expected)
         return answer

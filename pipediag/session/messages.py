@@ -187,7 +187,7 @@ class TrialsAwaited:
 class Prepared:
     """The variant is built, and has made its first steps."""
 
-    arm: str
+    variant: str
     first_ns: int | None = field(default=None, compare=False)
     """From its new iterator to the end of its first step, tracing included; None of batches alone.
     """
@@ -196,10 +196,10 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class ArmRefused:
+class VariantRefused:
     """The variant can't be tried, or failed while it ran."""
 
-    arm: str
+    variant: str
     reason: str
     """A sentence."""
 
@@ -208,7 +208,7 @@ class ArmRefused:
 class BlockRun:
     """Result of a block of steps, or of batches alone, without its warm-up."""
 
-    arm: str
+    variant: str
     batches: int
     examples: int
     elapsed_ns: int
@@ -218,7 +218,7 @@ class BlockRun:
     first_batches: int = 1
     """How many that step took."""
     traces: int | None = None
-    """How many traces the arm's `tf.function` has, where the arm changes how it is traced."""
+    """How many traces the variant's `tf.function` has, where that is what the variant changes."""
     lived_ns: int | None = None
     """From the variant's new iterator to the block's end; None of batches alone."""
     freed_ns: int | None = None
@@ -234,7 +234,7 @@ class BlockRun:
         return self.elapsed_ns / 1e6 / self.batches
 
 
-Answer = Prepared | ArmRefused | BlockRun
+Answer = Prepared | VariantRefused | BlockRun
 """To a command, one to each."""
 
 
@@ -301,7 +301,7 @@ FromChild = (
 class Prepare:
     """Build a variant, check it, and make its first steps."""
 
-    arm: str
+    variant: str
     changes: tuple[Change, ...]
     check: Check | None
     files: dict[str, str] = field(default_factory=dict)
@@ -315,7 +315,7 @@ class Prepare:
 class RunBlock:
     """Run steps of the loop with a fresh iterator of this variant for so long, after a warm-up."""
 
-    arm: str
+    variant: str
     seconds: float
     alone: bool = False
     """True if its batches are taken as fast as they come instead."""
@@ -331,8 +331,8 @@ class EndTrials:
     """No more is asked; the loop goes on by itself."""
 
 
-ArmCommand = Prepare | RunBlock
-Command = ArmCommand | EndTrials
+VariantCommand = Prepare | RunBlock
+Command = VariantCommand | EndTrials
 
 
 # The wire.

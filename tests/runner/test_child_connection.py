@@ -104,7 +104,7 @@ def test_an_answer_comes_back_and_then_the_end_is_told(conversation: Conversatio
     result = conversation.hold(
         """
         asked = hear()
-        tell("BlockRun", arm=asked["arm"], batches=3, examples=96, elapsed_ns=7)
+        tell("BlockRun", variant=asked["variant"], batches=3, examples=96, elapsed_ns=7)
         assert hear() == {"is": "EndTrials"}
         """
     )
@@ -157,7 +157,8 @@ def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conv
             pass
         tell("TrialsAwaited", loop_id="loop1", alone=False, more_to_come=True, since_ns=0)
         asked = hear()
-        tell("BlockRun", arm=asked.get("arm", asked["is"]), batches=3, examples=96, elapsed_ns=7)
+        name = asked.get("variant", asked["is"])
+        tell("BlockRun", variant=name, batches=3, examples=96, elapsed_ns=7)
         """
     )
 

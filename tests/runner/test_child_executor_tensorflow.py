@@ -25,7 +25,6 @@ from pipediag.session.edits import (
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
-    ArmRefused,
     BlockRun,
     ChildResult,
     Prepare,
@@ -33,6 +32,7 @@ from pipediag.session.messages import (
     RunBlock,
     RunSettings,
     TrialsAwaited,
+    VariantRefused,
 )
 from pipediag.session.reading import read_recording
 
@@ -162,7 +162,7 @@ def block_of(answer: Answer) -> BlockRun:
 
 
 def refusal_of(answer: Answer) -> str:
-    assert isinstance(answer, ArmRefused), answer
+    assert isinstance(answer, VariantRefused), answer
     return answer.reason
 
 

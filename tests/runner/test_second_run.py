@@ -27,12 +27,12 @@ from pipediag.runner.second_run import (
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
-    ArmRefused,
     ChildResult,
     Command,
     Prepare,
     RunSettings,
     TrialsAwaited,
+    VariantRefused,
 )
 from pipediag.session.model import Script
 from pipediag.session.recording import RecordedOperation, Recording
@@ -80,7 +80,7 @@ class Child:
     def answer(self, command: Command, _limit_s: float) -> Answer:
         self.asked.append(command)
         assert isinstance(command, Prepare)
-        return ArmRefused(command.arm, "It can't be run.")
+        return VariantRefused(command.variant, "It can't be run.")
 
 
 @pytest.fixture

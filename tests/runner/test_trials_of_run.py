@@ -13,13 +13,13 @@ from pipediag.session.edits import Insert, Remove, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     Answer,
-    ArmRefused,
     BlockRun,
     Command,
     Prepare,
     Prepared,
     RunBlock,
     TrialsAwaited,
+    VariantRefused,
 )
 from pipediag.session.model import Session
 from pipediag.trials.executor import (
@@ -53,7 +53,7 @@ def nobody(_command: Command, _limit_s: float) -> Answer:
 
 def refuses(command: Command, _limit_s: float) -> Answer:
     assert isinstance(command, Prepare)
-    return ArmRefused(command.arm, "It can't be built.")
+    return VariantRefused(command.variant, "It can't be built.")
 
 
 class Answers:
@@ -68,7 +68,7 @@ class Answers:
             case RunBlock(name, alone=True):
                 return BlockRun(name, batches=10, examples=320, elapsed_ns=10**8)
             case Prepare(name) if name in self._refused:
-                return ArmRefused(name, "It can't be built.")
+                return VariantRefused(name, "It can't be built.")
             case Prepare(name):
                 self.prepared.append(name)
                 return Prepared(name)
@@ -154,7 +154,9 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
 ) -> None:
     findings = [make_finding(edit=make_edit("a")), *([of_evaluation()] if waits else [])]
     tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
-    tried(waiting(since_ns=time.monotonic_ns()), lambda *_: ArmRefused("base", "It can't be run."))
+    tried(
+        waiting(since_ns=time.monotonic_ns()), lambda *_: VariantRefused("base", "It can't be run.")
+    )
 
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
 

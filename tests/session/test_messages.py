@@ -89,9 +89,9 @@ def test_what_the_parent_does_not_know_is_none(line: bytes) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b'{"is": "Prepare", "arm": "a", "check": null, "changes": [{"do": "sing"}]}',
-        b'{"is": "Prepare", "arm": "a", "check": null, "changes": [{"do": "remove"}]}',
-        b'{"is": "Prepare", "arm": "a", "check": null, "changes": 1}',
+        b'{"is": "Prepare", "variant": "a", "check": null, "changes": [{"do": "sing"}]}',
+        b'{"is": "Prepare", "variant": "a", "check": null, "changes": [{"do": "remove"}]}',
+        b'{"is": "Prepare", "variant": "a", "check": null, "changes": 1}',
         encode(Started()),
     ],
 )

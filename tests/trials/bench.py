@@ -75,7 +75,7 @@ class FakeExecutor:
         return self.calls.count((kind, variant))
 
     def run(self, command: RunBlock) -> BlockRun:
-        name, kind = command.arm, "pull" if command.alone else "block"
+        name, kind = command.variant, "pull" if command.alone else "block"
         self._enter(kind, name)
         assert name in {one.name for one in self.prepared}, "a block before prepare"
         if self.count(kind, name) >= self.lose_block.get(name, 10**9):

@@ -113,7 +113,7 @@ class SlowStart(FakeExecutor):
         if command.alone:
             return block
         assert command.epoch_examples == 10 * BATCH
-        wait_s = 0.1 if command.arm == "cache" else 1.0
+        wait_s = 0.1 if command.variant == "cache" else 1.0
         self.clock.now += wait_s
         return replace(block, first_ns=int(wait_s * 1e9))
 

@@ -252,7 +252,7 @@ class Stalling(FakeExecutor):
 
     def run(self, command: RunBlock) -> BlockRun:
         block = super().run(command)
-        if (command.arm, self.count("block", command.arm)) == self.stalled:
+        if (command.variant, self.count("block", command.variant)) == self.stalled:
             self.clock.now += self.stall_s
         return block
 

@@ -35,7 +35,7 @@ class Stage(Enum):
     CATCHING = "it hands out a batch that will be repeated"
     LOOKING = "it hands out a batch that is looked at on its way"
     REPEATED = "that batch is handed out again and again"
-    ARM = "a variant of a trial hands out"
+    VARIANT = "a variant of a trial hands out"
 
 
 class StandIn:

@@ -115,7 +115,7 @@ FILL_S = 5.0
 
 
 class FilledCaches:
-    """Fills each cache once for all arms that have the same pipeline in front of it."""
+    """Fills each cache once for all variants that have the same pipeline in front of it."""
 
     def __init__(self, seconds: float = FILL_S) -> None:
         self._seconds = seconds

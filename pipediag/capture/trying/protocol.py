@@ -1,9 +1,10 @@
 """The trial protocol in a held loop: what the parent asks for is done between and in its steps.
 
-The training loop itself is the consumer: an arm's iterator takes the place of the script's own. The
-protocol is a generator that reads from top to bottom; it is resumed at each step's end, and a step
-that failed is thrown into it. Only one arm is alive at a time, and each block starts with a fresh
-iterator. Of a loop that is over, or that Python does not drive, the pipeline alone is tried.
+The training loop itself is the consumer: a variant's iterator takes the place of the script's own.
+The protocol is a generator that reads from top to bottom; it is resumed at each step's end, and a
+step that failed is thrown into it. Only one variant is alive at a time, and each block starts with
+a fresh iterator. Of a loop that is over, or that Python does not drive, the pipeline alone is
+tried.
 """
 
 from __future__ import annotations
@@ -20,12 +21,10 @@ from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommand
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
-from pipediag.capture.trying.arms import Arm, Arms
 from pipediag.capture.trying.model_variants import ModelVariants
+from pipediag.capture.trying.variants import Variant, Variants
 from pipediag.session.messages import (
     Answer,
-    ArmCommand,
-    ArmRefused,
     BlockRun,
     EndTrials,
     FromChild,
@@ -33,6 +32,8 @@ from pipediag.session.messages import (
     Prepared,
     RunBlock,
     TrialsOver,
+    VariantCommand,
+    VariantRefused,
 )
 
 # When such a step is reported, it has its batch, and the next one is called with the next model: no
@@ -58,7 +59,7 @@ class TrialsOfLoop:
         nobody waits for any more."""
         self.loop = loop
         self.skipped: Sequence[Any] = ()
-        """Callbacks of the script that are not called for the steps of the arm that runs."""
+        """Callbacks of the script that are not called for the steps of the variant that runs."""
         self.traced = False
         """True if a function was traced in the step that is running."""
         self._over = False
@@ -68,18 +69,18 @@ class TrialsOfLoop:
         model = loop.model() if loop.model is not None else None
         self._model = ModelVariants(model, self._step_failed)
         self._clock = loop.runtime.clock()
-        self._arms = Arms(loop, self._model, self._step_failed)
-        self._running: Arm | None = None
-        """The arm whose model makes the step that is called now; None for the script's own."""
+        self._variants = Variants(loop, self._model, self._step_failed)
+        self._running: Variant | None = None
+        """The variant whose model makes the step that is called now; None for the script's own."""
         self._iterator: Any = None
         self._began_ns = 0
         """When the iterator was made that hands out batches."""
         self._consumer: Consumer | None = None
         self._failure: str | None = None
-        """Why the step that runs failed with the arm."""
+        """Why the step that runs failed with the variant."""
         self._undo = ExitStack()
         self._undo.callback(lambda: over(self._unheard))
-        self._undo.callback(self._arms.clear)
+        self._undo.callback(self._variants.clear)
         self._undo.callback(self._model.use, {})
         self._undo.callback(self._hand_out, None)
         self._protocol = self._answer_all()
@@ -103,8 +104,8 @@ class TrialsOfLoop:
             self._resume(partial(self._protocol.send, Step(now_ns, continuous, traced)))
 
     def failed(self, error: BaseException) -> bool:
-        """Note that the arm's iterator, or the step on its batch, raised; return True if an arm is
-        to blame, so that the step is made with the pipeline as it is written.
+        """Note that the variant's iterator, or the step on its batch, raised; return True if a
+        variant is to blame, so that the step is made with the pipeline as it is written.
 
         What a signal handler of the script's raises is the script's, and ends the trials.
         """
@@ -113,9 +114,9 @@ class TrialsOfLoop:
             return False
         if self._iterator is None or self._failure is not None:
             return False
-        base, running = self._arms.base, self._running
+        base, running = self._variants.base, self._running
         self._step_failed(error)
-        self._hand_out(self._arms.iterator(base) if base is not None else None)
+        self._hand_out(self._variants.iterator(base) if base is not None else None)
         # A model that leaves layers to its pipeline takes no batch of the base: the error goes on
         # to where the script's own takes its place.
         return running is None or not running.moved
@@ -130,7 +131,7 @@ class TrialsOfLoop:
 
     def _answer_all(self) -> Steps[None]:
         while True:
-            self._hand_out(None)  # nothing of an arm runs on while the parent decides
+            self._hand_out(None)  # nothing of a variant runs on while the parent decides
             command = self._commands.next()
             if command is None or isinstance(command, EndTrials):
                 return
@@ -138,89 +139,89 @@ class TrialsOfLoop:
             try:
                 answer = yield from self._answer(command)
             except NotReplayableError as refusal:
-                answer = ArmRefused(command.arm, str(refusal))
+                answer = VariantRefused(command.variant, str(refusal))
             except Exception as error:
                 let_pass(error)
-                answer = ArmRefused(command.arm, _sentence(error))
+                answer = VariantRefused(command.variant, _sentence(error))
             self._tell(answer)
 
-    def _answer(self, command: ArmCommand) -> Steps[Answer]:
+    def _answer(self, command: VariantCommand) -> Steps[Answer]:
         match command:
             case Prepare():
                 return (yield from self._prepare(command))
-            case RunBlock(arm, seconds, alone=True):
-                return self._pull_alone(arm, int(seconds * 1e9))
+            case RunBlock(variant, seconds, alone=True):
+                return self._pull_alone(variant, int(seconds * 1e9))
             case RunBlock():
                 return (yield from self._run_block(command))
 
     def _prepare(self, command: Prepare) -> Steps[Prepared]:
-        """Build an arm, and make its first two steps."""
-        same = self._arms.build(command.arm, command.changes, command.check, command.files)
+        """Build a variant, and make its first two steps."""
+        same = self._variants.build(command.variant, command.changes, command.check, command.files)
         if self._consumer is None:
-            return Prepared(command.arm, same_elements=same)
-        arm = self._arms[command.arm]
-        if arm.moved and self._consumer.hand_over == "next":
+            return Prepared(command.variant, same_elements=same)
+        variant = self._variants[command.variant]
+        if variant.moved and self._consumer.hand_over == "next":
             raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
-        yield from self._switch_to(arm)
-        began_ns = self._give_iterator(arm)
+        yield from self._switch_to(variant)
+        began_ns = self._give_iterator(variant)
         first = yield
         first_ns = self._clock.settled_ns(first.now_ns) - began_ns
         yield
-        return Prepared(command.arm, first_ns, same)
+        return Prepared(command.variant, first_ns, same)
 
     def _run_block(self, command: RunBlock) -> Steps[BlockRun]:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
-        arm, settled_ns = self._arms[command.arm], self._clock.settled_ns
-        steps = _steps_of_epoch(command, arm)
-        yield from self._switch_to(arm)
+        variant, settled_ns = self._variants[command.variant], self._clock.settled_ns
+        steps = _steps_of_epoch(command, variant)
+        yield from self._switch_to(variant)
         if steps is not None and command.runs_through:
-            self._give_iterator(arm)
+            self._give_iterator(variant)
             block = yield from epoch_within(steps, settled_ns)
         else:
             behind = None if steps is None else max(1, steps - 1)
-            begin, wanted_ns = partial(self._give_iterator, arm), int(command.seconds * 1e9)
+            begin, wanted_ns = partial(self._give_iterator, variant), int(command.seconds * 1e9)
             block = yield from timed(begin, wanted_ns, settled_ns, behind)
-        batches = block.steps * arm.batches_per_step
+        batches = block.steps * variant.batches_per_step
         return BlockRun(
-            command.arm,
+            command.variant,
             batches,
-            batches * arm.rows,
+            batches * variant.rows,
             block.elapsed_ns,
             block.first_ns,
-            arm.batches_per_step,
-            arm.rewritten.traces(),
+            variant.batches_per_step,
+            variant.rewritten.traces(),
             *self._free(),
         )
 
-    def _switch_to(self, arm: Arm) -> Steps[None]:
-        """Let the next steps be the arm's."""
-        former, self._running = self._running, arm
-        self._model.use(arm.settings)
-        self.skipped = arm.skipped
-        if arm.settings != (former.settings if former is not None else {}):
+    def _switch_to(self, variant: Variant) -> Steps[None]:
+        """Let the next steps be the variant's."""
+        former, self._running = self._running, variant
+        self._model.use(variant.settings)
+        self.skipped = variant.skipped
+        if variant.settings != (former.settings if former is not None else {}):
             # The step that is called already is another model's: it takes batches of that one's
             # kind, and as many of them.
             if former is not None:
-                self._hand_out(self._arms.iterator(former))
+                self._hand_out(self._variants.iterator(former))
             yield
 
-    def _give_iterator(self, arm: Arm) -> int:
+    def _give_iterator(self, variant: Variant) -> int:
         """Hand out batches of a fresh iterator, and return when that began."""
         self._hand_out(None)
         self._began_ns = time.monotonic_ns()
-        self._hand_out(self._arms.iterator(arm))
+        self._hand_out(self._variants.iterator(variant))
         return self._began_ns
 
     def _free(self) -> tuple[int, int]:
-        """Let go of the arm's iterator; return how long it lived, and what that took."""
+        """Let go of the variant's iterator; return how long it lived, and what that took."""
         since_ns = time.monotonic_ns()
         self._hand_out(None)
         return since_ns - self._began_ns, time.monotonic_ns() - since_ns
 
     def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
-        arm, pull = self._arms[name], self.loop.runtime.pull
-        iterator = self._arms.iterator(arm)
+        variant, pull = self._variants[name], self.loop.runtime.pull
+        iterator = self._variants.iterator(variant)
         block = timed(time.monotonic_ns, wanted_ns, lambda now_ns: now_ns)
         next(block)
         while True:
@@ -229,7 +230,7 @@ class TrialsOfLoop:
                 block.send(Step(time.monotonic_ns()))
             except StopIteration as over:
                 found: Timed = over.value
-                return BlockRun(name, found.steps, found.steps * arm.rows, found.elapsed_ns)
+                return BlockRun(name, found.steps, found.steps * variant.rows, found.elapsed_ns)
 
     # What it rests on.
 
@@ -247,7 +248,7 @@ class TrialsOfLoop:
             raise
 
     def _adopt(self, consumer: Consumer) -> None:
-        """Let the arm go on in the place of a new epoch's iterator."""
+        """Let the variant go on in the place of a new epoch's iterator."""
         if consumer is not self._consumer:
             iterator = self._iterator
             self._hand_out(None)
@@ -255,10 +256,12 @@ class TrialsOfLoop:
             self._hand_out(iterator)
 
     def _hand_out(self, iterator: Any) -> None:
-        """Let an arm's iterator hand out batches; None for the script's own."""
+        """Let a variant's iterator hand out batches; None for the script's own."""
         self._iterator = iterator
         if self._consumer is not None:
-            self._consumer.stand_in.enter(Stage.OWN if iterator is None else Stage.ARM, iterator)
+            self._consumer.stand_in.enter(
+                Stage.OWN if iterator is None else Stage.VARIANT, iterator
+            )
 
     def _step_failed(self, error: BaseException) -> None:
         # The first one says why: a model without some of its layers fails on the base's batch too.
@@ -271,10 +274,10 @@ class TrialsOfLoop:
         self._undo.close()
 
 
-def _steps_of_epoch(command: RunBlock, arm: Arm) -> int | None:
+def _steps_of_epoch(command: RunBlock, variant: Variant) -> int | None:
     if command.epoch_examples is None:
         return None
-    return max(1, math.ceil(command.epoch_examples / arm.rows) // arm.batches_per_step)
+    return max(1, math.ceil(command.epoch_examples / variant.rows) // variant.batches_per_step)
 
 
 def _sentence(error: BaseException) -> str:
@@ -285,7 +288,7 @@ def _sentence(error: BaseException) -> str:
     return f"It failed with {first_line(error)[:300]}"
 
 
-# Blocks of steps of one arm: a warm-up, then what is measured. Counts and times alone.
+# Blocks of steps of one variant: a warm-up, then what is measured. Counts and times alone.
 
 _SECOND = 1_000_000_000
 _WARM_NS = 3 * _SECOND // 10

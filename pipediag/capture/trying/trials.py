@@ -160,7 +160,7 @@ class Trials:
             self._trials.traced = True
 
     def failed(self, consumer: Consumer, error: BaseException) -> bool:
-        """Note that a step raised; return True if an arm was to blame, which has stepped aside."""
+        """Note that a step raised; return True if a variant that stepped aside was to blame."""
         trials = self._trials
         return trials is not None and consumer.loop is self.loop and trials.failed(error)
 

@@ -139,7 +139,9 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return stage
 
 
-def test_an_arm_that_begins_or_ends_within_a_step_leaves_its_events_in_pairs(stage: Stage) -> None:
+def test_a_variant_that_begins_or_ends_within_a_step_leaves_its_events_in_pairs(
+    stage: Stage,
+) -> None:
     told = stage.listed("slow", "other")
     own = told.callbacks
     told.on_train_batch_begin(0)

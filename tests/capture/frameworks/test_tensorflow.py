@@ -59,7 +59,7 @@ class Stage:
         self.consumer: Any = SimpleNamespace(
             hand_over="call", iterator=weakref.ref(self.iterator), stand_in=self.stand_in
         )
-        self.cancels = self.arm_to_blame = False
+        self.cancels = self.variant_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
         self.clock: Any = SimpleNamespace(
             choice=SimpleNamespace(looks=False, stop=self._stop),
@@ -113,9 +113,9 @@ class Stage:
         self.told.append("exhausted")
 
     def _failed(self, *_: Any) -> bool:
-        if self.arm_to_blame:
-            self.stand_in.enter(loop.Stage.ARM, "base")
-        return self.arm_to_blame
+        if self.variant_to_blame:
+            self.stand_in.enter(loop.Stage.VARIANT, "base")
+        return self.variant_to_blame
 
     def _in_graph_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
         cancellation.started, self.cancels = self.cancels, False
@@ -145,7 +145,7 @@ given: list[str] = []
 def takes(iterator: Any, factor: int) -> str:
     name = iterator if isinstance(iterator, str) else "own"
     given.append(name)
-    if name == "arm":
+    if name == "variant":
         raise OutOfRangeError
     return f"{name} {factor}"
 
@@ -155,22 +155,22 @@ def trial() -> Stage:
     """A step that is given the iterator of a trial, which is at its end."""
     given.clear()
     stage = Stage(takes)
-    stage.stand_in.enter(loop.Stage.ARM, "arm")
+    stage.stand_in.enter(loop.Stage.VARIANT, "variant")
     return stage
 
 
-def test_a_step_that_an_arm_failed_is_made_with_what_stands_in_now(trial: Stage) -> None:
-    trial.arm_to_blame = True
+def test_a_step_that_a_variant_failed_is_made_with_what_stands_in_now(trial: Stage) -> None:
+    trial.variant_to_blame = True
 
     assert trial.function(trial.iterator, 2) == "base 2"
-    assert (given, trial.told) == (["arm", "base"], [])
+    assert (given, trial.told) == (["variant", "base"], [])
 
 
 def test_a_step_that_finds_the_end_of_the_scripts_own_data_tells_so(trial: Stage) -> None:
     with pytest.raises(OutOfRangeError):
         trial.function(trial.iterator, 2)
 
-    assert (given, trial.told) == (["arm"], ["exhausted"])
+    assert (given, trial.told) == (["variant"], ["exhausted"])
 
 
 def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call(trial: Stage) -> None:

@@ -190,7 +190,7 @@ SCRIPT = """
     refused("snapshot", snapshot, SetParameters(op(snapshot, "map"), {"num_parallel_calls": 2}))
     refused("snapshot left alone", snapshot.batch(2))
 
-    # The script's own caches: left out of a look, full and elsewhere in an arm.
+    # The script's own caches: left out of a look, full and elsewhere in a variant.
     calls = []
     hidden = calls.__iadd__
     def counted(x):

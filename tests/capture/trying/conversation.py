@@ -10,8 +10,8 @@ import pytest
 
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.trying import arms
 from pipediag.capture.trying import protocol as module
+from pipediag.capture.trying import variants
 from pipediag.capture.trying.protocol import TrialsOfLoop
 from pipediag.session.messages import (
     Command,
@@ -75,16 +75,16 @@ class Model:
 
 
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let arms be built of such pipelines."""
+    """Let variants be built of such pipelines."""
     monkeypatch.setattr(Pipeline, "made", 0)
     monkeypatch.setattr(Pipeline, "rows", 4)
-    monkeypatch.setattr(arms, "rebuild", lambda _, changes, **__: Pipeline(changes))
+    monkeypatch.setattr(variants, "rebuild", lambda _, changes, **__: Pipeline(changes))
 
 
 SECOND = 1_000_000_000
 STEP_NS = SECOND // 10
 WARM_STEPS = 3
-"""At a tenth of a second each, these are the warm-up of an arm."""
+"""At a tenth of a second each, these are the warm-up of a variant."""
 
 
 class OutOfRangeError(Exception):
@@ -102,14 +102,14 @@ class Parent:
         self.looks()
         return self.asks.pop(0) if self.asks else None
 
-    def prepare(self, arm: str, check: Any = None) -> None:
-        self.asks.append(Prepare(arm, (), check))
+    def prepare(self, variant: str, check: Any = None) -> None:
+        self.asks.append(Prepare(variant, (), check))
 
-    def block(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append(RunBlock(arm, seconds))
+    def block(self, variant: str, seconds: float = 1) -> None:
+        self.asks.append(RunBlock(variant, seconds))
 
-    def pull(self, arm: str, seconds: float = 1) -> None:
-        self.asks.append(RunBlock(arm, seconds, alone=True))
+    def pull(self, variant: str, seconds: float = 1) -> None:
+        self.asks.append(RunBlock(variant, seconds, alone=True))
 
 
 class Clock:
@@ -179,7 +179,7 @@ class Stage:
         return trials
 
     def prepared(self) -> TrialsOfLoop:
-        """With an arm that has taken its first steps; what the parent asks next has begun."""
+        """With a variant that has taken its first steps; what the parent asks next has begun."""
         self.parent.asks.insert(0, Prepare("base", (), None))
         trials = self.begun()
         self.step(trials, times=2)

@@ -65,7 +65,7 @@ def trained(settings):
 
 base = trained({})
 without = trained(moved)
-# An iterator of the base, as the answering side puts there where an arm fails.
+# An iterator of the base, as the answering side puts there where a variant fails.
 model.train_function(iter(dataset))
 own_again = model.train_function is own_function
 variants.use({})

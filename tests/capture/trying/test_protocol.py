@@ -1,4 +1,4 @@
-"""The conversation about arms, with a parent, a model and pipelines that are played."""
+"""The conversation about variants, with a parent, a model and pipelines that are played."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.trying import arms
+from pipediag.capture.trying import variants
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from pipediag.session.messages import (
-    ArmRefused,
     BlockRun,
     EndTrials,
     Prepare,
     Prepared,
     RunBlock,
     TrialsOver,
+    VariantRefused,
 )
 from tests.capture.instruments import (
     consumer_of,
@@ -100,7 +100,7 @@ def test_a_trace_begins_the_warm_up_anew_however_long_it_took(stage: Stage) -> N
     assert stage.told[0].elapsed_ns == SECOND
 
 
-def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: Stage) -> None:
+def test_what_is_traced_at_every_step_does_not_restart_its_variant_for_ever(stage: Stage) -> None:
     stage.parent.block("base")
     trials = stage.prepared()
     made = Pipeline.made
@@ -116,16 +116,16 @@ def test_what_is_traced_at_every_step_does_not_restart_its_arm_for_ever(stage: S
 # Epochs.
 
 
-def test_a_new_epoch_goes_on_with_the_arm_and_the_former_one_gets_its_own_iterator(
+def test_a_new_epoch_goes_on_with_the_variant_and_the_former_one_gets_its_own_iterator(
     stage: Stage,
 ) -> None:
     stage.parent.block("base")
     trials = stage.prepared()
-    next_epoch, arm = consumer_of(stage.loop, ordinal=2), stage.handed_out
+    next_epoch, variant = consumer_of(stage.loop, ordinal=2), stage.handed_out
     stage.step(trials, next_epoch)
 
     assert stage.consumer.stand_in.stage is InPlace.OWN
-    assert next_epoch.stand_in.iterator == arm
+    assert next_epoch.stand_in.iterator == variant
 
 
 # What goes wrong.
@@ -141,37 +141,37 @@ def test_a_new_epoch_goes_on_with_the_arm_and_the_former_one_gets_its_own_iterat
         (StopIteration(), "The data came to its end: its source can't be read a second time."),
     ],
 )
-def test_an_arm_that_can_not_be_made_is_refused_and_the_parent_asks_on(
+def test_a_variant_that_can_not_be_made_is_refused_and_the_parent_asks_on(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(arms, "rebuild", fail)
+    monkeypatch.setattr(variants, "rebuild", fail)
     stage.parent.prepare("first")
     stage.parent.prepare("second")
     stage.begun()
 
-    assert stage.told == [ArmRefused("first", reason), ArmRefused("second", reason)]
+    assert stage.told == [VariantRefused("first", reason), VariantRefused("second", reason)]
     assert stage.over
 
 
-def test_a_step_of_an_arm_that_fails_is_made_with_the_pipeline_as_it_is_written(
+def test_a_step_of_a_variant_that_fails_is_made_with_the_pipeline_as_it_is_written(
     stage: Stage,
 ) -> None:
     stage.parent.block("base")
     trials = stage.prepared()
-    arm = stage.handed_out
+    variant = stage.handed_out
     assert trials.failed(ValueError("bad record"))
-    assert stage.handed_out not in (arm, None)
+    assert stage.handed_out not in (variant, None)
     assert not trials.failed(ValueError("the pipeline itself"))
     stage.step(trials)
 
     reason = "It failed with ValueError: bad record"
-    assert stage.told == [ArmRefused("base", reason)]
+    assert stage.told == [VariantRefused("base", reason)]
 
 
-def test_an_error_of_the_scripts_own_iterator_is_none_of_an_arm(stage: Stage) -> None:
+def test_an_error_of_the_scripts_own_iterator_is_none_of_a_variant(stage: Stage) -> None:
     trials = stage.prepared()
 
     assert not trials.failed(ValueError("of the script"))
@@ -207,7 +207,7 @@ def test_a_step_of_a_model_compiled_otherwise_that_fails_is_told(stage: Stage) -
     stage.step(trials)
 
     reason = "It failed with ValueError: no kernel"
-    assert stage.told == [ArmRefused("base", reason)]
+    assert stage.told == [VariantRefused("base", reason)]
 
 
 # The end.
@@ -268,20 +268,20 @@ def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:
     stage.trials().begin(None)
 
     reason = "The loop is over, so nothing consumes its batches."
-    assert stage.told[1:] == [ArmRefused("base", reason)]
+    assert stage.told[1:] == [VariantRefused("base", reason)]
 
 
-def test_an_arm_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage: Stage) -> None:
+def test_a_variant_that_fails_in_its_first_steps_leaves_the_next_block_alone(stage: Stage) -> None:
     stage.parent.prepare("next")
     stage.parent.block("base")
     trials = stage.prepared()
     trials.failed(ValueError("bad record"))
     stage.step(trials, times=WARM_STEPS + 11)
 
-    assert stage.events == [ArmRefused, BlockRun]
+    assert stage.events == [VariantRefused, BlockRun]
 
 
-def test_callbacks_are_left_out_for_the_steps_of_their_arm_alone(stage: Stage) -> None:
+def test_callbacks_are_left_out_for_the_steps_of_their_variant_alone(stage: Stage) -> None:
     callbacks = SimpleNamespace()
     stage.loop.callbacks = lambda: callbacks  # type: ignore[assignment]
     stage.trainer.callbacks_named = lambda *_: ["logger"]
@@ -340,7 +340,7 @@ def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(sta
     stage.step(trials, times=2)
 
     refused = stage.told[-1]
-    assert isinstance(refused, ArmRefused)
+    assert isinstance(refused, VariantRefused)
     assert "The model runs eagerly" in refused.reason
     assert stage.model.used[-1] == {}
     stage.step(trials)
@@ -359,13 +359,13 @@ def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Sta
     stage.told.clear()
     # Of 24 batches in three calls; the base makes two batches a call, and its block begins late.
     stage.step(trials, times=3)
-    assert [(run.arm, run.batches, run.first_batches) for run in block_runs(stage)] == [
+    assert [(run.variant, run.batches, run.first_batches) for run in block_runs(stage)] == [
         ("longer", 16, 8)
     ]
     stage.step(trials, times=1 + 11)
     assert len(block_runs(stage)) == 1
     stage.step(trials)
-    assert [(run.arm, run.batches, run.first_batches) for run in block_runs(stage)][1:] == [
+    assert [(run.variant, run.batches, run.first_batches) for run in block_runs(stage)][1:] == [
         ("base", 22, 2)
     ]
 
@@ -382,4 +382,4 @@ def test_a_step_of_the_shorter_model_that_fails_is_the_scripts_own_again(stage: 
     stage.step_failed(ValueError("a batch of strings"))
     stage.step(trials)
 
-    assert stage.told == [ArmRefused("shorter", "It failed with ValueError: no such word")]
+    assert stage.told == [VariantRefused("shorter", "It failed with ValueError: no such word")]

@@ -1,4 +1,4 @@
-"""Arms: the loop's pipeline, and the model that it trains, each with some changes."""
+"""Variants: the loop's pipeline, and the model that it trains, each with some changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipediag.vocabulary import BASE
 
 
 @dataclass(frozen=True)
-class Arm:
+class Variant:
     """A variant that can hand out batches."""
 
     dataset: Any
@@ -39,8 +39,8 @@ class Arm:
         return tuple(self.settings.get(MOVED_LAYERS, ()))
 
 
-class Arms:
-    """Arms of one loop, by name."""
+class Variants:
+    """Variants of one loop, by name."""
 
     def __init__(
         self, loop: Loop, model: ModelVariants, step_failed: Callable[[BaseException], None]
@@ -50,16 +50,16 @@ class Arms:
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
         self._caches = FilledCaches()
-        self._built: dict[str, Arm] = {}
+        self._built: dict[str, Variant] = {}
         self._patched = ExitStack()
         """Lets the script's functions run their own code again."""
 
-    def __getitem__(self, name: str) -> Arm:
+    def __getitem__(self, name: str) -> Variant:
         return self._built[name]
 
     @property
-    def base(self) -> Arm | None:
-        """Return the arm without changes, once it was built."""
+    def base(self) -> Variant | None:
+        """Return the variant without changes, once it was built."""
         return self._built.get(BASE)
 
     def build(
@@ -101,15 +101,15 @@ class Arms:
             )
         own = self._loop.record.batches_per_call
         batches = int(settings.get("steps_per_execution") or own)
-        self._built[name] = Arm(dataset, settings, rows, batches, skipped, rewritten)
+        self._built[name] = Variant(dataset, settings, rows, batches, skipped, rewritten)
         return same
 
-    def iterator(self, arm: Arm) -> Any:
+    def iterator(self, variant: Variant) -> Any:
         """Return a fresh iterator, which the hooks take for none of the script's; the script's
-        functions run the arm's code from here on."""
+        functions run the variant's code from here on."""
         self._patched.close()
-        self._patched.enter_context(arm.rewritten.patched())
-        return self._loop.runtime.unobserved(arm.dataset)
+        self._patched.enter_context(variant.rewritten.patched())
+        return self._loop.runtime.unobserved(variant.dataset)
 
     def clear(self) -> None:
         """Drop them, and the caches that were filled for them."""

@@ -1,4 +1,4 @@
-"""What an arm is built of, and its blocks of steps."""
+"""What a variant is built of, and its blocks of steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pipediag.capture.replay.refusal import NotReplayableError
-from pipediag.capture.trying import arms as module
-from pipediag.capture.trying.arms import Arms
+from pipediag.capture.trying import variants as module
 from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
+from pipediag.capture.trying.variants import Variants
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
@@ -26,38 +26,42 @@ def _played(monkeypatch: pytest.MonkeyPatch) -> None:
     played(monkeypatch)
 
 
-def arms_of(
+def variants_of(
     dataset: Any = None,
     **record: Any,
-) -> Arms:
+) -> Variants:
     loop = training_loop(**record)
     loop.dataset = dataset or Pipeline()
     model: Any = Model()
     loop.runtime = Pipelines()
-    return Arms(loop, model, pytest.fail)
+    return Variants(loop, model, pytest.fail)
 
 
-def test_an_arm_knows_its_batches() -> None:
-    arms = arms_of(batches_per_call=2)
-    assert arms.base is None
-    arms.build("base", (), None)
-    arms.build("compiled", (COMPILED,), None)
+def test_a_variant_knows_its_batches() -> None:
+    variants = variants_of(batches_per_call=2)
+    assert variants.base is None
+    variants.build("base", (), None)
+    variants.build("compiled", (COMPILED,), None)
 
-    assert arms.base is arms["base"]
-    assert (arms["base"].rows, arms["base"].settings, arms["base"].batches_per_step) == (4, {}, 2)
-    assert arms["compiled"].batches_per_step == 8
-    assert arms["compiled"].dataset.changes == (COMPILED,)
+    assert variants.base is variants["base"]
+    assert (
+        variants["base"].rows,
+        variants["base"].settings,
+        variants["base"].batches_per_step,
+    ) == (4, {}, 2)
+    assert variants["compiled"].batches_per_step == 8
+    assert variants["compiled"].dataset.changes == (COMPILED,)
 
 
 def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Pipeline, "rows", None)
-    arms, unknown = arms_of(batch_size=32), arms_of(batch_size=None)
-    arms.build("base", (), None)
+    variants, unknown = variants_of(batch_size=32), variants_of(batch_size=None)
+    variants.build("base", (), None)
     unknown.build("base", (), None)
 
-    assert (arms["base"].rows, unknown["base"].rows) == (32, 1)
+    assert (variants["base"].rows, unknown["base"].rows) == (32, 1)
 
 
 def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +72,7 @@ def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.Mo
         return Pipeline()
 
     monkeypatch.setattr(module, "rebuild", rebuild)
-    arms_of(SimpleNamespace(_original_dataset="inner")).build("base", (), None)
+    variants_of(SimpleNamespace(_original_dataset="inner")).build("base", (), None)
 
     assert rebuilt == ["inner"]
 
@@ -77,11 +81,11 @@ def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.Mo
 def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    arms = arms_of(kind=kind)
-    arms.build("base", (), None)
+    variants = variants_of(kind=kind)
+    variants.build("base", (), None)
     monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
-        arms.build("larger", (), None)
+        variants.build("larger", (), None)
 
 
 WITHOUT = SkipCallback("Logger", "train.py", 30)
@@ -104,11 +108,11 @@ class Named:
 def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built(
     trainer: Any, reason: str
 ) -> None:
-    arms = arms_of()
-    arms._loop.trainer = trainer
-    arms._loop.callbacks = weakref.ref(Callbacks())
+    variants = variants_of()
+    variants._loop.trainer = trainer
+    variants._loop.callbacks = weakref.ref(Callbacks())
     with pytest.raises(NotReplayableError, match=reason):
-        arms.build("without", (WITHOUT,), None)
+        variants.build("without", (WITHOUT,), None)
 
     assert Pipeline.made == 0
 
@@ -116,7 +120,7 @@ def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built
 MOVED = MoveLayers(("words",), "op1")
 
 
-def test_an_arm_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
     def rebuild(*_: Any, layers: Any, **__: Any) -> Pipeline:
@@ -124,11 +128,11 @@ def test_an_arm_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPa
         return Pipeline()
 
     monkeypatch.setattr(module, "rebuild", rebuild)
-    arms = arms_of()
-    arms.build("base", (), None)
-    arms.build("moved", (MOVED,), None)
+    variants = variants_of()
+    variants.build("base", (), None)
+    variants.build("moved", (MOVED,), None)
 
-    assert (arms["base"].moved, arms["moved"].moved) == ((), ("words",))
+    assert (variants["base"].moved, variants["moved"].moved) == ((), ("words",))
     assert given == [None, "what words does"]
 
 
