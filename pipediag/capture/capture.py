@@ -15,6 +15,7 @@ from typing import Any
 from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, install_hooks
 from pipediag.capture.frameworks.tensorflow.runtime import (
+    TensorFlowRuntime,
     handles_of_live_iterators,
     live_sessions,
     park_python_functions,
@@ -66,7 +67,8 @@ class Capture:
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
         trainers = [framework.trainer for framework in FRAMEWORKS if framework.trainer]
-        loops = LoopRegistry(self._recorder, plan, trainers)
+        runtime = TensorFlowRuntime()
+        loops = LoopRegistry(self._recorder, plan, runtime, trainers)
         instruments = Instruments(
             recorder=self._recorder,
             journal=StepJournal(settings.journal_path),
@@ -74,6 +76,7 @@ class Capture:
             pace=Pace(settings),
             state=KeptState(self._guard, self._recorder.note),
             timeline=self._timeline,
+            runtime=runtime,
             tell=teller.tell,
             running_pipelines=list if program_goes_on else handles_of_live_iterators,
             descriptions=self._descriptions,

@@ -37,6 +37,16 @@ class ToyCancellation:
         self.started = True
 
 
+class ToyCounter:
+    count = 0
+
+    def add(self) -> None:
+        self.count += 1
+
+    def read(self) -> int:
+        return self.count
+
+
 class ToyRuntime:
     """Runs steps at once, and has no devices."""
 
@@ -81,6 +91,9 @@ class ToyRuntime:
 
     def cancellation(self) -> ToyCancellation:
         return ToyCancellation()
+
+    def counter(self) -> ToyCounter:
+        return ToyCounter()
 
     def clock(self) -> ToyRuntime:
         return self
@@ -242,8 +255,8 @@ class FakeInstruments:
         self.told: list[FromChild] = []
         journal = SimpleNamespace(append=lambda *_: None)
         played: tuple[Any, ...] = self.recorder, journal, self.profiler, self.pace, self.state
-        timeline: Any = self.timeline
-        self.all = Instruments(*played, timeline, self.told.append)
+        others: tuple[Any, ...] = self.timeline, ToyRuntime(), self.told.append
+        self.all = Instruments(*played, *others)
 
     @property
     def events(self) -> list[type[FromChild]]:

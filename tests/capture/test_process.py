@@ -60,12 +60,12 @@ def test_a_native_thread_is_not_made_one_of_pythons() -> None:
 
 def registry(path: Path) -> LoopRegistry:
     plan: Any = SimpleNamespace(operation_of=lambda dataset: None)
-    return LoopRegistry(Recorder(path / "recording.json"), plan)
+    return LoopRegistry(Recorder(path / "recording.json"), plan, ToyRuntime())
 
 
 def loop_at_one_line(loops: LoopRegistry) -> Loop:
     dataset = SimpleNamespace(element_spec=None)
-    return loops.consumer_for(State(), dataset, ToyRuntime(), distributed=False).loop
+    return loops.consumer_for(State(), dataset, distributed=False).loop
 
 
 def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:

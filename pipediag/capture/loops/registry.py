@@ -41,6 +41,7 @@ class LoopRegistry:
 
     recorder: Recorder
     plan: PlanRecorder
+    runtime: Runtime
     trainers: Sequence[Trainer] = ()
     _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
     _loops: list[Loop] = field(default_factory=list)
@@ -61,9 +62,7 @@ class LoopRegistry:
             if not loop.runs_elsewhere():
                 loop.fit_frame = None
 
-    def consumer_for(
-        self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool
-    ) -> Consumer | None:
+    def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer | None:
         """Register an iterator that is being made right now, on the current stack; None where a
         trainer makes it of a batch that the script has."""
         if any(trainer.passes_a_batch_on(frames()) for trainer in self.trainers):
@@ -78,7 +77,7 @@ class LoopRegistry:
             at_place = self._by_place.setdefault(place, [])
             loop = _loop_among(at_place, trainer, phase)
             if loop is None:
-                loop = self._new_loop(site, runtime, kind, trainer, phase)
+                loop = self._new_loop(site, kind, trainer, phase)
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
@@ -94,20 +93,20 @@ class LoopRegistry:
         consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
         return consumer
 
-    def new_in_graph_loop(self, dataset: Any, site: CallSite | None, runtime: Runtime) -> Loop:
+    def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
         """Register a dataset that a tf.function loops over by itself, without a Python iterator."""
-        loop = self._new_loop(site, runtime, "in_graph")
+        loop = self._new_loop(site, "in_graph")
         loop.dataset = dataset
         loop.record.iterators = 1
         self._describe_pipeline(loop, dataset)
         return loop
 
-    def fed_consumer(self, site: CallSite, runtime: Runtime, *, eager: bool) -> Consumer:
+    def fed_consumer(self, site: CallSite, *, eager: bool) -> Consumer:
         """Register the loop whose steps begin at this line, where Python hands them their batches.
 
         `eager` says that no tf.function runs its steps.
         """
-        loop = self._new_loop(site, runtime, "eager" if eager else "tf_function")
+        loop = self._new_loop(site, "eager" if eager else "tf_function")
         loop.record.from_python, loop.record.untried = True, _NO_PIPELINE
         for trainer in self.trainers:
             model = trainer.fed_model(frames())
@@ -118,7 +117,6 @@ class LoopRegistry:
     def _new_loop(
         self,
         site: CallSite | None,
-        runtime: Runtime,
         kind: LoopKind,
         trainer: Trainer | None = None,
         phase: TrainersPhase | None = None,
@@ -145,7 +143,7 @@ class LoopRegistry:
                 planned_rounds=rounds_around(frames()),
                 only_reads=only_reads(frames()),
             )
-            loop = Loop(record, ordinal, runtime, trainer, thread=threading.current_thread())
+            loop = Loop(record, ordinal, self.runtime, trainer, thread=threading.current_thread())
             self.recorder.recording.loops.append(record)
             self._loops.append(loop)
         if trainer is not None and phase is not None and phase.role == "training":
@@ -157,7 +155,7 @@ class LoopRegistry:
         return loop
 
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
-        record, facts = loop.record, loop.runtime.describe_dataset(dataset)
+        record, facts = loop.record, self.runtime.describe_dataset(dataset)
         record.replicas = facts.replicas
         record.strategy = facts.strategy
         record.element_spec = facts.element_spec
@@ -173,7 +171,7 @@ class LoopRegistry:
         record.data_steps = max(above[0].cardinality or 0, 0) or None if above else None
 
     def describe_joined(self, consumer: Consumer) -> None:
-        facts = consumer.loop.runtime.describe_dataset(consumer.dataset)
+        facts = self.runtime.describe_dataset(consumer.dataset)
         if facts.root is not None:
             self.plan.enter_unmarked([facts.root])
             root = self.plan.operation_of(facts.root)

@@ -12,7 +12,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.recorder import Description, Recorder, StepJournal
-from pipediag.capture.runtime import IteratorModel
+from pipediag.capture.runtime import IteratorModel, Runtime
 from pipediag.capture.timeline import Timeline
 from pipediag.session.messages import FromChild
 from pipediag.session.recording import ModelSnapshot, RecordedBlock, RecordedWindow
@@ -29,6 +29,7 @@ class Instruments:
     pace: Pace
     state: KeptState
     timeline: Timeline
+    runtime: Runtime
     tell: Callable[[FromChild], None]
     running_pipelines: Callable[[], list[Any]] = list
     """Handles of running pipelines, to be kept until the process is gone."""

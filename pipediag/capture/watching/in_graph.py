@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
@@ -20,7 +19,7 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.embeddings import Embeddings
 from pipediag.capture.measuring.windows import Instruments, Window
 from pipediag.capture.pipelines.calls import user_site
-from pipediag.capture.runtime import Cancellation, Counter, Runtime
+from pipediag.capture.runtime import Cancellation, Counter
 from pipediag.capture.watching.updates import UpdateWatch, learn_role
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
 from pipediag.vocabulary import WindowKind
@@ -171,13 +170,9 @@ class InGraphLoops:
         """The call that each thread makes."""
         self._watch = guard.entry("watching a loop inside a tf.function", self._watch_call)
 
-    def found(
-        self, dataset: Any, runtime: Runtime, new_counter: Callable[[], Counter]
-    ) -> InGraphMeasure | None:
-        """Return the measure of the loop in the function that is being traced.
-
-        None outside of a function. The counter is made where the function has none yet.
-        """
+    def found(self, dataset: Any) -> InGraphMeasure | None:
+        """Return the measure of the loop in the function that is being traced; None outside of
+        one."""
         functions = self._updates.here.functions
         if not functions:
             return None
@@ -187,8 +182,8 @@ class InGraphLoops:
             call = self._calls.get(get_ident())
             given = call.argument if call is not None else None
             known = given if given is not None else dataset
-            loop = self._loops.new_in_graph_loop(known, user_site(), runtime)
-            measure = InGraphMeasure(loop, new_counter(), self._with)
+            loop = self._loops.new_in_graph_loop(known, user_site())
+            measure = InGraphMeasure(loop, loop.runtime.counter(), self._with)
             loop.step_functions.append(weakref.ref(function))
             self._measure_of[function] = measure
             self._measures.append(measure)

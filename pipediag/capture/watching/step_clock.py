@@ -20,7 +20,6 @@ from pipediag.capture.measuring.embeddings import look_at_next
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, runs_tf_data
-from pipediag.capture.runtime import Runtime
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.in_graph import InGraphLoops
@@ -82,13 +81,13 @@ class StepClock:
     # What the hooks report.
 
     def iterator_made(
-        self, iterator: Any, dataset: Any, runtime: Runtime, distributed: bool = False
+        self, iterator: Any, dataset: Any, distributed: bool = False
     ) -> Consumer | None:
         """Register a Python-level iterator; return None if it is none of the script's own loops."""
         # tf.data's threads run generators, and what those read is part of the pipeline.
         if runs_tf_data():
             return None
-        return self._loops.consumer_for(iterator, dataset, runtime, distributed)
+        return self._loops.consumer_for(iterator, dataset, distributed)
 
     def consumed_here(self) -> RecordedLoop | None:
         """Return the loop whose batch was handed over last on this thread."""
@@ -143,12 +142,10 @@ class StepClock:
         if active is not None and last is not None and last.loop is active.loop:
             active.embeddings.function_called(function, args, kwargs)
 
-    def fed_step(self, runtime: Runtime, function: Any = None) -> None:
+    def fed_step(self, function: Any = None) -> None:
         """Begin a training step without an iterator, of a function or of eager code."""
         thread = self._threads.here
-        consumer = thread.fed.begins(
-            self._loops, call_site, thread.last, runtime, eager=function is None
-        )
+        consumer = thread.fed.begins(self._loops, call_site, thread.last, eager=function is None)
         if consumer is None or self._over:
             return
         if function is not None:
@@ -158,9 +155,9 @@ class StepClock:
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
 
-    def eager_step(self, runtime: Runtime) -> None:
+    def eager_step(self) -> None:
         """Note that the script applies gradients, in no function that is compiled."""
-        self.fed_step(runtime)
+        self.fed_step()
         last = self._threads.here.last
         if last is not None and not last.loop.knows_eager_step:
             last.loop.knows_eager_step = True

@@ -19,7 +19,6 @@ from typing import Any
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.runtime import Runtime
 from pipediag.session.recorded_loops import NestedCall
 from pipediag.session.timeline import Span
 
@@ -45,7 +44,6 @@ class FedSteps:
         loops: LoopRegistry,
         find_site: Callable[[], CallSite | None],
         last: Consumer | None,
-        runtime: Runtime,
         *,
         eager: bool,
     ) -> Consumer | None:
@@ -66,7 +64,7 @@ class FedSteps:
             return self.consumers.get(place) if place == self.place else None
         self.since.clear()
         if place not in self.consumers:
-            self.consumers[place] = loops.fed_consumer(site, runtime, eager=eager)
+            self.consumers[place] = loops.fed_consumer(site, eager=eager)
         return self.consumers[place]
 
     def _is_read(self, last: Consumer | None) -> bool:

@@ -82,6 +82,7 @@ class Stage:
             updates=self.updates,
             in_graph=in_graph,
             held=SimpleNamespace(loop=None, failed=self._failed),
+            runtime=ToyRuntime(),
         )
 
         class Function:
@@ -93,7 +94,7 @@ class Stage:
             def experimental_get_tracing_count(self) -> int:
                 return traced()
 
-        calls = FunctionCalls(watchers, ToyRuntime(), self._consumer_among)
+        calls = FunctionCalls(watchers, self._consumer_among)
         errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
         calls.install(SimpleNamespace(Function=Function, errors=errors), self.guard)
         self.function: Any = Function()

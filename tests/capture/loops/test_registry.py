@@ -44,7 +44,8 @@ class Line:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plan: Any = SimpleNamespace()
         self.trainer: Any = SimpleNamespace(**vars(facts))
-        self.registry = LoopRegistry(Recorder(path / "recording.json"), plan, [self.trainer])
+        recorder, runtime = Recorder(path / "recording.json"), ToyRuntime()
+        self.registry = LoopRegistry(recorder, plan, runtime, [self.trainer])
         monkeypatch.setattr(module, "call_site", lambda: None)
 
     def iterator(
@@ -59,7 +60,7 @@ class Line:
         self.trainer.phase_of = lambda _frames: phase
         dataset: Any = SimpleNamespace(element_spec=None)
         iterator = Walker(None)
-        return self.registry.consumer_for(iterator, dataset, ToyRuntime(), distributed=False).loop
+        return self.registry.consumer_for(iterator, dataset, distributed=False).loop
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def evaluated_loop(line: Line, dataset: Any, role: LoopRole) -> Loop:
     frame: Any = SimpleNamespace(f_locals={"self": MODEL}, f_code=_CODE)
     line.trainer.phase_of = lambda _frames: TrainersPhase(role, role, frame)
     iterator = Walker(None)
-    return line.registry.consumer_for(iterator, dataset, ToyRuntime(), distributed=False).loop
+    return line.registry.consumer_for(iterator, dataset, distributed=False).loop
 
 
 def test_what_is_evaluated_on_is_kept_once_that_is_asked_for(line: Line) -> None:

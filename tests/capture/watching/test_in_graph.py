@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow import graph_loops
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
@@ -17,7 +16,7 @@ from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
-from tests.capture.instruments import FakeInstruments, ToyCancellation, ToyRuntime, training_loop
+from tests.capture.instruments import FakeInstruments, ToyCancellation, training_loop
 
 
 class FakeCancellation(ToyCancellation):
@@ -91,15 +90,13 @@ def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Pat
     updates, loop = UpdateWatch(), training_loop(kind="in_graph")
     loops: Any = SimpleNamespace(new_in_graph_loop=lambda *_: loop)
     in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print), stop_after=False)
-    counter: Any = SimpleNamespace(read=lambda: 0)
-    runtime: Any = None
-    assert in_graph.found("a data set", runtime, lambda: counter) is None
+    assert in_graph.found("a data set") is None
     assert instruments.timeline.told == []
 
     function = Function()
     updates.enter(function)
-    found = in_graph.found("a data set", runtime, lambda: counter)
-    assert in_graph.found("another", runtime, lambda: counter) is found
+    found = in_graph.found("a data set")
+    assert in_graph.found("another") is found
     assert in_graph.runs(function)
 
     assert instruments.timeline.told == [("called", loop.record.id)]
@@ -112,21 +109,10 @@ class Dataset:
     _variant_tensor = None
 
 
-class Counter:
-    count = 0
-
-    def add(self) -> None:
-        self.count += 1
-
-    def read(self) -> int:
-        return self.count
-
-
 class Tracing:
     """AutoGraph, the functions that it converts, and the loops that were found."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(graph_loops, "GraphCounter", Counter)
         monkeypatch.setattr(module, "INTERVAL_S", 30)
         self.instruments = FakeInstruments(directory)
         self.updates, self.function = UpdateWatch(), Function()
@@ -146,7 +132,7 @@ class Tracing:
             _tf_distributed_iterable_for_stmt=self.over_iterator,
         )
         watchers: Any = SimpleNamespace(guard=guard, in_graph=self.in_graph)
-        hooks = GraphLoops(watchers, ToyRuntime())
+        hooks = GraphLoops(watchers)
         hooks.install_datasets(autograph)
         hooks.install_iterators(self.control_flow)
         self.for_dataset: Any = registry._registry[Dataset]

@@ -14,7 +14,6 @@ from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching import step_clock
 from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
-from tests.capture.instruments import ToyRuntime
 from tests.capture.watching.clocks import Stage
 
 
@@ -247,7 +246,7 @@ class Script:
         self.registry: Any = SimpleNamespace(fed_consumer=self._found)
         self.steps = FedSteps()
 
-    def _found(self, site: CallSite, _runtime: Any, *, eager: bool) -> Any:
+    def _found(self, site: CallSite, *, eager: bool) -> Any:
         self.loops.append(site.line)
         self.consumers[site.line] = SimpleNamespace(line=site.line, eager=eager)
         return self.consumers[site.line]
@@ -257,9 +256,7 @@ class Script:
         taken = []
         for line in lines:
             site = CallSite("train.py", line, "<module>", by_framework=False)
-            found: Any = self.steps.begins(
-                self.registry, _finding(site), last, ToyRuntime(), eager=False
-            )
+            found: Any = self.steps.begins(self.registry, _finding(site), last, eager=False)
             taken.append(found.line if found is not None else None)
         return taken
 
@@ -313,7 +310,7 @@ def begun(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Consumer:
 
 def step(stage: Stage) -> None:
     stage.now += 10
-    stage.clock.fed_step(ToyRuntime())
+    stage.clock.fed_step()
     stage.updates.note()
 
 

@@ -17,7 +17,6 @@ from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
-from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import StepGraph
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
 from pipediag.capture.guard import Guard
@@ -61,10 +60,9 @@ class TensorFlow:
         self._with = watchers
         self._guard = watchers.guard
         self._arrived = watchers.guard.entry("noting TensorFlow's version", self._note_arrival)
-        self._runtime = runtime = TensorFlowRuntime()
-        self._iterators = Iterators(watchers, runtime)
-        self._functions = FunctionCalls(watchers, runtime, self._iterators.consumer_among)
-        self._loops = GraphLoops(watchers, runtime)
+        self._iterators = Iterators(watchers)
+        self._functions = FunctionCalls(watchers, self._iterators.consumer_among)
+        self._loops = GraphLoops(watchers)
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         """Yield each module that may be imported, with its hook."""
@@ -216,7 +214,7 @@ class TensorFlow:
 
     def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
-            self._with.steps.eager_step(self._runtime)
+            self._with.steps.eager_step()
 
 
 _WRITES = (

@@ -12,7 +12,6 @@ from pipediag.capture.callsites import place_of
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import arguments_of
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
-from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.step_clock import Watchers
 
@@ -41,8 +40,7 @@ class _Visit:
 class FunctionCalls:
     """Hooks on calls, which tell the step clock, the trials and the timeline of them."""
 
-    def __init__(self, watchers: Watchers, runtime: Runtime, consumer_among: ConsumerAmong) -> None:
-        self._runtime = runtime
+    def __init__(self, watchers: Watchers, consumer_among: ConsumerAmong) -> None:
         self._with = watchers
         self._steps = watchers.steps
         self._updates = watchers.updates
@@ -106,14 +104,14 @@ class FunctionCalls:
         if not loops_itself:
             self._give_iterator(visit)
         if visit.consumer is None and not loops_itself and self._updates.trains(function):
-            self._steps.fed_step(self._runtime, function)
+            self._steps.fed_step(function)
         if visit.consumer is None and self._steps.choice.looks:
             self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:
             # The function itself sees another object for it.
             given = next((a for a in args if hasattr(a, "_variant_tensor")), None)
-            cancellation = self._runtime.cancellation()
+            cancellation = self._with.runtime.cancellation()
             visit.in_graph = self._in_graph.call_begins(function, given, cancellation)
             visit.context = cancellation.context
         return visit

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.runtime import Runtime
 from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import NAME_BEGINS
@@ -25,10 +24,9 @@ _BUILD = "_build_meta_graph"
 class GraphLoops:
     """Hooks onto AutoGraph's two ways to loop over data."""
 
-    def __init__(self, watchers: Watchers, runtime: Runtime) -> None:
+    def __init__(self, watchers: Watchers) -> None:
         self._guard = watchers.guard
         self._in_graph = watchers.in_graph
-        self._runtime = runtime
         self._counts = watchers.guard.entry(_WHAT, lambda counter: counter.add())
         self._counted = watchers.guard.entry(_WHAT, self._count, lambda _, body: body)
 
@@ -65,9 +63,7 @@ class GraphLoops:
         return body_and_count
 
     def _measured(self, dataset: Any) -> InGraphMeasure | None:
-        if not hasattr(dataset, "element_spec"):
-            return None
-        return self._in_graph.found(dataset, self._runtime, GraphCounter)
+        return self._in_graph.found(dataset) if hasattr(dataset, "element_spec") else None
 
 
 class GraphCounter:

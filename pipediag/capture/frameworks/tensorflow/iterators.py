@@ -11,7 +11,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.watching.step_clock import Watchers
 
@@ -28,8 +27,7 @@ class _Distributing(threading.local):
 class Iterators:
     """Hooks on iterators of tf.data and of a strategy."""
 
-    def __init__(self, watchers: Watchers, runtime: TensorFlowRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, watchers: Watchers) -> None:
         self._guard = watchers.guard
         self._steps = watchers.steps
         self._with = watchers
@@ -59,7 +57,7 @@ class Iterators:
 
         self._executing_eagerly = context.executing_eagerly
         self._out_of_range = errors.OutOfRangeError
-        self._runtime.pull = owned._next_internal
+        self._with.runtime.pull = owned._next_internal
         self._owned = owned
         owned._create_iterator = guard.hook(create, create_iterator)
         self._watch_next(owned, "_next_internal", owned._next_internal)
@@ -97,7 +95,7 @@ class Iterators:
         made_ns = time.monotonic_ns()
         observed = self._executing_eagerly() and not self._distributing.inside
         if observed and _is_observed(dataset):
-            consumer = self._steps.iterator_made(iterator, dataset, self._runtime)
+            consumer = self._steps.iterator_made(iterator, dataset)
             self._mark(iterator, consumer)
             if consumer is not None:
                 self._with.timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
@@ -115,7 +113,7 @@ class Iterators:
             return None
         dataset, consumer = iterator._dataset, None
         if dataset is not None and self._executing_eagerly() and _is_observed(dataset):
-            consumer = self._steps.iterator_made(iterator, dataset, self._runtime)
+            consumer = self._steps.iterator_made(iterator, dataset)
         self._mark(iterator, consumer)
         return consumer
 
@@ -170,7 +168,7 @@ class Iterators:
         self._watch_next(base, "get_next", within(base.get_next))
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
-        consumer = self._steps.iterator_made(iterator, dataset, self._runtime, distributed=True)
+        consumer = self._steps.iterator_made(iterator, dataset, distributed=True)
         self._mark(iterator, consumer)
 
     def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:

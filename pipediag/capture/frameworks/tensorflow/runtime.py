@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.frameworks.tensorflow.graph_loops import GraphCounter
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.replay.elements import dataset_of, unobserved
@@ -228,6 +229,7 @@ class TensorFlowRuntime:
     unobserved = staticmethod(unobserved)
     step_tables = TracedTables
     cancellation = CallCancellation
+    counter = GraphCounter
     clock = DeviceClock
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
