@@ -6,7 +6,6 @@ does beside the exchange is its own work; the rest of its step it exchanges or w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,18 +15,10 @@ from pipediag.errors import PipediagError
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
 from pipediag.facts.pipeline import last_operation
 from pipediag.session.findings import Verdict
-from pipediag.session.model import Session, Worker
+from pipediag.session.model import Session
 from pipediag.session.record import Interval
+from pipediag.session.worker import Worker
 from pipediag.vocabulary import StepClass
-
-_LAUNCHERS = (
-    ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("Horovod", "HOROVOD_RANK", "HOROVOD_SIZE"),
-    ("PMI", "PMI_RANK", "PMI_SIZE"),
-    ("torchrun", "RANK", "WORLD_SIZE"),
-)
-"""Launchers with their variables for a process's rank and for the number of processes."""
 
 SAME_STEP = 1.1
 """Ratio of the longest to the shortest mean step up to which workers took their steps together. Own
@@ -36,37 +27,6 @@ choice: each worker measures a window of its own."""
 STRAGGLES = INPUT_BOUND.value / 100.0
 """Part of the step that a worker's own work has to be longer than the next one's: own choice, the
 limit on the input wait of a step."""
-
-
-def worker_of(variables: Mapping[str, str]) -> Worker | None:
-    """Return which worker of a job a process with these environment variables is; None if alone.
-
-    TensorFlow's `TF_CONFIG` goes first, as it says what the training does; launchers also start
-    what is independent.
-    """
-    found = _of_tensorflow(variables.get("TF_CONFIG", ""))
-    if found is not None:
-        return found
-    for launcher, rank, size in _LAUNCHERS:
-        numbers = variables.get(rank, ""), variables.get(size, "")
-        if all(one.isdecimal() for one in numbers) and int(numbers[1]) > 1:
-            return Worker(f"rank-{int(numbers[0])}", int(numbers[0]), int(numbers[1]), launcher)
-    return None
-
-
-def _of_tensorflow(text: str) -> Worker | None:
-    try:
-        config = json.loads(text)
-        cluster, task = config["cluster"], config["task"]
-        kind, index = str(task["type"]), int(task["index"])
-        hosts = [(name, n) for name in cluster for n in range(len(cluster[name]))]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    train = sorted(one for one in hosts if one[0] in ("chief", "worker"))
-    if len(hosts) < 2:
-        return None
-    rank = train.index((kind, index)) if (kind, index) in train else None
-    return Worker(f"{kind}-{index}", rank, len(train), "TF_CONFIG")
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from pipediag.encoding.text import clipped
-from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
+
+if TYPE_CHECKING:
+    # The command needs these names before the script starts, which pydantic would delay.
+    from pipediag.session.model import Session
 
 _KIB = 1024.0
 _FOUR_DIGITS = 999.5

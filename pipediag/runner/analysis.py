@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.facts.job import worker_of
 from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
@@ -21,6 +20,7 @@ from pipediag.runner.child_process import supervise
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
+from pipediag.session.worker import worker_of
 from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         check_script(request.script)
     check_tensorflow()
     directory = request.output or default_directory(request.script, module=request.module)
-    worker = worker_of(os.environ)
+    worker = worker_of()
     if worker is not None:
         # Workers may share a disk, and are started with the same command.
         directory /= worker.name
@@ -151,7 +151,7 @@ def _run(
         from pipediag.session.files import SESSION_FILE
         from pipediag.session.store import save_session
 
-        what = "It waits for what pipediag would try."
+        what = "It was waiting for pipediag's trials."
         waiting = ChildResult("stopped", None, what, started_ns, time.monotonic_ns())
         session = diagnose(waiting, sampler.so_far(), settings)
         if not request.source:
@@ -239,8 +239,8 @@ def check_script(path: str) -> None:
         raise PipediagError(f"cannot run {path}: {error.strerror}.") from error
     if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
         raise PipediagError(
-            f"cannot run {path}: it is not a regular file. Write the script to a file first, "
-            "as it is read more than once."
+            f"cannot run {path}: it is not a regular file. Save the script to a file first, "
+            "because it is read more than once."
         )
 
 
@@ -251,6 +251,6 @@ def check_tensorflow() -> None:
     if versions and all(map(is_too_old, versions)):
         oldest = ".".join(map(str, OLDEST))
         raise PipediagError(
-            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag beside "
-            f"TensorFlow {oldest} or newer."
+            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag "
+            f"with TensorFlow {oldest} or newer."
         )

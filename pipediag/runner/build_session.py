@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipediag import __version__
 from pipediag.errors import add_note
-from pipediag.facts.job import worker_of
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all, with_pauses_left_out, with_saved_traces
@@ -75,7 +73,7 @@ if TYPE_CHECKING:
     from pipediag.runner.second_run import SecondRun
     from pipediag.runner.trials_of_run import TrialsOfRun
 
-NO_RECORDING = "The script ended before TensorFlow was seen, so nothing was recorded."
+NO_RECORDING = "The script ended before TensorFlow was imported, so nothing was recorded."
 NO_LOOP = "No training loop was seen."
 
 UNDECIDED = Verdict(
@@ -98,19 +96,19 @@ def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Sess
     A child that died early gives a session in which everything that was not measured is None with a
     reason. Raises PipediagError: the recording is there and can't be read.
     """
+    recording = read_recording(settings.recording_path)
+    environment = describe_machine(None if recording is None else recording.environment)
     left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
-    if left_alone and worker_of(os.environ) is not None:
+    if left_alone and environment.worker is not None:
         child = replace(child, outcome="stopped", detail=LEFT_ALONE)
     last = host.readings[-1] if host.readings else None
     others = None
     if last is not None and last.children:
         others = OtherProcesses(count=last.children, cpu_s=last.children_cpu_ns / 1e9)
-    recording = read_recording(settings.recording_path)
     if recording is None:
-        sections = lacking(NO_RECORDING)
-        sections |= {"environment": describe_machine(None), "run_missing": NO_RECORDING}
+        sections = lacking(NO_RECORDING) | {"run_missing": NO_RECORDING}
     else:
-        sections = _sections_of(recording, child, host, settings)
+        sections = _sections_of(recording, child, host, settings, cores_allowed(environment))
     draft = Session(
         schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
@@ -125,6 +123,7 @@ def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Sess
             outcome=child.outcome,
             detail=child.detail,
         ),
+        environment=environment,
         verdict=UNDECIDED,
         device_memory_bytes=settings.device_memory_bytes,
         other_processes=others,
@@ -140,6 +139,7 @@ def _sections_of(
     child: ChildResult,
     host: HostTrack,
     settings: RunSettings,
+    cores: float,
 ) -> dict[str, Any]:
     as_written, notes = recording, list(recording.notes)
     if settings.epochs is not None:
@@ -147,7 +147,7 @@ def _sections_of(
     if recovered := recover(recording, read_journal(settings.journal_path)):
         notes.append(
             f"{recovered} steps were recovered from the journal: the process ended before it could "
-            "write them down."
+            "save them."
         )
     timeline = read_timeline(settings.timeline_path)
     run = measure_run(timeline, recording, child)
@@ -156,8 +156,6 @@ def _sections_of(
     if isinstance(run, Run) and settings.epochs is not None:
         run, given = with_epochs_noted(run, as_written, settings.epochs)
         notes += [given] if given else []
-    environment = describe_machine(recording.environment)
-    cores = cores_allowed(environment)
     if loop is None:
         measured = lacking(NO_LOOP)
     else:
@@ -166,7 +164,6 @@ def _sections_of(
         notes += untold
     return {
         **measured,
-        "environment": environment,
         "run": None if isinstance(run, Missing) else run,
         "run_missing": run.reason if isinstance(run, Missing) else None,
         "embeddings": describe_embeddings(recording.variables),
@@ -181,7 +178,7 @@ def _sections_of(
     }
 
 
-EVALUATION_OVER = "What it evaluates on was gone, or no time was left, when it could be tried."
+EVALUATION_OVER = "Its evaluation data was gone, or no time was left, when its turn came."
 
 
 def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing: str) -> Session:
@@ -309,7 +306,7 @@ def _of_the_run(session: Session, finding: Finding, run: TrialRun) -> Finding:
         known = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
         return finding.model_copy(update={"trial": known})
     what = "pauses" if pauses else "traces"
-    reason = f"It saves {what}, and how many the whole run would have is not known."
+    reason = f"It saves {what}, but how many the whole run would have is not known."
     unknown = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
     return finding.model_copy(update={"trial": trial.model_copy(update=unknown)})
 
@@ -331,7 +328,7 @@ def _not_tried(finding: Finding, reason: str) -> Finding:
     return finding.model_copy(update={"trial": Trial(state="not_tried", reason=reason)})
 
 
-NOT_WAITED = "The script ended before its loop was measured and could be held for trials."
+NOT_WAITED = "The script ended before its loop could be measured and held for trials."
 OBSERVED = "`--run-to-end` only observes, so nothing was tried."
 OBSERVED_AND_OFFERED = (
     "`--run-to-end` only observes, so nothing was tried; `--rerun` tries changes in a second run, "
@@ -440,7 +437,7 @@ def remark(session: Session, *, rerun: bool) -> str | None:
     script = session.script
     if script.outcome == "stopped" or ended_well(script) or not edits_for_held_loop(session):
         return None
-    return "It did not end well, so it was not run a second time."
+    return "It did not end normally, so it was not run a second time."
 
 
 def _with_written_files(session: Session, run: EndedRun, began_s: float, stopped: str) -> Session:
@@ -462,5 +459,5 @@ def _keeping_the_recording(output: OutputDirectory) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        add_note(error, f"What was recorded is kept in {output.capture}")
+        add_note(error, f"The recording is kept in {output.capture}")
         raise

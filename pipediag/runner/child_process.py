@@ -253,7 +253,7 @@ class _Watch:
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
-                raise self._lost(f"it did not come back within {limit_s:.0f} s.")
+                raise self._lost(f"it did not respond within {limit_s:.0f} s.")
             self._look([*self._exited, self._messages.descriptor], WATCH_INTERVAL_S)
         return self._answer
 
@@ -299,7 +299,7 @@ class _Watch:
 
     def _why_gone(self) -> str:
         if self._ended_by_us == "timed-out":
-            return "the time that --timeout gives was up."
+            return "the time allowed by --timeout was up."
         status = self._process.returncode
         if status < 0:
             return describe_death(-status, out_of_memory=False)
@@ -400,12 +400,12 @@ class _Watch:
 
     def _why_ended_by_us(self) -> str:
         if self._ended_by_us == "timed-out":
-            return f"It was ended after {self._timeout_s:g} s, as --timeout asked."
+            return f"It was stopped after {self._timeout_s:g} s, the limit set by --timeout."
         if self._ended_by_us == "killed":
-            return "Its end was cut off, it did not exit, and it was killed."
+            return "It was interrupted while it exited, did not end, and was killed."
         if self._ended_by_us == "hung-in-exit":
             return (
-                "Its code was over, but the interpreter did not exit and was killed. A pipeline "
-                "that still runs Python functions can cause that."
+                "Its code had finished, but the interpreter did not exit and was killed. A "
+                "pipeline that is still running Python functions can cause this."
             )
-        return "Pipediag ended its process after its measurements, as it did not let itself stop."
+        return "Pipediag killed it after its measurements, because it did not stop when asked."

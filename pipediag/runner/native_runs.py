@@ -97,7 +97,7 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
         try:
             written = wait_for(process, timeout_s)
         except subprocess.TimeoutExpired as error:
-            said = f"{run.name} had not ended after {error.timeout:g} s."
+            said = f"{run.name} did not finish within {error.timeout:g} s."
             raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
@@ -105,7 +105,7 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
     if process.returncode != 0:
         said = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
-            f"{run.name} ended with {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
+            f"{run.name} ended with status {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
         )
     return took_s
 
@@ -146,8 +146,9 @@ def versions(
     script = session.script
     directory = Path(script.directory or Path.cwd())
     if script.call is not None or not directory.is_dir():
-        reason = f"its directory {directory} is gone" if script.call is None else "it was no script"
-        raise PipediagError(f"{script.path} can't be run again, as {reason}. Nothing was verified.")
+        is_script = script.call is None
+        reason = f"its directory {directory} is gone" if is_script else "it is not a script"
+        raise PipediagError(f"{script.path} can't be run again: {reason}. Nothing was verified.")
     name = f"-m {script.path}" if script.module else Path(script.path).name
     with tempfile.TemporaryDirectory(prefix="pipediag-verify-") as folder:
         replaced = {}
@@ -229,7 +230,7 @@ def of_batches(old: Seen, new: Seen) -> str:
     """Return whether the first batches are equal, equal up to order, or different."""
     for side, seen in (("old", old), ("new", new)):
         if problem := seen.problem or (None if seen.rows else "none was taken"):
-            return f"Batches were not compared: the {side} version's could not be read; {problem}."
+            return f"Batches were not compared: the {side} version's could not be read: {problem}."
     count = min(len(old.rows), len(new.rows))
     rows = old.rows[:count], new.rows[:count]
     begin = f"Batches: the first {count:,} rows are"
@@ -260,7 +261,7 @@ def of_losses(old: Seen, new: Seen, other_seed: Seen) -> str:
     """Return whether the losses are equal, or differ by no more than another seed makes them."""
     count = min(len(one.losses) for one in (old, new, other_seed))
     if not count:
-        return "Losses were not compared: no step took gradients with tf.GradientTape."
+        return "Losses were not compared: no step computed gradients with tf.GradientTape."
     first, second, other = (np.array(one.losses[:count]) for one in (old, new, other_seed))
     begin = f"Losses: those of the first {count} steps"
     if np.array_equal(first, second, equal_nan=True):
@@ -273,5 +274,5 @@ def of_losses(old: Seen, new: Seen, other_seed: Seen) -> str:
         return f"{begin} differ {said}; the script sets its own seed, so seeds were not compared."
     said = f"{said}; another seed makes the old version differ by {by_seed:.3g}"
     if apart <= NOISE * by_seed:
-        return f"{begin} agree within what seeds do: they differ {said}."
-    return f"{begin} differ, and not only by the seed: {said}."
+        return f"{begin} agree as closely as two seeds do: they differ {said}."
+    return f"{begin} differ by more than two seeds do: {said}."

@@ -68,17 +68,17 @@ WINDOWS: dict[WindowKind, str] = {
 or two, before it times any."""
 
 TRIED_IN_LOOP = (
-    "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output stands "
-    "still meanwhile."
+    "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output "
+    "pauses meanwhile."
 )
 REPEATED = (
-    "repeating one batch, for which the epoch may go on beyond its end; then the script is stopped."
+    "repeating one batch, which may extend the epoch beyond its end; then the script is stopped."
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
 DIAGNOSING = Notice("working out what to try", "for a while")
-BUSY = Notice("the script is busy with its own ending; Ctrl-C ends it", "on a terminal")
+BUSY = Notice("the script is still shutting down; Ctrl-C ends it", "on a terminal")
 NO_LOOP_YET = Notice(
-    "no training loop yet. The script goes on until one comes: Keras `fit`, a loop over a tf.data "
+    "no training loop yet. The script runs until one starts: Keras `fit`, a loop over a tf.data "
     "dataset, or one that calls `train_on_batch` or a training tf.function. --timeout ends it "
     "sooner."
 )
@@ -87,7 +87,7 @@ NO_LOOP_YET = Notice(
 def not_warm_yet(line: int | None) -> Notice:
     """Return what to say of a loop that has run for a while and whose steps can't be timed."""
     return Notice(
-        f"{_loop(line)} is still warming up: its steps are long, something comes between them each "
+        f"{_loop(line)} is still warming up: its steps are long, something interrupts them each "
         "time, or its first epoch fills a cache. --timeout ends the script sooner."
     )
 
@@ -95,16 +95,15 @@ def not_warm_yet(line: int | None) -> Notice:
 def looks_further(line: int | None) -> Notice:
     """Return what to say of a script that goes on long after its loop was measured."""
     return Notice(
-        f"{_loop(line)} is measured, and the script goes on to what it does next. --timeout ends "
-        "it sooner."
+        f"{_loop(line)} has been measured, and the script continues. --timeout ends it sooner."
     )
 
 
 def runs_again(changes: int) -> Notice:
     """Return what to say before a second run, in which so many changes are tried."""
     return Notice(
-        f"the script was over before {changes} change{'' if changes == 1 else 's'} could be tried "
-        "in its training loop; running it a second time for that. Its output appears again."
+        f"the script ended before {changes} change{'' if changes == 1 else 's'} could be tried "
+        "in its training loop; running it a second time for that. Its output will appear again."
     )
 
 
@@ -200,18 +199,18 @@ def notice_of(message: Shown) -> Notice | None:
         case WindowBegun(window):
             lasting = WINDOWS.get(window)
         case LoopMeasured(line):
-            lasting = f"{_loop(line)} is measured"
+            lasting = f"{_loop(line)} has been measured"
         case Trying(label, left_s):
             passing = f"trying {label}, {left_s:.0f} s left"
         case Ended():
-            passing = "the script has ended, reading what was recorded"
+            passing = "the script has ended; reading the recording"
     if passing is not None:
         return Notice(passing, "for a while")
     return None if lasting is None else Notice(lasting, "on a terminal")
 
 
 def _loop(line: int | None) -> str:
-    return "the loop" if line is None else f"the loop in line {line}"
+    return "the loop" if line is None else f"the loop on line {line}"
 
 
 def _gain(trial: Trial) -> str:

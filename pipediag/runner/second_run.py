@@ -40,7 +40,7 @@ def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
     one, other = _loop(first, loop_id), _loop(second, loop_id)
     if _place(one) != _place(other):
         raise BehavedOtherwiseError(
-            f"the loop in {_place_of(other)} came where the one in {_place_of(one)} had been"
+            f"it ran the loop on {_place_of(other)} instead of the one on {_place_of(one)}"
         )
     read, read_then = (
         [
@@ -50,14 +50,14 @@ def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
         for of in (first, second)
     )
     if one.root_op_id != other.root_op_id or read != read_then:
-        raise BehavedOtherwiseError("its loop read from another pipeline")
+        raise BehavedOtherwiseError("its loop read from a different pipeline")
 
 
 def _loop(recording: Recording, loop_id: str) -> RecordedLoop:
     for loop in recording.loops:
         if loop.id == loop_id:
             return loop
-    raise BehavedOtherwiseError("its loop did not come")
+    raise BehavedOtherwiseError("its loop did not run")
 
 
 def _place(one: RecordedLoop | RecordedOperation) -> tuple[str, str | None, int | None]:
@@ -100,9 +100,9 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
         timeout_s += run.child.started_ns / 1e9 - time.monotonic()
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
         given = "--budget" if left_s <= 0 else "--timeout"
-        return SecondRun(f"The time that `{given}` gives was up before a second run could begin.")
+        return SecondRun(f"The time allowed by `{given}` was up before a second run could begin.")
     if INTERRUPTS.came:
-        return SecondRun("Ctrl-C came before a second run could begin.")
+        return SecondRun("Ctrl-C was pressed before a second run could begin.")
     on_progress(runs_again(len(edits)))
     settings = replace(
         run.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
@@ -153,7 +153,7 @@ class _Held:
         try:
             refuse_others(self.first, self._second(), self.hold_loop)
         except BehavedOtherwiseError as otherwise:
-            self.otherwise = f"the script behaved otherwise than before: {otherwise}"
+            self.otherwise = f"the script behaved differently this time: {otherwise}"
         except PipediagError as error:
             self.otherwise = str(error)
         else:

@@ -27,11 +27,11 @@ def describe_death(number: int, *, out_of_memory: bool) -> str:
     if number == signal.SIGKILL and out_of_memory:
         limit = memory_limit()
         allowed = f"; its control group may use {limit / GIB:.1f} GiB" if limit else ""
-        return f"The kernel killed it ({name}) as memory ran out{allowed}."
+        return f"The kernel killed it ({name}) because memory ran out{allowed}."
     if number == signal.SIGKILL:
         return (
-            f"It was killed ({name}), often the kernel's answer to memory running out: "
-            "look for 'Out of memory' in the kernel log."
+            f"It was killed ({name}). Often this is the kernel when memory runs out: look for "
+            "'Out of memory' in the kernel log."
         )
     if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT):
         return f"It crashed in native code ({name})."

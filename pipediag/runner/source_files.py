@@ -140,8 +140,8 @@ def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
     one = len(files) == 1
     return (
         f"{stopped} While it ran, {named}"
-        f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} made or changed: "
-        f"its next run may find and use {'it' if one else 'them'}."
+        f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} created or changed: "
+        f"the next run may find and use {'it' if one else 'them'}."
     )
 
 
@@ -205,16 +205,16 @@ def _why_by_name(finding: Finding) -> str:
     comes_to = (gain(found) or "").replace(NO_BREAK, " ")
     if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:
         return (
-            f"Its part of the run gets faster by it; whether the run gains is not sure: {comes_to}."
+            f"It makes its part of the run faster; the gain of the whole run is unsure: {comes_to}."
         )
-    return f"Its part of the run gets faster by it, the run does not: {comes_to}."
+    return f"It makes its part of the run faster, but not the whole run: {comes_to}."
 
 
 def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
     try:
         return make_patch(session, edits, lambda path: as_measured(path, began_s))[0]
     except Exception as error:  # noqa: BLE001 - a session must not be lost for its patch
-        reason = f"Pipediag itself failed at it ({type(error).__name__}); please report that."
+        reason = f"Pipediag itself failed here ({type(error).__name__}); please report it."
         return Patch(left_out=[LeftOut(edit=edit.id, reason=reason) for edit in edits])
 
 
@@ -227,10 +227,10 @@ def as_measured(path: str, began_s: float) -> bytes:
         if known.st_mtime > began_s:
             raise NotPatchableError(f"{file.name} was changed while it was measured.")
         if known.st_size > MOST_BYTES or not file.is_file():
-            raise NotPatchableError(f"{file.name} is too large to be taken apart.")
+            raise NotPatchableError(f"{file.name} is too large to be parsed.")
         return file.read_bytes()
     except OSError as error:
-        raise NotPatchableError(f"{file.name} can't be read any more.") from error
+        raise NotPatchableError(f"{file.name} can no longer be read.") from error
 
 
 def without_source(session: Session) -> Session:
@@ -312,8 +312,8 @@ def _refuse(session: Session, rules: Sequence[str], known: Sequence[Finding]) ->
             continue
         if finding.edit.id in dropped:
             raise PipediagError(
-                f"The edit of {finding.rule} was confirmed by itself, and is left out of all "
-                f"together: {dropped[finding.edit.id]}"
+                f"The edit of {finding.rule} was confirmed on its own, but left out of the "
+                f"combination: {dropped[finding.edit.id]}"
             )
         if finding.trial.state == "refuted":
             raise PipediagError(

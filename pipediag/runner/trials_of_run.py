@@ -94,8 +94,8 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
             and made_in_a_loop(session, change.after)
         ):
             raise VariantRefusedError(
-                "A loop makes the dataset anew each time, and its cache with it: make the dataset "
-                "once, before the loop."
+                "A loop creates the dataset anew each time, and its cache with it: create the "
+                "dataset once, before the loop."
             )
 
 

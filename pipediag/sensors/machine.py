@@ -10,11 +10,11 @@ from pathlib import Path
 
 import psutil
 
-from pipediag.facts.job import worker_of
 from pipediag.sensors import cgroup
 from pipediag.sensors.gpus import installed_gpus
 from pipediag.session.model import Environment
 from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.worker import worker_of
 
 ROOT = Path("/")
 
@@ -36,7 +36,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
         gpu_installed=installed_gpus(root),
         platform=platform.platform(),
         fingerprint=hashlib.sha256(facts.encode()).hexdigest()[:16],
-        worker=worker_of(os.environ),
+        worker=worker_of(),
         **vars(known),
     )
 

@@ -30,6 +30,7 @@ from pipediag.session.record import Record
 from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
+from pipediag.session.worker import Worker
 from pipediag.vocabulary import Call, HotThread, ScriptOutcome, StepClass
 
 
@@ -119,19 +120,6 @@ class Script(Record):
             return named
         file = named.with_name(f"{named.name}.py")
         return file if file.is_file() else None
-
-
-@dataclass(frozen=True)
-class Worker:
-    """One of several processes that a launcher started to train together."""
-
-    name: str
-    """As its directory is called: `worker-1`, `chief-0`, `rank-3`."""
-    rank: int | None
-    """None where it does not train, as a parameter server."""
-    size: int
-    """Workers that train."""
-    launcher: str
 
 
 @dataclass(kw_only=True)

@@ -85,7 +85,7 @@ class TakenBy:
         if self.basis != "pipeline":
             return list(self.left_out)
         rest = (
-            f"a step taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the "
+            f"a step was taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the "
             "rest of the step took."
             if self.consumer_ms
             else "what the rest of a step takes is not known."

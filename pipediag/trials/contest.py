@@ -229,7 +229,8 @@ class Contest:
             f"{max(0.0, self._time_s()):.0f} s to spare; building it and running "
             f"{_rounds(FEWEST_ROUNDS)} takes {needed_s:.0f} s."
         )
-        return f"{reason} A longer `--budget` has room." if candidate.edit.whole_epoch else reason
+        longer = " A longer `--budget` would have room for it."
+        return f"{reason}{longer}" if candidate.edit.whole_epoch else reason
 
     def _judge(self, found: Round) -> None:
         for one in list(self._live):
@@ -364,7 +365,7 @@ class _Combination:
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
             both = f"{names} and {candidate.edit.label}"
-            self.leave_out(one, f"It can't be tried together: {both}. {error}")
+            self.leave_out(one, f"They can't be tried together: {both}. {error}")
             return
         if decision is None:
             self.leave_out(one, no_time)
@@ -377,12 +378,12 @@ class _Combination:
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
         elif decision.state == "refuted":
             adds = "Makes it slower" if decision.estimate.high < 1.0 else "Adds nothing"
-            self.drop(candidate, f"{adds} once {names} is in: {decision.estimate}.")
+            self.drop(candidate, f"{adds} on top of {names}: {decision.estimate}.")
         else:
             self.drop(
                 candidate,
-                f"Whether it adds anything once {names} is in stayed open after "
-                f"{decision.estimate.rounds} rounds: {decision.estimate}.",
+                f"After {decision.estimate.rounds} rounds it is still unclear if it adds anything "
+                f"on top of {names}: {decision.estimate}.",
             )
 
     def measure(self) -> None:

@@ -134,7 +134,7 @@ class _Trials:
             self.combined_missing = _NO_EDIT
         elif self.contest.confirmed:
             self.combined_missing = (
-                "Each confirmed change needs a decision of yours first, so none was combined."
+                "Each confirmed change first needs a decision from you, so none was combined."
             )
         else:
             self.combined_missing = "No edit was confirmed."
@@ -156,23 +156,23 @@ class _Trials:
             return self._why_no_epochs()
         if self._only_pulls and (candidate.changes_model or candidate.changes_hyper_parameter):
             return (
-                "What it does to the rest of the step can't be measured: the training loop can't "
+                "Its effect on the rest of the step can't be measured: the training loop can't "
                 "be run by itself here."
             )
         return None
 
     def _why_no_epochs(self) -> str:
-        why = "that needs to be known how many steps one has, and a wait that is worth speaking of"
+        why = "that takes a known number of steps, and a wait that is long enough to matter"
         if self._only_pulls:
-            why = "the pipeline alone could be run here, and no epoch of the training"
+            why = "only the pipeline could be run here, not an epoch of the training"
         elif self._epochs_need_s is not None:
             why = (
-                f"its waits are so long that this takes `--budget {self._epochs_need_s}`, and the "
-                f"time for trials was {self._bench.budget_s:.0f} s"
+                f"its waits are so long that this takes `--budget {self._epochs_need_s}`, and "
+                f"{self._bench.budget_s:.0f} s were given"
             )
         return (
-            "It changes how long an epoch's first batch is waited for, and whole epochs were not "
-            f"tried: {why}."
+            "It changes the wait for an epoch's first batch, and whole epochs were not tried: "
+            f"{why}."
         )
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
@@ -227,7 +227,7 @@ class _Trials:
             if label is None:
                 needed.append(one)
             else:
-                self.contest.refuse(one, f"Another change against the same is confirmed: {label}.")
+                self.contest.refuse(one, f"Another change for this problem is confirmed: {label}.")
         return needed
 
     def _one_by_one(self) -> None:

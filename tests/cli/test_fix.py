@@ -77,7 +77,7 @@ def test_names_the_calls_whose_pipelines_get_the_change_unmeasured(script: Path)
     result = fix(save_session(with_patches(made, LATER), script.parent))
     assert "+    return read(x).cache().prefetch(2)" in result.output
     assert (
-        "`make` is called in train.py:5 and train.py:6: every pipeline that it makes gets"
+        "`make` is called in train.py:5 and train.py:6: all pipelines that it makes get"
         in result.output
     )
 
@@ -114,7 +114,7 @@ def test_an_edited_file_is_not_touched(script: Path) -> None:
     script.write_bytes(TEXT.encode() + b"# mine\r\n")
     result = fix(path, "--apply")
     assert isinstance(result.exception, PipediagError)
-    assert "is not what was measured" in str(result.exception)
+    assert "has been edited since" in str(result.exception)
     assert script.read_bytes().endswith(b"# mine\r\n")
 
 
@@ -123,7 +123,7 @@ def test_a_session_whose_patch_says_something_else_is_not_applied(script: Path) 
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("-ds = ds.map(abs)", "-ds = something()"), encoding="utf-8")
     result = fix(path, "--apply")
-    assert "makes another change" in str(result.exception)
+    assert "change the files differently" in str(result.exception)
     assert script.read_bytes() == TEXT.encode()
 
 
@@ -141,7 +141,7 @@ def costly(script: Path, change: Change | None = None, *, beside: bool = False) 
 def test_what_makes_the_run_longer_is_left_out_and_said(script: Path) -> None:
     result = fix(costly(script), "--apply")
     assert (result.exit_code, result.stdout) == (0, "")
-    said = "the run does not: 0.80x [0.73, 0.88] for the run (10.0 s to 12.5 s)."
+    said = "not the whole run: 0.80x [0.73, 0.88] for the run (10.0 s to 12.5 s)."
     assert said in result.stderr
     assert "--with too-costly" in result.stderr
     assert script.read_bytes() == TEXT.encode()
@@ -161,8 +161,8 @@ def test_what_no_patch_can_hold_is_shown_as_code_and_not_promised(
     result = fix(costly(script, SkipCallback("Save", "train.py", 3)), *named)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "in all the same" not in result.stderr
-    assert ("the run does not: 0.80x" in result.stderr) == (not named)
-    assert result.stderr.count("only you know") == 1
+    assert ("not the whole run: 0.80x" in result.stderr) == (not named)
+    assert result.stderr.count("Only you know") == 1
     assert result.stderr.count("    if batch % 100:") == 1
 
 

@@ -13,9 +13,10 @@ from click.testing import CliRunner
 
 from pipediag.cli.show import command
 from pipediag.errors import PipediagError
-from pipediag.facts.job import Job, job_of, worker_of
-from pipediag.session.model import Session, Worker
+from pipediag.facts.job import Job, job_of
+from pipediag.session.model import Session
 from pipediag.session.store import save_session
+from pipediag.session.worker import Worker, worker_of
 from tests.factories import make_part, make_run, make_session
 from tests.records import (
     make_breakdown,

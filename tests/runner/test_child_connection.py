@@ -168,9 +168,9 @@ def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conv
 def test_a_child_that_hangs_is_ended(conversation: Conversation) -> None:
     result = conversation.hold("hear(); import time; time.sleep(600)", limit_s=1)
 
-    assert conversation.gone == ["it did not come back within 1 s."]
+    assert conversation.gone == ["it did not respond within 1 s."]
     assert (result.outcome, result.script_status) == ("stopped", None)
-    assert result.detail == "A trial ended it: it did not come back within 1 s."
+    assert result.detail == "A trial ended it: it did not respond within 1 s."
     assert result.held_ns is not None
 
 

@@ -136,8 +136,8 @@ def test_it_holds_the_one_loop_tells_so_before_and_is_stopped_after(child: Child
 
 def test_both_runs_share_the_time(child: Child) -> None:
     late = first_run(timeout_s=0.5)
-    assert "`--timeout` gives was up" in said(run(child, late))
-    assert "`--budget` gives was up" in said(run(child, first_run(budget_s=0.0)))
+    assert "allowed by `--timeout` was up" in said(run(child, late))
+    assert "allowed by `--budget` was up" in said(run(child, first_run(budget_s=0.0)))
     assert child.settings == []
 
     early = first_run(timeout_s=1001.0)
@@ -160,10 +160,10 @@ def test_what_looking_closer_took_is_taken_from_the_budget(child: Child) -> None
     ("changed", "words"),
     [
         ({"waits": False}, "nothing was tried: its loop was over before it could be held."),
-        ({"recording": None}, "behaved otherwise than before: nothing was recorded."),
+        ({"recording": None}, "behaved differently this time: nothing was recorded."),
         (
             {"recording": make_recording(loops=[make_recorded_loop(line=99)])},
-            "behaved otherwise than before: the loop in line 99",
+            "behaved differently this time: it ran the loop on line 99",
         ),
         ({"alone": True}, "could not be held, so its pipeline was tried alone."),
         ({"refuses": "cannot run it: gone."}, "could not be run a second time: cannot run it"),
@@ -218,9 +218,9 @@ PIPELINE = recorded(op(1, "range"), op(2, "map", 1, line=2), op(3, "batch", 2), 
     ("second", "said"),
     [
         (recorded(*PIPELINE.operations, root="op3", line=9), "line 9 of .* line 20 of"),
-        (recorded(*PIPELINE.operations, root="op3", kind="eager"), "came where the one"),
-        (recorded(*PIPELINE.operations, root="op3", id="loop2"), "its loop did not come"),
-        (recorded(*PIPELINE.operations, root="op2"), "another pipeline"),
+        (recorded(*PIPELINE.operations, root="op3", kind="eager"), "instead of the one"),
+        (recorded(*PIPELINE.operations, root="op3", id="loop2"), "its loop did not run"),
+        (recorded(*PIPELINE.operations, root="op2"), "a different pipeline"),
         (
             recorded(
                 op(1, "list_files"),
@@ -229,11 +229,11 @@ PIPELINE = recorded(op(1, "range"), op(2, "map", 1, line=2), op(3, "batch", 2), 
                 op(4, "batch", 3),
                 root="op4",
             ),
-            "another pipeline",
+            "a different pipeline",
         ),
         (
             recorded(op(1, "range"), op(2, "map", 1, line=5), op(3, "batch", 2), root="op3"),
-            "another pipeline",
+            "a different pipeline",
         ),
     ],
 )

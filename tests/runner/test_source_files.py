@@ -200,7 +200,7 @@ def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script:
     assert found.patch.edits == ["cache"]
     (left,) = found.patch.left_out
     assert left.edit == "calls"
-    assert left.reason.endswith("the run does not: 0.50x for the run (10.0 s to 20.0 s).")
+    assert left.reason.endswith("not the whole run: 0.50x for the run (10.0 s to 20.0 s).")
     # The finding has its own all the same.
     assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
 

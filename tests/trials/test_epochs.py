@@ -134,11 +134,7 @@ def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() 
     cache = make_finding(make_edit("cache", whole_epoch=True))
     outcome = try_edits(FakeExecutor(), [cache, make_finding("map")], epochs_need_s=200)
 
-    assert outcome.trials["cache"].reason == (
-        "It changes how long an epoch's first batch is waited for, and whole epochs were not "
-        "tried: its waits are so long that this takes `--budget 200`, and the time for trials "
-        "was 60 s."
-    )
+    assert "this takes `--budget 200`, and 60 s were given" in str(outcome.trials["cache"].reason)
     assert outcome.trials["map"].state != "not_tried"
 
 
