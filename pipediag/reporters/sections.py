@@ -56,10 +56,8 @@ def answer(session: Session) -> Iterator[Row]:
         for text in islice(advice.what_else(session), 2):
             yield "Try next", text, ""
         return
-    yield "Change", found.finding.advice, ""
-    if found.changes:
-        changes = [clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES]]
-        yield "Together", f"{'; '.join(changes)}.", ""
+    changes = "; ".join(clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES])
+    yield "Change", f"{changes}." if changes else found.finding.advice, ""
     if found.gain is not None:
         condition = f", {found.condition}" if found.condition else ""
         measured = found.gain.known_by == "measured"

@@ -160,7 +160,7 @@ def test_each_card_shows_its_trial_and_its_rounds() -> None:
         "Refuted",
     ]
     first, last = words(outcomes[0]), words(outcomes[-1])
-    assert "1.9x [1.9, 2.0] over 8 block pairs" in first
+    assert "1.9x [1.9, 2.0] over 8 rounds" in first
     assert "The shuffle starts anew in each block." in first
     assert "This advice does nothing here." in last
     assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
@@ -214,7 +214,7 @@ def test_all_five_are_answered_beside_the_verdict() -> None:
     assert "num_parallel_calls=16" in change.words()
     said = words(top)
     assert "3.1x [2.9, 3.3] in a step, measured" in said
-    assert "alternated in the running training loop, 6 pairs of blocks" in said
+    assert "alternated 6 times" in said
     assert "Waiting for input 7.00 ms" in said
 
 

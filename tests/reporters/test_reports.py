@@ -92,7 +92,7 @@ def test_it_says_what_an_issue_would_be_asked_for() -> None:
         "Where it ran",
     ]
     assert "3.1x" in text
-    assert "pairs of blocks" in text
+    assert "alternated" in text
     assert "| Waiting for input |" in text
     assert session.pipediag_version in text
 

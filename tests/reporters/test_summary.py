@@ -72,9 +72,9 @@ def test_ascii_where_the_terminal_has_no_more(make: Callable[[], Session]) -> No
 def test_says_what_is_slow_what_to_change_what_it_buys_and_why() -> None:
     text = words(shown(trial_sessions.patched(), width=120))
     assert "● Input-bound high severity train.py" in text
-    assert "Change Pass num_parallel_calls=16." in text
+    assert "Change 16 parallel calls on the map" in text
     assert "Gain 3.1x [2.9, 3.3] in a step, measured." in text
-    assert "Why The script as it is and as changed alternated" in text
+    assert "Why Measured in your loop" in text
     assert "Step 10.0 ms: waiting for input 70 %" in text
     assert "reports/train/report.html" in text
     assert "pipediag fix reports/train" in text

@@ -144,7 +144,7 @@ def test_a_trial_of_what_mends_results_tells_its_price(
     known = trials.outcome(factories.make_finding(subject="correctness", trial=trial))
     assert known is not None
     assert known.state is None
-    assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 block pairs"
+    assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 rounds"
 
 
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))

@@ -26,19 +26,27 @@ _GAP = "…"
 
 
 def brief_lines(diff: str) -> list[str]:
-    """Return the changes of a diff, each with one line above and below it that says anything."""
+    """Return the changes of a diff, each with one line above and below it that says anything.
+
+    Functions that are added come last, so that a short excerpt shows the lines that change.
+    """
     lines = [line.removesuffix("\r") for line in applicable(diff).split("\n")[:-1]]
     lines = [line for line in lines if not line.startswith(("+++ ", "--- ", "\\"))]
     changed = {n for n, line in enumerate(lines) if line.startswith(("+", "-"))}
-    found: list[str] = []
+    places: list[list[str]] = [[]]
     for n, line in enumerate(lines):
         # Brackets alone tell nobody where a change stands.
         near = bool(changed & {n - 1, n + 1}) and any(map(str.isalnum, line))
         if n in changed or (near and line.startswith(" ")):
-            found.append(line.expandtabs(4)[:_LONGEST_LINE])
-        elif found and found[-1] != _GAP:
-            found.append(_GAP)
-    return found[:-1] if found and found[-1] == _GAP else found
+            places[-1].append(line.expandtabs(4)[:_LONGEST_LINE])
+        else:
+            places.append([])
+    places = sorted(filter(None, places), key=_is_a_helper)
+    return [line for place in places for line in (_GAP, *place)][1:]
+
+
+def _is_a_helper(place: list[str]) -> bool:
+    return len(place) > MOST_SHOWN and not any(line.startswith("-") for line in place)
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class SourceLine:
     """The call that is meant is marked."""
     cost: str
     cost_is: str
-    """`in each step`, `of the stack samples`, ...; empty where none is known."""
+    """`time per step`, `share of stack samples`, ...; empty where none is known."""
     meant: bool
     after_gap: bool
     """True where lines between it and the one before are left out."""
@@ -131,9 +139,9 @@ def _block(
 
 
 def margin_note(blocks: list[SourceBlock]) -> str:
-    """Return what the margin says: `Beside a line: what it takes in each step.`"""
+    """Return what the margin shows: `In the margin: time per step.`"""
     known = dict.fromkeys(line.cost_is for block in blocks for line in block.lines if line.cost_is)
-    return f"Beside a line: what it takes {', or '.join(known)}." if known else ""
+    return f"In the margin: {', or '.join(known)}." if known else ""
 
 
 def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
@@ -141,7 +149,7 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     for hot in reversed(session.host.hot_python if session.host is not None else []):
         if hot.file == file:
-            found[hot.line] = percent(hot.percent), "of the stack samples"
+            found[hot.line] = percent(hot.percent), "share of stack samples"
     in_the_run: dict[int, float] = {}
     projected: set[int] = set()
     for row in session.run.parts if session.run is not None else []:
@@ -151,9 +159,9 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
                 projected.add(row.line)
     whole_s = session.run.whole_s if session.run is not None else 0.0
     found |= {
-        line: (f"~{seconds(spent)}", "in all of the run as projected (~)")
+        line: (f"~{seconds(spent)}", "projected time in the run (~)")
         if line in projected
-        else (seconds(spent), "in all of the run")
+        else (seconds(spent), "time in the run")
         for line, spent in in_the_run.items()
         if spent > _WORTH * whole_s
     }
@@ -163,7 +171,7 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
         if op.file == file and op.line is not None and delay is not None:
             in_a_step[op.line] = in_a_step.get(op.line, 0.0) + delay
     steps = {
-        line: (f"{spent:.{0 if spent >= 10 else 1 if spent >= 1 else 2}f} ms", "in each step")
+        line: (f"{spent:.{0 if spent >= 10 else 1 if spent >= 1 else 2}f} ms", "time per step")
         for line, spent in in_a_step.items()
     }
     return found | steps

@@ -27,6 +27,7 @@ MUCH = 1.2
 """Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
 LONGER_RUN_STEPS = 200
 """Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
+_PLACE = re.compile(r"([^\s`]+\.py):(\d+)")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _MORE_TIME = 3.0
 """Times the budget that trials had: an interval gets narrower by the root of that."""
@@ -231,7 +232,8 @@ def answer(session: Session) -> Answer | None:
         or len(together.findings) < 2
     ):
         return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
-    changes = tuple(trials.change(session, one, with_effect=True) for one in together.findings)
+    every = [trials.change(session, one, with_effect=True) for one in together.findings]
+    changes = tuple(_file_named_once(every))
     shared = set(Combined.model_fields) & set(Trial.model_fields)
     trial = finding.trial.model_copy(update=together.model_dump(include=shared))
     all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
@@ -239,6 +241,20 @@ def answer(session: Session) -> Answer | None:
     patch = session.patch or finding.patch
     edits = frozenset(together.findings)
     return Answer(finding, changes, patch, gain(all_of_them), why, edits)
+
+
+def _file_named_once(texts: list[str]) -> Iterator[str]:
+    """Yield the texts with `line 31` in place of `train.py:31` where the file is named before."""
+    named: set[str] = set()
+
+    def place(found: re.Match[str]) -> str:
+        if found[1] in named:
+            return f"line {found[2]}"
+        named.add(found[1])
+        return found[0]
+
+    for text in texts:
+        yield _PLACE.sub(place, text)
 
 
 def nothing_worth_doing(session: Session) -> str | None:
@@ -252,8 +268,8 @@ def nothing_worth_doing(session: Session) -> str | None:
     best = max(found, key=lambda one: known_gain(one) or 1.0)
     known = gain(best)
     if known is None or (known_gain(best) or 1.0) <= 1.0:
-        return "Nothing: no change that was found can make it faster."
-    return f"Nothing: the best change that was found promises no more than {known}."
+        return "Nothing: none of the changes found would make it faster."
+    return f"Nothing: the best change found gains no more than {known}."
 
 
 def _why(session: Session, finding: Finding) -> str:
@@ -261,16 +277,16 @@ def _why(session: Session, finding: Finding) -> str:
     if finding.about_results:
         known = trials.outcome(finding)
         found = f" Its trial: {known.numbers}." if known and known.numbers else ""
-        return f"It is about right results, which no speed outweighs.{found}"
+        return f"It is about correct results, which come before speed.{found}"
     if trial.speedup is None or not trial.blocks:
         reason = trial.reason if trial != NOT_TRIED else session.trials_missing
-        bound = "The bound follows from the times of this run. " if gain(finding) else ""
-        return f"{bound}No trial was made{f': {reason}' if reason else '.'}"
+        bound = "The bound follows from times measured in this run. " if gain(finding) else ""
+        return f"{bound}The change was not tried.{f' {reason}' if reason else ''}"
     if trials.is_estimate(trial):
-        return f"{trials.estimate_basis(trial)} {counted(trial.blocks, 'pair')} of blocks."
+        return f"{trials.estimate_basis(trial)} Over {counted(trial.blocks, 'round')}."
     return (
-        "The script as it is and as changed alternated in the running training loop, "
-        f"{counted(trial.blocks, 'pair')} of blocks."
+        "Measured in your loop: the original and the changed version alternated "
+        f"{counted(trial.blocks, 'time')}."
     )
 
 
@@ -291,15 +307,15 @@ def _what_else(session: Session) -> Iterator[str]:
     budget = _longer_budget(session)
     if budget is not None:
         yield (
-            f"{counted(len(_left_open(session)), 'change')} could not be decided in the time for "
-            f"trials: `--budget {budget}` gives them more."
+            f"{counted(len(_left_open(session)), 'change')} left undecided: `--budget {budget}` "
+            "gives the trials more time."
         )
     if verdict.bottleneck == "inconclusive":
         alone = only_input_is_told(session)
         yield _BY_TORCH if alone else f"Measure longer: `--steps {_longer_run(session)}`."
     yield from verdict.next_steps
     if verdict.next_steps and session.trials_missing == NO_BUDGET:
-        yield "Leave out `--budget 0`: trials may show what no rule can know."
+        yield "Run it without `--budget 0`: trials may find more."
 
 
 def _longer_budget(session: Session) -> int | None:
@@ -337,7 +353,7 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
         return None
     patch = None
     if session.patch is not None and session.patch.diff is not None:
-        patch = NextCommand("The change as a patch", _fix(session, directory))
+        patch = NextCommand("Get the patch", _fix(session, directory))
     if session.script.call is not None:
         return None if directory is None else patch
     return _of_a_script(session, directory, patch)
@@ -350,19 +366,19 @@ def _of_a_script(
     budget = _longer_budget(session)
     options: list[str] = []
     if undecided and not only_input_is_told(session):
-        purpose, options = "To measure longer", ["--steps", str(_longer_run(session))]
+        purpose, options = "Measure longer", ["--steps", str(_longer_run(session))]
     elif edits_for_second_run(session):
-        purpose, options = "To try it in the loop", ["--rerun"]
+        purpose, options = "Try it in the loop", ["--rerun"]
     elif patch is not None:
         return patch
     elif any(map(worth_doing, session.findings)):
-        purpose = "After the edit"
+        purpose = "Check your edit"
     elif budget is not None:
-        purpose, options = "To decide what is open", ["--budget", str(budget)]
+        purpose, options = "Decide what is open", ["--budget", str(budget)]
     elif undecided:
         return None  # no gate has a verdict to keep
     else:
-        return NextCommand("To keep it so in CI", _of_session(session, directory, "check"))
+        return NextCommand("Keep it so in CI", _of_session(session, directory, "check"))
     return NextCommand(purpose, _analyze(session, directory, options))
 
 

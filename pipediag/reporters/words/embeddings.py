@@ -146,5 +146,7 @@ def memory_needed(plan: MemoryPlan) -> str:
         text += f"; the device has {byte_count(plan.device_bytes)}, {basis}"
         if plan.lacking_bytes:
             text += f": {byte_count(plan.lacking_bytes)} too little"
-    missing = "" if plan.other_bytes is not None else " What is not a table is not known."
-    return f"{text}.{missing} Activations, the data and what TensorFlow itself takes come on top."
+    missing = (
+        "" if plan.other_bytes is not None else " The memory of the other layers is not known."
+    )
+    return f"{text}.{missing} Activations, data and TensorFlow's own memory are not included."

@@ -69,24 +69,24 @@ STEP_CLASS: dict[StepClass, str] = {
 
 STEP_CLASS_MEANING: dict[StepClass, str] = {
     "input_wait": "blocked in GetNext until the pipeline hands over a batch",
-    "device_compute": "operations of the model running",
-    "device_copy": "bytes on their way between host and device",
+    "device_compute": "the model's operations, as they run",
+    "device_copy": "copies between host and device",
     "collective": "replicas exchanging gradients",
     "compile": "tracing functions and compiling graphs",
     "dispatch": "the host dispatching operations and kernels",
     "python": "callbacks, metrics, logging and other Python between operations",
     "device_wait": "the host waiting for results from the device",
-    "unattributed": "what no event of the trace accounts for",
+    "unattributed": "time that no event of the trace explains",
 }
 
-COST_BESIDE_WAITING = "blocked in GetNext, and slowed by what makes the batches meanwhile"
+COST_BESIDE_WAITING = "blocked in GetNext, or slowed down by the work of the pipeline"
 """Meaning of input wait where it was measured by the consumer alone on a repeated batch."""
 
 EFFECT: dict[EffectOnResults, str] = {
     "same results": "same results",
     "same up to order or rounding": "same up to order or rounding",
     "changes a hyper-parameter": "changes a hyper-parameter, so retune",
-    "corrects results": "corrects them: they change to what was meant",
+    "corrects results": "changes them to what was intended",
     "not known": "only you know whether they stay the same",
     "not safe here": "not safe here: the results would not be the same",
 }
@@ -138,8 +138,8 @@ GAP_CAUSE_MEANING: dict[GapCause, str] = {
     "sync": "the host waited for a result before it launched more",
     "launch": "the host was dispatching operations and kernels",
     "python": "callbacks, logging and other Python between the calls",
-    "queued": "launched in time, but not yet begun by the device",
-    "unknown": "no event of the profile accounts for it",
+    "queued": "launched in time, but not started by the device yet",
+    "unknown": "no event of the profile explains it",
 }
 
 COPY_DIRECTION: dict[CopyDirection, str] = {
@@ -164,20 +164,20 @@ NO_REASON = "Not measured; no reason was recorded."
 
 TRIAL_WORDS: dict[str, str] = {
     "trial": (
-        "Base and one change run in alternating blocks in the same process, on your own pipeline "
-        "and your own training step. Only one of them runs at a time, and the warm-up of each "
-        "block is left out. The speed-up is examples per second with the change divided by those "
-        "without, its 95 % interval a bootstrap over pairs of blocks."
+        "The original and one changed version run in alternating blocks of steps in the same "
+        "process, with your own pipeline and your own training step. The warm-up of each block is "
+        "not counted. The speed-up is the examples per second with the change divided by those "
+        "without it; its 95 % interval is a bootstrap over the rounds."
     ),
     "confirmed": f"The whole interval lies above {WORTHWHILE}x.",
     "refuted": f"The whole interval lies below {WORTHWHILE}x: leave this change alone.",
     "inconclusive": (
         f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
     ),
-    "not tried": "Only an upper bound on the gain, by this run's times, and the reason why.",
+    "not tried": "There is only an upper bound on the gain, from this run's times, and the reason.",
     "together": (
-        "All confirmed changes at once, measured again: gains do not multiply. A change that does "
-        "not go with the others is left out, with its reason."
+        "All confirmed changes at once, measured again, because gains do not multiply. A change "
+        "that conflicts with the others is left out, with the reason."
     ),
     "pipeline alone": (
         "Batches taken as fast as they come, without training: how fast the pipeline can be, "
@@ -194,7 +194,7 @@ TRIAL_WORDS: dict[str, str] = {
     ),
     "needs retuning": (
         "The change alters a hyper-parameter, such as the batch size. It makes examples pass "
-        "faster; what the model learns from them is another matter."
+        "faster; check that the model still learns as well."
     ),
 }
 

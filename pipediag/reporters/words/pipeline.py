@@ -15,11 +15,11 @@ MAX_ROWS = 50
 COLUMNS = {
     "Own time": "In the operation itself, without what it reads from; summed over parallel calls.",
     "Of pipeline": "Of the own time of all operations.",
-    "Of step": "Of the mean step, beside which it runs: over 100 % where calls run side by side.",
-    "Elements": "That it hands on in a step.",
-    "Bytes each": "Of an element that it hands on.",
-    "Parallel calls": "That it may make at a time; serial is one after the other.",
-    "Buffer": "Elements that lay ready, of those that there is room for.",
+    "Of step": "Of the mean step, which runs concurrently: over 100 % where calls run in parallel.",
+    "Elements": "Produced per step.",
+    "Bytes each": "Per element produced.",
+    "Parallel calls": "At most at the same time; serial means one after another.",
+    "Buffer": "Elements ready, of those the buffer has room for.",
 }
 """The columns behind the operation's own, and what stands in each."""
 

@@ -19,6 +19,8 @@ from pipediag.reporters.words.quantities import (
     speedup_interval,
 )
 from pipediag.session.ledger import (
+    AFTERWARDS,
+    AN_EPOCHS_END,
     BETWEEN_ROUNDS,
     COMES_ONCE,
     FURTHER_ROUNDS,
@@ -32,9 +34,9 @@ from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
 RUN_PART_MEANING: dict[RunPartName, str] = {
     "startup": "the interpreter, and what the script imports",
     "before_training": "the script's own code until its first step: reading data, building",
-    "compile": "calls in which a function was traced, less the step that each made",
+    "compile": "calls that traced a function, minus the step that each of them made",
     "epoch_start": "from an epoch's first request for a batch until it is there",
-    "steps": "training steps; below is what one is made of",
+    "steps": "training steps; the next section divides one",
     "evaluation": "validation, `evaluate`, `predict`, loops that train nothing",
     "epoch_end": "callbacks and other code from one epoch's last step to the next one's first",
     "between_loops": "the script's own code between two trainings",
@@ -46,6 +48,12 @@ _LEAST_PERCENT = 1.0
 """Places shown of one part beside its largest: so many, and of the run so much."""
 _ONCE_SHOWN_S = 0.05
 """Less is nothing beside seconds with one decimal."""
+_SHORT = {
+    AN_EPOCHS_END: "the ends of epochs (validation, callbacks)",
+    AFTERWARDS: "what follows this training",
+    FURTHER_ROUNDS: "further rounds of a loop around this training",
+}
+"""What was not seen of a run, for one line."""
 SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
 
 
@@ -97,8 +105,8 @@ def whole(run: Run) -> str:
     if run.projected_total_s is None:
         return f"{seconds(run.total_s)}{epochs}"
     least = "at least " if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
-    seen = f"projected from {seconds(run.total_s)} that were seen"
-    return f"{least}{seconds(run.projected_total_s)}{epochs}, {seen}"
+    seen = f"{seconds(run.total_s)} measured, the rest projected"
+    return f"{least}{seconds(run.projected_total_s)}{epochs} ({seen})"
 
 
 def title(run: Run) -> str:
@@ -118,7 +126,7 @@ def _epochs(run: Run) -> str:
 
 def unseen(run: Run) -> str | None:
     """Return `Not seen: what the script does after this training.`; None for nothing."""
-    parts = [what for what in run.not_seen if what != COMES_ONCE]
+    parts = [_SHORT.get(what, what) for what in run.not_seen if what != COMES_ONCE]
     return f"Not seen: {'; '.join(parts)}." if parts else None
 
 
@@ -126,12 +134,12 @@ def remarks(run: Run) -> list[str]:
     """Return what to know of the ledger, as sentences."""
     found = [run.projected_missing] if run.projected_missing else []
     if COMES_ONCE in run.not_seen:
-        found.append("Not in it: what comes once, as start-up and what is before and after it.")
+        found.append("Not included: what happens once, such as start-up.")
     if run.seen:
         total = seconds(run.total_s)
-        found.append(f"All that was seen of the run, {total}: {in_one_line(run.seen)}.")
+        found.append(f"All of the run that was seen, {total}: {in_one_line(run.seen)}.")
     if run.pipediag_s >= 0.1:
-        found.append(f"pipediag's own time, {seconds(run.pipediag_s)}, is not in it.")
+        found.append(f"pipediag's own time, {seconds(run.pipediag_s)}, is not included.")
     return found
 
 
@@ -156,14 +164,16 @@ def gain(found: RunGain | None) -> str | None:
 
 
 def of_what(found: RunGain) -> str:
-    """Return `for the run (24.6 s to 16.2 s)`, with what tracing adds where that can be seen."""
-    times = f"{seconds(found.before_s)} to {seconds(found.after_s)}"
-    if found.once_s is not None and abs(found.once_s) >= _ONCE_SHOWN_S:
-        amount = f"{seconds(abs(found.once_s))} {'more' if found.once_s > 0 else 'less'}"
-        within = "with" if found.scope == "run" else "and"
-        times += f", {within} {amount} once to trace and compile"
-    whole = SCOPES[found.scope]
-    return f"for {whole if found.ends_seen else f'what was seen of {whole}'} ({times})"
+    """Return `for the run (24.6 s to 16.2 s)`, with what else to know of the two times."""
+    times = [f"{seconds(found.before_s)} to {seconds(found.after_s)}"]
+    # The time of a whole run holds it.
+    once_s = found.once_s or 0.0
+    if found.scope != "run" and abs(once_s) >= _ONCE_SHOWN_S:
+        amount = f"{seconds(abs(once_s))} {'more' if once_s > 0 else 'less'}"
+        times.append(f"and {amount} once, to trace and compile")
+    if not found.ends_seen:
+        times.append("without the ends of epochs")
+    return f"for {SCOPES[found.scope]} ({', '.join(times)})"
 
 
 def free_input(session: Session) -> str | None:
@@ -172,7 +182,7 @@ def free_input(session: Session) -> str | None:
     if most is None:
         return None
     behind = session.ceiling.next_bottleneck if session.ceiling is not None else None
-    then = f"; then {in_sentence(STEP_CLASS[behind])} limits" if behind else ""
+    then = f"; then {in_sentence(STEP_CLASS[behind])} is the limit" if behind else ""
     return f"at most {speedup(most)}{then}"
 
 

@@ -25,7 +25,7 @@ class Outcome:
     numbers: str
     """`1.94x [1.88, 2.01]`, or `at most 2.00x` where nothing was measured."""
     basis: str | None
-    """`8 block pairs`, on what."""
+    """`8 rounds`, on what."""
     says: str | None
     """The conclusion, or why there is none, as a sentence."""
     condition: str | None = None
@@ -88,8 +88,8 @@ def _basis(trial: Trial) -> str | None:
     elif trial.basis == "traces":
         of = " of the steps, and the traces of this run"
     elif trial.basis == "pauses":
-        of = " of the steps, and the pauses behind them"
-    return f"{counted(trial.blocks, 'block pair')}{of}"
+        of = " of the steps, and the pauses after them"
+    return f"{counted(trial.blocks, 'round')}{of}"
 
 
 def _says(trial: Trial) -> str | None:
