@@ -14,6 +14,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipediag.capture.signals import let_pass
@@ -31,20 +32,16 @@ Moment = Literal["given up", "before fork", "after fork", "forked", "dismissed"]
 child, where what steps aside by no hook is undone; a program goes on without us."""
 
 
+@dataclass(slots=True, eq=False)
 class Entry:
     """One way into our code."""
 
-    __slots__ = ("natively", "ours", "vital", "what")
-
-    def __init__(
-        self, what: str, ours: Callable[..., Any], natively: Callable[..., Any], vital: bool
-    ) -> None:
-        self.what = what
-        """What it is there for, as in `Pipediag stopped counting steps`."""
-        self.ours = ours
-        self.natively = natively
-        self.vital = vital
-        """True if what is measured without it would be wrong."""
+    what: str
+    """What it is there for, as in `Pipediag stopped counting steps`."""
+    ours: Callable[..., Any]
+    natively: Callable[..., Any]
+    vital: bool
+    """True if what is measured without it would be wrong."""
 
 
 class Guard:

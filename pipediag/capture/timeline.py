@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pipediag.capture.callsites import CallSite
@@ -73,8 +74,8 @@ class Timeline:
         if self._steps is not None and self._steps.start_ns >= span.start_ns:
             self._end_steps(now_ns)
         while (last := self._open.pop()) is not span:
-            self._write(_until(last, now_ns))
-        self._write(_until(span, now_ns))
+            self._write(replace(last, end_ns=now_ns))
+        self._write(replace(span, end_ns=now_ns))
         self.sample_or_rest()
 
     def passed(
@@ -154,7 +155,7 @@ class Timeline:
     def _end_steps(self, now_ns: int) -> None:
         steps, self._steps = self._steps, None
         if steps is not None:
-            self._write(_until(steps, now_ns))
+            self._write(replace(steps, end_ns=now_ns))
 
     def sample_or_rest(self) -> None:
         """Sample lines where they tell more than what is open, also after a fork."""
@@ -208,7 +209,3 @@ class Timeline:
         self._next_id += 1
         place = (site.file, site.line) if site is not None else (None, None)
         return Span(self._next_id, kind, start_ns, end_ns, name, *place)
-
-
-def _until(span: Span, end_ns: int) -> Span:
-    return Span(span.id, span.kind, span.start_ns, end_ns, span.name, span.file, span.line)

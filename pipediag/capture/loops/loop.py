@@ -38,15 +38,13 @@ class Stage(Enum):
     VARIANT = "a variant of a trial hands out"
 
 
+@dataclass(slots=True)
 class StandIn:
     """Hands out batches in an iterator's place. Hooks read its attributes on every step."""
 
-    __slots__ = ("iterator", "stage")
-
-    def __init__(self) -> None:
-        self.stage = Stage.OWN
-        self.iterator: Any = None
-        """What stands in; None where the script's own iterator hands out."""
+    stage: Stage = Stage.OWN
+    iterator: Any = None
+    """What stands in; None where the script's own iterator hands out."""
 
     def enter(self, stage: Stage, iterator: Any = None) -> None:
         self.stage, self.iterator = stage, iterator

@@ -248,6 +248,7 @@ Tell = Callable[[Consumer, int, int | None], None]
 """Takes the iterator, when the step began, and how long its batch was waited for in Python."""
 
 
+@dataclass(slots=True, eq=False)
 class Streak:
     """Steps between two decisions of a diagnosis: only the time at which they began is noted.
 
@@ -257,29 +258,16 @@ class Streak:
     iterators at a time, and reported together when one comes that does.
     """
 
-    __slots__ = (
-        "_consumer",
-        "_function",
-        "_functions",
-        "_left",
-        "_noted",
-        "_tell",
-        "_thread",
-        "_traced",
-        "called_ns",
-    )
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._consumer: Consumer | None = None
-        self._left = 0
-        self._thread = 0
-        self._noted: list[tuple[int, int | None]] = []
-        self._function: weakref.ref[Any] | None = None
-        self._functions: list[Any] = []
-        self._traced = 0
-        self.called_ns = 0
-        """When the function was called last."""
+    _tell: Tell
+    called_ns: int = 0
+    """When the function was called last."""
+    _consumer: Consumer | None = None
+    _left: int = 0
+    _thread: int = 0
+    _noted: list[tuple[int, int | None]] = field(default_factory=list)
+    _function: weakref.ref[Any] | None = None
+    _functions: list[Any] = field(default_factory=list)
+    _traced: int = 0
 
     def begins(self, consumer: Consumer, steps: int) -> None:
         """Note the next steps alone, as they decide nothing; another thread tells its own first."""

@@ -15,8 +15,7 @@ import pytest
 
 from pipediag.capture.loops.loop import ScriptsOwnError, Stage
 from pipediag.capture.measuring import schedule as module
-from pipediag.capture.measuring.embeddings import look_at_next
-from pipediag.capture.measuring.ids import IdTally
+from pipediag.capture.measuring.embeddings import IdTally, look_at_next
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
