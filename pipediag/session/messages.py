@@ -219,8 +219,6 @@ class BlockRun:
     """How many that step took."""
     traces: int | None = None
     """How many traces the variant's `tf.function` has, where that is what the variant changes."""
-    lived_ns: int | None = None
-    """From the variant's new iterator to the block's end; None of batches alone."""
     freed_ns: int | None = None
     """Time that freeing this iterator took, behind the block."""
 

@@ -73,8 +73,6 @@ class TrialsOfLoop:
         self._running: Variant | None = None
         """The variant whose model makes the step that is called now; None for the script's own."""
         self._iterator: Any = None
-        self._began_ns = 0
-        """When the iterator was made that hands out batches."""
         self._consumer: Consumer | None = None
         self._failure: str | None = None
         """Why the step that runs failed with the variant."""
@@ -191,7 +189,7 @@ class TrialsOfLoop:
             block.first_ns,
             variant.batches_per_step,
             variant.rewritten.traces(),
-            *self._free(),
+            self._free(),
         )
 
     def _switch_to(self, variant: Variant) -> Steps[None]:
@@ -209,15 +207,15 @@ class TrialsOfLoop:
     def _give_iterator(self, variant: Variant) -> int:
         """Hand out batches of a fresh iterator, and return when that began."""
         self._hand_out(None)
-        self._began_ns = time.monotonic_ns()
+        began_ns = time.monotonic_ns()
         self._hand_out(self._variants.iterator(variant))
-        return self._began_ns
+        return began_ns
 
-    def _free(self) -> tuple[int, int]:
-        """Let go of the variant's iterator; return how long it lived, and what that took."""
+    def _free(self) -> int:
+        """Let go of the variant's iterator, and return what that took."""
         since_ns = time.monotonic_ns()
         self._hand_out(None)
-        return since_ns - self._began_ns, time.monotonic_ns() - since_ns
+        return time.monotonic_ns() - since_ns
 
     def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
         variant, pull = self._variants[name], self.loop.runtime.pull

@@ -51,8 +51,7 @@ def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     assert stage.told == []
     stage.step(trials)
 
-    lived_ns = SECOND * 13 // 10
-    block = BlockRun("base", 20, 80, SECOND, SECOND // 10, 2, lived_ns=lived_ns, freed_ns=0)
+    block = BlockRun("base", 20, 80, SECOND, SECOND // 10, 2, freed_ns=0)
     assert stage.told == [block]
     assert seen == [InPlace.OWN] * 3, "while the parent decides, the script's own iterator is back"
 
@@ -81,7 +80,7 @@ def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
     stage.step(trials)
 
     tenth = SECOND // 10
-    block = BlockRun("base", 20, 80, SECOND, tenth, 2, lived_ns=11 * tenth, freed_ns=0)
+    block = BlockRun("base", 20, 80, SECOND, tenth, 2, freed_ns=0)
     assert stage.told == [block]
 
 
