@@ -81,24 +81,11 @@ class Capture:
             running_pipelines=list if program_goes_on else handles_of_live_iterators,
             descriptions=self._descriptions,
         )
-        self._in_graph = InGraphLoops(
-            loops,
-            self._updates,
-            instruments,
-            self._guard,
-            stop_after=not settings.run_to_end
-            and settings.hold_loop is None
-            and settings.loop is None,
-        )
+        self._in_graph = InGraphLoops(loops, self._updates, instruments, self._guard)
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
-        held = Trials(
-            commands,
-            instruments,
-            only=settings.hold_loop,
-            input_only=settings.input_only,
-        )
+        held = Trials(commands, instruments)
         leave = None if program_goes_on else self._leave_now
-        self._steps = StepClock(loops, self._updates, instruments, settings, leave, held)
+        self._steps = StepClock(loops, self._updates, instruments, leave, held)
         self._loops = loops
         self._plan = plan
         self._guard.when("forked", SWITCH_INTERVAL.restore)

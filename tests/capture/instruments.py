@@ -120,7 +120,9 @@ class CountingPace:
     waits = False
 
     def __init__(self) -> None:
-        self.settings = SimpleNamespace(run_to_end=False)
+        self.settings: Any = SimpleNamespace(
+            run_to_end=False, hold_loop=None, loop=None, input_only=False
+        )
 
     def warmed_up(self, durations: list[int], *_: Any) -> tuple[bool, bool]:
         return len(durations) >= self.warmup, True

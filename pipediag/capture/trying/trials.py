@@ -40,20 +40,10 @@ _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 class Trials:
     """Trials in one loop at a time, in each loop once; in only one at all where that was asked."""
 
-    def __init__(
-        self,
-        commands: CommandPipe | None,
-        instruments: Instruments,
-        *,
-        only: str | None = None,
-        input_only: bool = False,
-    ) -> None:
+    def __init__(self, commands: CommandPipe | None, instruments: Instruments) -> None:
         self._commands = commands
         self._with = instruments
-        self._only = only
-        """Id of the one loop that may be held, or else its pipeline tried; None for each."""
-        self._input_only = input_only
-        """True if nobody trains, so that only pipelines are tried."""
+        self._settings = instruments.pace.settings
         self._trials: TrialsOfLoop | None = None
         self.loop: Loop | None = None
         """The loop that is held: a plain attribute, as it is read on every step."""
@@ -90,7 +80,7 @@ class Trials:
 
     def may_hold(self, loop: Loop) -> bool:
         """Return True if trials may be made for this loop rather than for another one alone."""
-        return self._only in (None, loop.record.id)
+        return self._settings.hold_loop in (None, loop.record.id)
 
     def was_held(self, loop: Loop) -> bool:
         return loop.record.id in self._seen
@@ -101,7 +91,7 @@ class Trials:
         What training changes is kept and put back when the trials are over, for the script's own
         last code and for the loops that follow where there is `more_to_come`.
         """
-        if self._commands is None or self._input_only:
+        if self._commands is None or self._settings.input_only:
             return False
         others = train_along(loop.runtime)
         if others is not None:

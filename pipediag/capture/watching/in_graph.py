@@ -155,12 +155,12 @@ class InGraphLoops:
         updates: UpdateWatch,
         instruments: Instruments,
         guard: Guard,
-        stop_after: bool,
     ) -> None:
+        settings = instruments.pace.settings
         self._loops = loops
         self._updates = updates
         self._with = instruments
-        self._stop_after = stop_after
+        self._stop_after = not (settings.run_to_end or settings.hold_loop or settings.loop)
         # By the function itself: an id would be used again for another one.
         self._measure_of: weakref.WeakKeyDictionary[Any, InGraphMeasure] = (
             weakref.WeakKeyDictionary()

@@ -19,7 +19,7 @@ from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
-from pipediag.session.messages import LoopFound, RunSettings
+from pipediag.session.messages import LoopFound
 from pipediag.session.recorded_loops import Evaluation
 from pipediag.tensorflow_names import SEVERAL_WORKERS
 from pipediag.vocabulary import EVALUATING
@@ -97,7 +97,6 @@ class LoopChoice:
         self,
         updates: UpdateWatch,
         instruments: Instruments,
-        settings: RunSettings,
         held: Trials,
         leave: Callable[[], None] | None,
         keep: Callable[[], None],
@@ -105,7 +104,7 @@ class LoopChoice:
         """`leave` ends a process whose script swallows its stop; `keep` keeps what is evaluated."""
         self._updates = updates
         self._with = instruments
-        self._settings = settings
+        self._settings = settings = instruments.pace.settings
         self._held = held
         self._leave = leave
         self._keep = keep

@@ -34,7 +34,6 @@ from pipediag.capture.watching.updates import (
     notice_beside,
     settle_role,
 )
-from pipediag.session.messages import RunSettings
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 
@@ -52,7 +51,6 @@ class StepClock:
         loops: LoopRegistry,
         updates: UpdateWatch,
         instruments: Instruments,
-        settings: RunSettings,
         leave: Callable[[], None] | None,
         held: Trials,
     ) -> None:
@@ -63,7 +61,7 @@ class StepClock:
         self.streak = Streak(self._noted)
         self._threads = EachThread(StepParts, weakref.WeakSet())
         keep = loops.keep_evaluated
-        self.choice = LoopChoice(updates, instruments, settings, held, leave, keep)
+        self.choice = LoopChoice(updates, instruments, held, leave, keep)
         self._over = False
 
     @property

@@ -21,7 +21,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.updates import UpdateWatch
-from tests.capture.instruments import FakeTimeline
+from tests.capture.instruments import CountingPace, FakeTimeline
 
 
 class Base:
@@ -103,7 +103,10 @@ class Stage:
         recorder = Recorder(directory / "recording.json")
         guard = Guard(recorder.note)
         instruments: Any = SimpleNamespace(
-            recorder=recorder, tell=lambda *_, **__: None, state=KeptState(guard, recorder.note)
+            recorder=recorder,
+            tell=lambda *_, **__: None,
+            state=KeptState(guard, recorder.note),
+            pace=CountingPace(),
         )
         self.held = Trials(None, instruments)
         watchers: Any = SimpleNamespace(

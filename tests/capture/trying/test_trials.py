@@ -14,7 +14,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
-from tests.capture.instruments import ToyRuntime
+from tests.capture.instruments import CountingPace, ToyRuntime
 from tests.recordings import make_block, make_window
 
 
@@ -29,12 +29,15 @@ class Stage:
     def __init__(self, directory: Path, commands: Any = None, only: str | None = None) -> None:
         self.recorder = Recorder(directory / "recording.json")
         self.told: list[FromChild] = []
+        pace = CountingPace()
+        pace.settings.hold_loop = only
         instruments: Any = SimpleNamespace(
             recorder=self.recorder,
+            pace=pace,
             tell=self.told.append,
             state=KeptState(Guard(self.recorder.note), self.recorder.note),
         )
-        self.held = Trials(commands or SilentParent(), instruments, only=only)
+        self.held = Trials(commands or SilentParent(), instruments)
         record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None

@@ -93,8 +93,8 @@ class Stage:
             descriptions=(),
             running_pipelines=list,
         )
-        held = Trials(None, instruments, only=hold_loop)
-        self.clock = StepClock(registry, self.updates, instruments, settings, self.leave, held)
+        held = Trials(None, instruments)
+        self.clock = StepClock(registry, self.updates, instruments, self.leave, held)
 
     def leave(self) -> None:
         self.left = True

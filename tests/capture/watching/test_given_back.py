@@ -44,10 +44,11 @@ class Script:
             keep_evaluated=lambda: None,
             let_go_of_fits=lambda: [setattr(loop, "fit_frame", None) for loop in self.loops],
         )
-        self.held = Trials(commands, self.instruments.all)
         asked = RunSettings("train.py", (), False, str(directory), **settings)
+        self.instruments.pace.settings = asked
+        self.held = Trials(commands, self.instruments.all)
         self.clock = StepClock(
-            registry, UpdateWatch(), self.instruments.all, asked, lambda: None, self.held
+            registry, UpdateWatch(), self.instruments.all, lambda: None, self.held
         )
 
     def loop(self) -> Loop:

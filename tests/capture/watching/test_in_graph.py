@@ -16,7 +16,7 @@ from pipediag.capture.watching import in_graph as module
 from pipediag.capture.watching.in_graph import InGraphLoops, InGraphMeasure
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import LoopFound, LoopMeasured, WindowBegun
-from tests.capture.instruments import FakeInstruments, ToyCancellation, training_loop
+from tests.capture.instruments import CountingPace, FakeInstruments, ToyCancellation, training_loop
 
 
 class FakeCancellation(ToyCancellation):
@@ -38,11 +38,11 @@ class Function:
 class Stage:
     """An in-graph loop that has been measured, and a function that calls it."""
 
-    def __init__(self, directory: Path, stop_after: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self.recorder = Recorder(directory / "recording.json")
-        instruments: Any = SimpleNamespace(recorder=self.recorder)
+        instruments: Any = SimpleNamespace(recorder=self.recorder, pace=CountingPace())
         loops: Any = SimpleNamespace()
-        self.in_graph = InGraphLoops(loops, UpdateWatch(), instruments, Guard(print), stop_after)
+        self.in_graph = InGraphLoops(loops, UpdateWatch(), instruments, Guard(print))
         record = SimpleNamespace(role="training")
         self.polled = threading.Event()
         measure: Any = SimpleNamespace(
@@ -70,16 +70,14 @@ def cancellation(monkeypatch: pytest.MonkeyPatch) -> FakeCancellation:
 
 
 def test_a_measured_loop_is_cancelled(tmp_path: Path, cancellation: FakeCancellation) -> None:
-    assert Stage(tmp_path, stop_after=True).call(
-        until=cancellation.cancelled, cancellation=cancellation
-    )
+    assert Stage(tmp_path).call(until=cancellation.cancelled, cancellation=cancellation)
 
 
 def test_a_loop_that_cannot_be_cancelled_goes_on_and_the_session_says_so(
     tmp_path: Path, cancellation: FakeCancellation
 ) -> None:
     cancellation.lack = "There is no way."
-    stage = Stage(tmp_path, stop_after=True)
+    stage = Stage(tmp_path)
 
     assert not stage.call(until=stage.polled, cancellation=cancellation)
     assert stage.recorder.recording.notes == ["There is no way."]
@@ -89,7 +87,7 @@ def test_the_timeline_is_told_of_a_loop_when_it_is_found_in_a_call(tmp_path: Pat
     instruments = FakeInstruments(tmp_path)
     updates, loop = UpdateWatch(), training_loop(kind="in_graph")
     loops: Any = SimpleNamespace(new_in_graph_loop=lambda *_: loop)
-    in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print), stop_after=False)
+    in_graph = InGraphLoops(loops, updates, instruments.all, Guard(print))
     assert in_graph.found("a data set") is None
     assert instruments.timeline.told == []
 
@@ -119,9 +117,7 @@ class Tracing:
         self.found: list[Any] = []
         loops: Any = SimpleNamespace(new_in_graph_loop=self.new_loop)
         guard = Guard(self.instruments.recorder.note)
-        self.in_graph = InGraphLoops(
-            loops, self.updates, self.instruments.all, guard, stop_after=True
-        )
+        self.in_graph = InGraphLoops(loops, self.updates, self.instruments.all, guard)
         registry = SimpleNamespace(_registry={Dataset: self.over_dataset})
         autograph: Any = SimpleNamespace(
             control_flow=SimpleNamespace(for_loop_registry=registry),

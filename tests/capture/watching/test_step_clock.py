@@ -325,14 +325,14 @@ class Ends:
 
     def __init__(self, directory: Path, *, run_to_end: bool = False) -> None:
         self.instruments = FakeInstruments(directory)
-        settings = RunSettings("train.py", (), False, str(directory), run_to_end=run_to_end)
+        self.instruments.pace.settings = RunSettings(
+            "train.py", (), False, str(directory), run_to_end=run_to_end
+        )
         self.left = False
         self.instruments.all.running_pipelines = lambda: ["handle"]
         self.kept = 0
         held = Trials(None, self.instruments.all)
-        self.choice = LoopChoice(
-            UpdateWatch(), self.instruments.all, settings, held, self.leave, self.keep
-        )
+        self.choice = LoopChoice(UpdateWatch(), self.instruments.all, held, self.leave, self.keep)
 
     def leave(self) -> None:
         self.left = True
