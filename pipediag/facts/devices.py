@@ -12,7 +12,7 @@ from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock, TrialRun
 from pipediag.vocabulary import GapCause, Scalar
 
-NO_DEVICE = "The profile shows no device at work."
+NO_DEVICE = "The profile shows no activity on any device."
 
 
 def accelerators(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:

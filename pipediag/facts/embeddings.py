@@ -77,7 +77,10 @@ def percent_of_step(session: Session, ms: float | None) -> float | None:
 
 
 WITHIN = Threshold(
-    "zeros between other ids", 0.1, "% of the lookups", "own choice: one in a thousand may be meant"
+    "zeros between other ids",
+    0.1,
+    "% of the lookups",
+    "own choice: one in a thousand may be intended",
 )
 AT_ENDS = Threshold(
     "zeros at the ends of rows of ids", 20.0, "% of the lookups", "own choice, on sixteen a row"
@@ -247,20 +250,20 @@ def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
 def _alternatives(now: TableMemory) -> Iterator[Alternative]:
     table, peak = now.table, now.peak_bytes
     if table.table_bytes >= 4 * table.rows * table.dim:
-        note = "Table and slots as bfloat16 keep 8 bits of precision."
+        note = "Table and slots in bfloat16 keep only 8 bits of precision."
         yield Alternative("16-bit table", math.ceil(peak / 2), note)
     if table.trainable and table.gradient != "dense" and now.slot_bytes:
         if now.temporary_bytes:
             note = (
-                "An optimizer of pipediag.optimizers: the update makes nothing of the table's "
-                "size. Rows that a batch lacks keep their moments."
+                "Uses an optimizer of pipediag.optimizers: the update creates no tensor of the "
+                "table's size. Rows that are not in a batch keep their moments."
             )
             yield Alternative("row-wise update", now.kept_bytes + now.copy_bytes, note)
         bare = table.table_bytes + now.copy_bytes
-        yield Alternative("SGD", bare, "No slots. It learns otherwise.")
+        yield Alternative("SGD", bare, "No slots. The model learns differently.")
     buckets = math.ceil(table.rows / BUCKETS)
     if buckets < table.rows:
-        note = f"{BUCKETS} ids share a row, by a hash."
+        note = f"{BUCKETS} ids share a row, chosen by a hash."
         yield Alternative("hashing", math.ceil(peak * buckets / table.rows), note)
-    note = 'Under `tf.device("CPU:0")`: the rows of a batch cross to the device in each step.'
+    note = 'Under `tf.device("CPU:0")`: the rows of a batch are copied to the device in each step.'
     yield Alternative("host memory", 0, note)

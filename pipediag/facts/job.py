@@ -146,11 +146,13 @@ def job_of(sessions: Iterable[Session]) -> Job:
         worker, shares = session.environment.worker, session.breakdown
         if worker is None:
             raise PipediagError(
-                f"The session of {session.script.path} is not of a worker: nothing in its "
-                "environment named a job. Show it alone."
+                f"The session of {session.script.path} is not from a worker: nothing in its "
+                "environment names a job. Show it on its own."
             )
         if worker.name in known:
-            raise PipediagError(f"Two sessions are of {worker.name}. Name those of one job.")
+            raise PipediagError(
+                f"Two sessions are from {worker.name}. Name the sessions of one job."
+            )
         known[worker.name] = worker.size
         if session.steps is None or shares is None:
             reason = session.breakdown_missing or session.steps_missing

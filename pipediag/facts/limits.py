@@ -44,17 +44,17 @@ OPERATION_SHARE = Threshold(
     "own choice, equal to the limit on input wait",
 )
 INPUT_GAPS = Threshold(
-    "idle for input that comes first",
+    "waiting for input that comes first",
     INPUT_BOUND.value,
     "% of the device's span",
     "XProf: over 20 % the input is the bottleneck",
 )
 PERTURBED = Threshold(
     "profiled step over a step without the profiler, above which host time in the profile is not "
-    "believed",
+    "trusted",
     1.5,
     "times",
-    "own choice: the proportions of a profile that made steps half as long again are doubtful",
+    "own choice: a profile that makes steps half as long again has doubtful proportions",
 )
 _OF_INPUT = (INPUT_WAIT.value, INPUT_BOUND.value)
 

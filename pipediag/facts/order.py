@@ -280,20 +280,21 @@ def _next_steps(ordered: Sequence[Finding]) -> list[str]:
 
 
 _HINTS: dict[RunPartName, str] = {
-    "startup": "`python -X importtime` lists what each import takes.",
-    "before_training": "What is made there from the same data each time can be kept in a file.",
+    "startup": "`python -X importtime` shows how long each import takes.",
+    "before_training": "Save what is made there from the same data each time in a file.",
     "compile": "Each new shape or Python value traces a function again.",
-    "epoch_start": "See which operation fills a buffer or opens files at the start of an epoch.",
+    "epoch_start": "Find out which operation fills a buffer or opens files at the start of an "
+    "epoch.",
     "evaluation": "Evaluate larger batches, on fewer examples, or less often.",
-    "epoch_end": "What is done there can be done less often.",
-    "between_loops": "What is made anew for each training can be kept.",
-    "after_training": "What reads a saved model can run beside the next training.",
+    "epoch_end": "Do this work less often.",
+    "between_loops": "Keep what is created again for each training.",
+    "after_training": "Work that reads a saved model can run during the next training.",
 }
 _GROUPS: dict[str, tuple[Group, str]] = {
     "compute": ("compute", "computing on the device"),
-    "transfer": ("transfer", "copies and exchange between replicas"),
-    "overhead": ("overhead", "starting operations and Python"),
-    "balanced": ("overhead", "starting operations and Python"),
+    "transfer": ("transfer", "copies and communication between replicas"),
+    "overhead": ("overhead", "launching operations and Python"),
+    "balanced": ("overhead", "launching operations and Python"),
 }
 """Classes of the step that remain, by the verdict's bottleneck."""
 
@@ -304,9 +305,9 @@ def what_remains(session: Session) -> list[str]:
         return []
     failure = failed_by_itself(session)
     if failure is not None:
-        return [f"{failure} Make it run first, then measure it again."]
+        return [f"{failure} Make the script run first, then measure again."]
     found = [*_in_the_run(session), *_in_the_step(session)]
-    return found or ["Measure longer, with `--steps`: where the time goes is not known well."]
+    return found or ["Measure longer with `--steps`: it is not clear where the time goes."]
 
 
 def _in_the_run(session: Session) -> Iterator[str]:
@@ -329,26 +330,29 @@ def _in_the_step(session: Session) -> Iterator[str]:
     step_ms, ms, hot = session.steps.mean_ms, class_ms(session, ["input_wait"]), None
     if bound_by in _GROUPS:
         group, what = _GROUPS[bound_by]
-        ms, hint = class_ms(session, GROUPS[group]), "What does not change can stay on the device."
+        ms, hint = class_ms(session, GROUPS[group]), "Keep what does not change on the device."
         if group == "compute":
-            hint = "Make the model smaller, or look for its longest kernels in device idle time."
+            hint = "Make the model smaller, or look for its longest kernels under device idle time."
         elif group == "overhead":
-            hint = "`pipediag trace REPORT/trace -o DIR` writes a timeline of what each call does."
+            hint = (
+                "`pipediag trace REPORT/trace -o DIR` writes a timeline that shows what each call "
+                "does."
+            )
             hot = hot_line(session.host, "main")
         elif class_ms(session, ["collective"]) > class_ms(session, ["device_copy"]):
-            hint = "It includes the wait for slower workers: compare the steps of all of them."
+            hint = "It includes waiting for slower workers: compare the steps of all workers."
     elif bound_by != "input":
         return
     elif op is None:
         what = "waiting for input"
-        hint = "Time `for batch in dataset` without training: that is what to shorten."
+        hint = "Time `for batch in dataset` without training: this is the time to reduce."
     else:
         what = f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input"
-        hint = "Do its work once, before training, and read the results."
+        hint = "Do its work once before training, and read the results."
         ms, hot = min(delay_ms(session, op) or ms, ms), hot_line(session.host, "source")
     if hot is not None:
         at = place(hot.file, hot.line).strip()
-        hint = f"Begin {at}, where its Python was in {hot.percent:.0f} % of the samples."
+        hint = f"Start {at}, where its Python was in {hot.percent:.0f} % of the samples."
     yield (
         f"What remains is {what}: {exact_time(ms)} of a step of {exact_time(step_ms)}"
         f"{_at_most(step_ms, ms)}. {hint}"
@@ -357,4 +361,4 @@ def _in_the_step(session: Session) -> Iterator[str]:
 
 def _at_most(whole: float, removable: float) -> str:
     factor = bound(whole, removable)
-    return "" if factor is None else f", so at most {factor:.3g}x if it cost nothing"
+    return "" if factor is None else f", so at most {factor:.3g}x if it took no time"

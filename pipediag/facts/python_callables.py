@@ -66,7 +66,8 @@ def call_times(op: Operation | None) -> str:
         return ""
     wall, off = calls.wall_ms / calls.per_step, calls.off_cpu_ms / calls.per_step
     return (
-        f" Each call of its Python takes {exact_time(wall)}, {exact_time(off)} of it off the CPU."
+        f" Each call of its Python takes {exact_time(wall)}, of which {exact_time(off)} is "
+        "off-CPU time."
     )
 
 

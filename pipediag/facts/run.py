@@ -63,7 +63,7 @@ XProf's limit for the input wait of a step."""
 _SCOPES: dict[RunScope, str] = {
     "run": "the run",
     "epoch": "an epoch",
-    "1000_steps": "1,000 steps with what comes between them",
+    "1000_steps": "1,000 steps and the time between them",
 }
 
 

@@ -117,7 +117,7 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
         return whole_s / max(whole_s - saved_s + slower_s, _SHORTEST_S)
 
     of_steps = (
-        f"{steps.traces} traces instead of {row.count} made all steps of the trial, at "
+        f"{steps.traces} traces instead of {row.count} served all steps of the trial, at "
         f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
     of_run = _combined(
@@ -160,10 +160,10 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
         (steps.speedup, steps.ci95),
     )
     how_often = (
-        f"TensorFlow paused as it freed {tried.iterators_paused} of {tried.iterators_freed} "
-        f"iterators behind blocks of the trials, and would pause up to {pauses.longest_s[1]:.1f} s "
-        f"behind an epoch of {pauses.life_s:.1f} s; the steps ran at {steps.speedup:.2f}x "
-        f"[{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
+        f"TensorFlow paused when it freed {tried.iterators_paused} of {tried.iterators_freed} "
+        "iterators after blocks of the trials, and would pause for up to "
+        f"{pauses.longest_s[1]:.1f} s after an epoch of {pauses.life_s:.1f} s. The steps ran at "
+        f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
     )
     return _of_the_run(steps, "pauses", of_run, how_often)
 

@@ -99,11 +99,11 @@ def uneven(steps: Steps) -> str | None:
     """Return why the mean is not what most steps take; None where it is about that."""
     if steps.mean_ms > UNEVEN * steps.median_ms:
         return (
-            "Few long steps dominate: they make the mean, which the breakdown adds up to, larger "
-            "than what most steps take."
+            "A few long steps dominate: they raise the mean, to which the breakdown adds up, "
+            "above the time of most steps."
         )
     if steps.mean_ms * UNEVEN < steps.median_ms:
-        return "Some steps are much shorter than most, which makes the mean smaller."
+        return "Some steps are much shorter than most, which lowers the mean."
     return None
 
 

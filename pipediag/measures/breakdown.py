@@ -113,7 +113,8 @@ def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) 
         return Ceiling(
             speedup_if_input_free=None,
             next_bottleneck=None,
-            missing="The step is input wait alone; how fast the consumer is, is not known.",
+            missing="The step consists of input wait only, so the speed of the consumer is not "
+            "known.",
         )
     draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
     return Ceiling(

@@ -37,7 +37,7 @@ _OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
 _FLOAT32 = 4
 _READS = {"Cast"}
 """Operations of a lookup on the whole table, which are no part of its update."""
-_NOT_READ = "The step was not read: its loop ended before, or was not measured."
+_NOT_READ = "The step was not analysed: its loop ended first or was not measured."
 _NOT_WRITTEN = "The step does not write it."
 
 
@@ -89,9 +89,13 @@ def item_bytes(dtype: str) -> int:
 
 
 NO_TABLE = "The steps look up no embedding table."
-_GRAPH_NOT_READ = "The graph of the step was not read, so its operations are not divided."
+_GRAPH_NOT_READ = (
+    "The graph of the step was not read, so its operations can't be assigned to parts."
+)
 _NO_COMPUTE = "The profile shows no compute in its steps."
-_BY_RESULT = "XLA fuses operations: what it fused counts as the part that its result is of."
+_BY_RESULT = (
+    "XLA fuses operations: fused operations count toward the part that their result belongs to."
+)
 
 _IN_A_BODY = re.compile(r"/(body|cond|then|else|branch\d*)/_\d+(?=/)")
 """The part of operation names in a loop or a branch that TensorFlow adds."""

@@ -166,8 +166,8 @@ def measure_host(
     )
     if samples < MIN_SAMPLES:
         return Missing(
-            f"The window of {_Spans(track, spans_ns).length_ns / 1e6:.0f} ms holds {samples} host "
-            f"samples; {MIN_SAMPLES} are needed. More --steps make it longer."
+            f"The window of {_Spans(track, spans_ns).length_ns / 1e6:.0f} ms holds only {samples} "
+            f"host samples, and {MIN_SAMPLES} are needed. Use more --steps for a longer window."
         )
     first, last = track.readings[0].at_ns, track.readings[-1].at_ns
     clipped = [(max(start, first), min(end, last)) for start, end in spans_ns]

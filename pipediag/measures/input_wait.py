@@ -56,7 +56,7 @@ MOST_TAKEN = 2.0
 _BESIDE: dict[Contention, str] = {
     "python": "Python functions of the pipeline used the CPU for {percent:.0f} % of the step on "
     "other threads",
-    "cpu": "threads that make the input computed on the CPUs that the training loop computes on",
+    "cpu": "input threads used the same CPUs as the training loop",
 }
 
 
@@ -100,15 +100,15 @@ def settle_input_wait(
             first = None
         elif method == "differential" and contention is not None:
             first = (
-                f"Input costs between {native.percent:.0f} % of the step, by tf.data's gap times, "
-                f"and {usable.percent:.0f} %, by a repeated batch. Meanwhile "
+                f"Input takes between {native.percent:.0f} % of the step (by tf.data's gap times) "
+                f"and {usable.percent:.0f} % (by a repeated batch). Meanwhile, "
                 f"{_BESIDE[contention].format(percent=python_percent)}."
             )
         elif apart:
             first = (
-                f"On a repeated batch the step is {usable.percent:.0f} % shorter, and by tf.data's "
-                f"gap times it waits for input {native.percent:.0f} % of the time. The gap times "
-                "are used."
+                f"With a repeated batch, the step is {usable.percent:.0f} % shorter, but by "
+                f"tf.data's gap times it waits for input {native.percent:.0f} % of the time. The "
+                "gap times are used."
             )
         else:
             first = None
@@ -167,13 +167,13 @@ def without_gap_times(
     if not on_other_sides(repeated.percent, trace.percent):
         return repeated, "differential", None
     apart = (
-        f"On a repeated batch the step is {repeated.percent:.0f} % shorter, but in the profile the "
-        f"loop waits for input {trace.percent:.0f} % of the time, and this TensorFlow has no clock "
-        "of its own to settle it"
+        f"With a repeated batch, the step is {repeated.percent:.0f} % shorter, but in the profile "
+        f"the loop waits for input {trace.percent:.0f} % of the time, and this TensorFlow has no "
+        "gap times to decide between the two"
     )
     if trace.percent < repeated.percent <= WARM_ROWS_PERCENT:
         doubt = (
-            f"{apart}: repeated rows stay in the caches, which alone makes steps up to "
+            f"{apart}: repeated rows stay in the CPU's caches, which alone makes steps up to "
             f"{WARM_ROWS_PERCENT:.0f} % shorter, so the profile is used."
         )
         return trace, "trace", doubt
@@ -265,8 +265,8 @@ def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) ->
         return None
     more = f", of which {waits:.0f} points are the input wait" if waits >= 1.0 else ""
     return (
-        f"On a repeated batch the step is {shorter:.0f} % shorter{more}: it is of one shape, for "
-        "which nothing is traced or compiled any more."
+        f"With a repeated batch, the step is {shorter:.0f} % shorter{more}: the batch has one "
+        "shape, so nothing is traced or compiled any more."
     )
 
 
@@ -279,6 +279,6 @@ def _trace_sentence(
     slowed = ratio is not None and ratio >= SLOWED_RATIO
     why = f": the profiler made the step {ratio:.2f} times as long" if slowed else ""
     return (
-        f"The profile sees {trace.percent:.0f} % where the unprofiled clock sees "
+        f"The profile shows {trace.percent:.0f} % where the unprofiled clock shows "
         f"{native.percent:.0f} %{why}."
     )

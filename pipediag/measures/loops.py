@@ -183,27 +183,27 @@ def chosen_loop(
     if loop is None:
         if training:
             note = (
-                f"No training loop begins at line {wanted}, as --loop asks, so nothing was "
+                f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
                 f"diagnosed. Training loops were seen at {others}: give the line of one of these."
             )
     elif len(training) > 1 and at_line:
         note = (
-            f"The training loop at {_place(loop)} is the one that --loop asks for. Others were "
+            f"The training loop at {_place(loop)} is diagnosed, as `--loop` asks. Others were "
             f"seen at {others}."
         )
     elif len(training) > 1:
         note = (
-            f"Of {len(training)} training loops the one at {_place(loop)} is diagnosed: it takes "
-            f"most, {cost_s(loop):.3g} s, of those that could be measured. Others were "
-            f"seen at {others}; `--loop LINE` takes another."
+            f"Of {len(training)} training loops, the one at {_place(loop)} is diagnosed: of those "
+            f"that could be measured, it takes the longest ({cost_s(loop):.3g} s). Others were "
+            f"seen at {others}; `--loop LINE` selects another."
         )
     elif wanted is None and recording.outcome == "stopped" and loop.followed_by:
         # Nothing was seen of what comes after the loop that the script was stopped in.
         places = _named(PurePath(place).name for place in loop.followed_by)
         note = (
-            f"By its source the script trains again at {places}, behind the loop at "
-            f"{_place(loop)} that it was stopped in: `--loop longest` lets it go on and diagnoses "
-            "the longest of all."
+            f"According to its source, the script trains again at {places}, after the loop at "
+            f"{_place(loop)} in which it was stopped: `--loop longest` lets it go on and "
+            "diagnoses the longest loop of all."
         )
     return loop, [note] if note is not None else []
 
@@ -216,5 +216,5 @@ def _named(places: Iterable[str]) -> str:
 
 def _place(loop: RecordedLoop) -> str:
     if loop.file is None or loop.line is None:
-        return "a line that is not known"
+        return "an unknown line"
     return f"{PurePath(loop.file).name}:{loop.line}"

@@ -150,7 +150,7 @@ def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | Non
         bottleneck_op_id=None,
         options=dict(loop.dataset_options),
         autotune_enabled=loop.autotune_enabled,
-        missing="What each operation costs is measured of the diagnosed loop alone.",
+        missing="The cost of each operation is measured only for the diagnosed loop.",
     )
 
 
@@ -327,9 +327,9 @@ def _missing(
     if not plan:
         return "No tf.data operation was recorded for this loop."
     why = (
-        "the dataset switches autotune off, so tf.data keeps no model of itself"
+        "the dataset switches autotune off, so tf.data keeps no model of the pipeline"
         if not loop.autotune_enabled
         else "tf.data's model of the iterator could not be read"
     )
     profile = "the profile shows no iterator" if trace else "there is no profile"
-    return f"What each operation costs is not known: {why}, and {profile}."
+    return f"The cost of each operation is not known: {why}, and {profile}."

@@ -54,9 +54,9 @@ def steps_missing(recording: Recording, loop: RecordedLoop) -> str:
     """Return why there is no baseline step."""
     warmed = windows_of(recording, loop, "warmup")
     if not warmed:
-        return "The training loop was not measured: no window was opened for it."
+        return "The training loop was not measured: no measuring window was opened for it."
     steps = len(step_ms(recording, loop, "warmup"))
-    reason = warmed[-1].reason or "it ended first"
+    reason = warmed[-1].reason or "the loop ended first"
     return f"Only {steps} steps were seen, all of them warm-up: {reason}."
 
 

@@ -137,12 +137,14 @@ def against(
 ) -> str | None:
     """Return why a cache of that size, or of so many elements, can't be advised, or None."""
     if passes is None:
-        return "Whether the script reads its data twice is not known; a cache pays only then."
+        return (
+            "A cache pays off only if the script reads its data more than once, which is not known."
+        )
     if passes <= 1:
         return "The data is read once, so a cache would gain nothing."
     if size is None:
         elements = "elements" if count is None else f"{count:,} elements"
-        return f"Put `.cache()` after it if its {elements} fit into memory."
+        return f"Add `.cache()` if the {elements} fit in memory."
     if fits_in_memory(session, size):
         return None
     return (
@@ -196,9 +198,10 @@ def _gain_of_cache(session: Session, op: Operation) -> float | None:
 MISSING_CACHE = pipeline_rule(
     id="missing-cache",
     title="Cache the prepared data",
-    why="From the second epoch on a cache replaces everything before it.",
-    fix="`.cache()` after the map and before shuffle, repeat and anything random; `.cache(path)` "
-    "where the elements don't fit in memory. Delete that file when the data or the map changes.",
+    why="From the second epoch on, a cache replaces everything before it.",
+    fix="Put `.cache()` after the map, and before `shuffle`, `repeat` and anything random. Use "
+    "`.cache(path)` if the elements don't fit in memory, and delete that file when the data or "
+    "the map changes.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
 _ENOUGH = ("pass", "inconclusive")
@@ -257,7 +260,7 @@ def _of_maps(session: Session) -> Finding | None:
     bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
     if time is not None:
         bounds = without_first_batches(session, time)
-    only = "" if condition is None or cache.side_effect else f" Do so only {condition}."
+    only = "" if condition is None or cache.side_effect else f" Do this only {condition}."
     return finding(
         weight.to_try,
         weight.before(f"{cache.advice}{only}{foretold(time)}"),
@@ -296,14 +299,14 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         "informative",
         op=op,
         weight=weigh(session, op),
-        title="Cache the generator, if it yields the same data in every epoch",
+        title="Cache the generator if it yields the same data in every epoch",
     )
     loop = session.diagnosed_loop()
     cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
     if cache.size is None and (not each or cut):
         return finding(
-            f"A cache after {call_name(op)} could help {cache.condition}. It was not tried, as "
-            "its size is not known: with `steps_per_epoch` a generator may have no end.",
+            f"A cache after {call_name(op)} could help {cache.condition}. It was not tried "
+            "because its size is not known: with `steps_per_epoch`, a generator may never end.",
             evidence=cache.evidence,
         )
     condition = cache.condition or ""
@@ -322,7 +325,9 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
 def _if_it_fits(session: Session, each: float, other: str | None) -> str:
     """Return the condition that elements of so many bytes fit into memory, and another one."""
     most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
-    fits = f"there are at most {most:,} elements of {each:,.0f} bytes (half of the free memory)"
+    fits = (
+        f"there are at most {most:,} elements of {each:,.0f} bytes each (half of the free memory)"
+    )
     return f"if {fits}" if other is None else f"{other}, and {fits}"
 
 
@@ -371,12 +376,14 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
     if moved:
         names = " and ".join(call_name(other) for other in moved)
         advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
-    untried = "How many elements pass in a step was not measured."
+    untried = "The number of elements in a step was not measured."
     if side_effect:
-        untried = f"It calls Python with side effects, which a cache ends: {side_effect}."
+        untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
     elif not all(path is not None and keeps_elements(path) for path in paths):
         # These would act on other elements after the operation than above it.
-        untried = "A shuffle or repeat before it works on other elements than a cache would hold."
+        untried = (
+            "A `shuffle` or `repeat` before it works on different elements from those in a cache."
+        )
     else:
         behind = [op, *moved]
         moves = [Move(one.id, after.id) for one, after in zip(moved, behind, strict=False)]

@@ -25,9 +25,9 @@ MISSING_PREFETCH = pipeline_rule(
     id="tf-data-defaults",
     title="Prefetch at the end of the pipeline",
     why="TensorFlow appends a prefetch to a pipeline that ends with a synchronous operation, "
-    "unless an option keeps it from that. After a parallel map none is needed.",
-    fix="End with `.prefetch(tf.data.AUTOTUNE)`, or switch the defaults back on. That takes memory "
-    "for a few more batches.",
+    "unless an option prevents it. After a parallel map, no prefetch is needed.",
+    fix="End the pipeline with `.prefetch(tf.data.AUTOTUNE)`, or switch the defaults back on. "
+    "Either takes memory for a few more batches.",
     thresholds=(INPUT_WAIT,),
 )
 
@@ -53,21 +53,21 @@ def _check_missing_prefetch(session: Session) -> Iterator[Finding]:
     can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
     yield MISSING_PREFETCH.weighed(
         weight,
-        f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps "
-        "TensorFlow from appending one.",
+        f"Add `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps TensorFlow "
+        "from adding one.",
         op=last,
         evidence={"switched_off_by": switch},
         edit=edit if can_try else None,
-        untried="Debug mode drops every prefetch and can't be left within the process.",
+        untried="Debug mode drops every prefetch and can't be switched off within the process.",
     )
 
 
 DISABLED_DEFAULTS = pipeline_rule(
     id="tf-data-defaults",
     title="Switch tf.data's own optimisations back on",
-    why="With its defaults on, tf.data makes stateless maps parallel, appends a prefetch and tunes "
-    "both; with them off it does only what is written.",
-    fix="Remove the option, or set it to True. More threads then work beside the training step.",
+    why="With its defaults on, tf.data runs stateless maps in parallel, appends a prefetch and "
+    "tunes both. With them off, it does only what the script says.",
+    fix="Remove the option, or set it to True. More threads then run during the training step.",
     needs=("loop", "pipeline", "breakdown"),
     thresholds=(INPUT_WAIT,),
 )
@@ -85,7 +85,7 @@ def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
     if not written or not off:
         return
     weight, names = weigh_input(session), list(off)
-    label = f"{names[0]} = True" if len(off) == 1 else "tf.data's defaults switched on again"
+    label = f"{names[0]} = True" if len(off) == 1 else "tf.data's defaults switched back on"
     edit = Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(names, True)),))
     yield DISABLED_DEFAULTS.weighed(
         weight,
@@ -101,12 +101,12 @@ DEBUG_MODE = pipeline_rule(
     title="Switch tf.data's debug mode off",
     why="Debug mode runs mapped functions eagerly, one element at a time, and drops every prefetch "
     "and parallel call.",
-    fix="Remove `tf.data.experimental.enable_debug_mode()`. Breakpoints within mapped functions no "
+    fix="Remove `tf.data.experimental.enable_debug_mode()`. Breakpoints in mapped functions no "
     "longer work.",
     needs=("loop", "breakdown"),
     thresholds=(INPUT_WAIT,),
     tried_when_informing=False,
-    untried="Debug mode holds for the whole process and can't be left again within it.",
+    untried="Debug mode applies to the whole process and can't be switched off within it.",
 )
 
 
@@ -115,8 +115,8 @@ def _check_debug_mode(session: Session) -> Iterator[Finding]:
     if session.environment.tf_data_debug_mode:
         weight = weigh_input(session)
         advice = (
-            "Remove `tf.data.experimental.enable_debug_mode()`; the findings on the pipeline "
-            "describe debug mode until then."
+            "Remove `tf.data.experimental.enable_debug_mode()`. Until then, the findings about "
+            "the pipeline describe debug mode."
         )
         yield DEBUG_MODE.weighed(weight, advice)
 
@@ -124,12 +124,12 @@ def _check_debug_mode(session: Session) -> Iterator[Finding]:
 FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")
 ITERATOR_PAUSES = pipeline_rule(
     id="iterator-pauses",
-    title="Free iterators without a pause",
-    why="As it frees an epoch's iterator, TensorFlow waits for the thread that tunes it, which may "
-    "sleep on for as long as the epoch has lasted, up to a minute. A `fit` with epochs of 4 s "
-    "paused 0.8 to 2.4 s at 7 of 9 of their ends, and at none without tuning.",
-    fix="`options.autotune.enabled = False` for the training data: `AUTOTUNE` then means a call "
-    "for each CPU. Or one iterator for all epochs: `.repeat()` with `steps_per_epoch`.",
+    title="Avoid pauses when iterators are freed",
+    why="When TensorFlow frees an epoch's iterator, it waits for the thread that tunes it. That "
+    "thread may sleep for as long as the epoch lasted, up to a minute. A `fit` with epochs of 4 s "
+    "paused for 0.8 to 2.4 s at 7 of 9 epoch ends, and at none with tuning off.",
+    fix="Set `options.autotune.enabled = False` for the training data: `AUTOTUNE` then means one "
+    "call per CPU. Or use one iterator for all epochs: `.repeat()` with `steps_per_epoch`.",
     needs=("loop", "run", "pipeline"),
     thresholds=(FREED,),
     frees=(),
@@ -145,8 +145,9 @@ def _check_iterator_pauses(session: Session) -> Iterator[Finding]:
     label = "options.autotune.enabled = False"
     yield ITERATOR_PAUSES.finding(
         "informative",
-        f"Set `{label}` for the training data: as it frees the iterator of an epoch of "
-        f"{pauses.life_s:.3g} s, TensorFlow may pause for up to {pauses.longest_s[1]:.2g} s.",
+        f"Set `{label}` for the training data. TensorFlow may pause for up to "
+        f"{pauses.longest_s[1]:.2g} s when it frees the iterator of an epoch of "
+        f"{pauses.life_s:.3g} s.",
         op=written[-1],
         evidence={"epoch_s": pauses.life_s, "pause_at_most_s": pauses.longest_s[1]},
         edit=Edit(ITERATOR_PAUSES.id, label, (SetOptions({"autotune.enabled": False}),)),

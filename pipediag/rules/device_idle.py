@@ -41,16 +41,16 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import Framework, GapCause, Scalar
 
 _OF_SPAN = "% of the device's span"
-UNDER_FLOOR = Threshold("idle in short gaps, if most of it", 15.0, _OF_SPAN, "own choice")
-INPUT_IDLE = Threshold("idle for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
-LAUNCH_IDLE = Threshold("idle for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
-DELAY = Threshold("median time of launch to start", 10.0, "us", "own choice: launched ahead")
+UNDER_FLOOR = Threshold("idle time, if mostly short gaps", 15.0, _OF_SPAN, "own choice")
+INPUT_IDLE = Threshold("waiting for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
+LAUNCH_IDLE = Threshold("waiting for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
+DELAY = Threshold("median time from launch to start", 10.0, "us", "own choice: launched ahead")
 SHORT = Threshold("kernels shorter than their launch", 50.0, "% of the kernels", "own choice")
-KERNELS_IDLE = Threshold("idle for launches of short kernels", 5.0, _OF_SPAN, "own choice")
+KERNELS_IDLE = Threshold("waiting for launches of short kernels", 5.0, _OF_SPAN, "own choice")
 FEWEST = Threshold("kernels with a known launch", 100.0, "kernels", "own choice")
 SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
-PYTHON_IDLE = Threshold("idle for Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
-ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time for Python", "own choice")
+PYTHON_IDLE = Threshold("idle during Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
+ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time during Python", "own choice")
 SHORTEST_HOST_GAP_US = 50.0
 """Waits for input, for Python or for a result leave no shorter gaps, so none hides among them."""
 
@@ -63,8 +63,8 @@ def input_first_on(device: DeviceActivity) -> str | None:
     if percent < INPUT_GAPS.value:
         return None
     return (
-        f"The device is idle for input {percent:.0f} % of its time, and would wait longer for what "
-        "is saved elsewhere: deal with the input first."
+        f"The device waits for input {percent:.0f} % of the time, and time saved elsewhere would "
+        "only lengthen that wait. Fix the input first."
     )
 
 
@@ -74,7 +74,9 @@ def without_idle(device: DeviceActivity, saved_ms: float) -> float | None:
     return round(max(1.0, device.span_ms / left), 3) if left > 0 else None
 
 
-UNTRIED = "No pipeline of tf.data feeds a single device, so nothing can be copied to it ahead."
+UNTRIED = (
+    "No tf.data pipeline feeds a single device, so batches can't be copied to it ahead of time."
+)
 
 
 def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) -> Edit | None:
@@ -103,8 +105,8 @@ def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None
     if percent < UNDER_FLOOR.value or not mostly or floor_us <= shortest_us:
         return None
     return (
-        f"{percent:.3g} % of the time is idle in gaps under {exact_time(floor_us / 1000)}, whose "
-        "cause was not looked for; lower `--gap-floor` of `pipediag trace`."
+        f"{percent:.3g} % of the time is idle in gaps shorter than {exact_time(floor_us / 1000)}, "
+        "which were not analysed. Lower `--gap-floor` of `pipediag trace` to include them."
     )
 
 
@@ -143,14 +145,16 @@ def _of_cause(
     elif informs := input_first_on(device) or informs:
         yield finding("informative", informs)
     elif ratio >= PERTURBED.value:
-        doubt = f"The profiler made steps {ratio:.1f}x as long: the host may be quicker without it."
+        doubt = (
+            f"The profiler made steps {ratio:.1f}x as long, so the host may be faster without it."
+        )
         yield finding("informative" if edit else "inconclusive", doubt)
     else:
-        meanwhile = f" The host is mostly in `{doing[0]}` meanwhile." if doing else ""
+        meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
         yield finding(
             "fail",
-            f"{advice} {full_name(device)} is idle {percent:.0f} % of the time for that."
-            f"{meanwhile}",
+            f"{advice} {full_name(device)} is idle {percent:.0f} % of the time because of "
+            f"this.{meanwhile}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
             untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
         )
@@ -166,9 +170,9 @@ def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivit
 
 INPUT_GAP = _idle_rule(
     title="Have batches ready before the device needs them",
-    why="No kernel can run before its batch is there.",
-    fix="Speed up the iterator that is named: parallel calls, files read in parallel, a cache. "
-    "That takes more CPU or more memory.",
+    why="A kernel can't run before its batch has arrived.",
+    fix="Speed up the iterator that is named: use parallel calls, read files in parallel, or add "
+    "a cache. That takes more CPU or more memory.",
     thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
     tried_when_informing=True,
@@ -184,13 +188,13 @@ _BY_PREFIX = {
     **dict.fromkeys(("TFRecord", "TextLine", "FixedLengthRecord"), _READ_AT_ONCE),
     "Generator": "Yield whole batches from the generator, or read files that TensorFlow reads.",
     "Shuffle": "Shuffle before the costly maps, so that the buffer fills with cheap elements.",
-    "Batch": f"Give the batch `{_TUNED}`, or start from slices that are batches already.",
+    "Batch": f"Give the batch `{_TUNED}`, or start from slices that are already batches.",
 }
 """Advice by the name of an iterator of tf.data; the first prefix that fits decides."""
-_ANY = f"Try `{_TUNED}` on map and interleave, reading files in parallel, and `.cache()`."
+_ANY = f"Try `{_TUNED}` on `map` and `interleave`, reading files in parallel, and `.cache()`."
 _LOADER: Mapping[Framework, str] = {
     "tensorflow": _ANY,
-    "jax": "Make batches in worker processes, several steps ahead (`grain`, or tf.data).",
+    "jax": "Prepare batches in worker processes, several steps ahead (with `grain` or tf.data).",
     "pytorch": "Give the DataLoader more `num_workers`, `persistent_workers=True` and a larger "
     "`prefetch_factor`; make `__getitem__` cheaper.",
 }
@@ -223,14 +227,16 @@ def _check_input_gap(
     by_name = (text for prefix, text in _BY_PREFIX.items() if last.startswith(prefix))
     remedy = next(by_name, _ANY) if iterator else _LOADER[framework]
     where = f" at {file}:{line}" if file and line else ""
-    who = f" `{iterator}`{where} works longest meanwhile." if iterator else ""
-    advice = f"{remedy} {full_name(device)} is idle for input {percent:.0f} % of the time.{who}"
+    who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
+    advice = f"{remedy} {full_name(device)} waits for input {percent:.0f} % of the time.{who}"
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
     if session is None:
         yield finding("fail", advice, speedup_at_most=at_most, untried=PROFILE_ALONE)
         return
     edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch")
-    finding = partial(finding, untried="What would help is tried with the pipeline's findings.")
+    finding = partial(
+        finding, untried="Changes that would help are tried with the findings on the pipeline."
+    )
     edit = edit if accelerators(devices) else None
     if session.breakdown is None:
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit)
@@ -250,10 +256,10 @@ def _check_input_gap(
 
 LAUNCH_BOUND = _idle_rule(
     title="Launch fewer, larger kernels",
-    why="A launch takes the host some microseconds, whatever the kernel does: a device that ends "
-    "kernels sooner than the host launches them runs at the host's pace.",
-    fix="`jit_compile=True`, `steps_per_execution=16`, one stacked table in place of many, or a "
-    "larger batch. XLA compiles once for each shape and changes the last digits.",
+    why="A launch takes the host some microseconds, whatever the kernel does. A device that "
+    "finishes kernels faster than the host launches them runs at the host's pace.",
+    fix="Use `jit_compile=True`, `steps_per_execution=16`, one stacked table instead of many, or "
+    "a larger batch. XLA compiles once for each shape and changes the last digits.",
     thresholds=(
         *(LAUNCH_IDLE, DELAY, SHORT, KERNELS_IDLE, FEWEST),
         *(INPUT_GAPS, UNDER_FLOOR, PERTURBED),
@@ -265,8 +271,8 @@ LAUNCH_BOUND = _idle_rule(
 _FEWER: Mapping[Framework, str] = {
     "tensorflow": "Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function("
     "jit_compile=True)` on the step; `steps_per_execution=16` saves Python between steps.",
-    "jax": "Put `jax.jit` around the whole step, gradients and optimiser included; `jax.lax.scan` "
-    "over several steps starts them with one call.",
+    "jax": "Put `jax.jit` around the whole step, including gradients and optimiser. With "
+    "`jax.lax.scan`, one call starts several steps.",
     "pytorch": '`torch.compile(model, mode="reduce-overhead")` leaves fewer, larger kernels, and '
     "replays them as CUDA graphs.",
 }
@@ -289,10 +295,10 @@ def _check_launch_bound(
     delay, ahead = launches.median_delay_us if launches else None, None
     if delay is not None and delay >= DELAY.value and not mostly_short:
         ahead = (
-            f"The median kernel starts {delay:.0f} us after its launch: most are launched ahead, "
-            f"and the device waits for some. {_FEWER[framework]}"
+            f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
+            f"ahead of time, and the device waits only for some. {_FEWER[framework]}"
         )
-    few = f" {short:.0f} % of its kernels end before the next could be launched." if short else ""
+    few = f" {short:.0f} % of its kernels end before the next one can be launched." if short else ""
     edit = None
     if session is not None:
         edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
@@ -319,19 +325,20 @@ def _check_launch_bound(
 # Results that are waited for, and Python
 
 SYNC_POINT = _idle_rule(
-    title="Read results less often than in every step",
-    why="Reading a value waits until the device has computed it, with nothing launched meanwhile.",
-    fix="Keep loss and metrics on the device, and read them every hundredth step. Progress and "
-    "logs then show values less often.",
+    title="Read results less often than every step",
+    why="Reading a value waits until the device has computed it, and nothing is launched in the "
+    "meantime.",
+    fix="Keep loss and metrics on the device, and read them every hundredth step. Progress bars "
+    "and logs then update less often.",
     thresholds=(SYNC_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("device_wait",),
-    untried="It needs the lines that read results changed in your code.",
+    untried="The lines that read results have to be changed in your code.",
 )
 _READ_LESS: Mapping[Framework, str] = {
     "tensorflow": "(`.numpy()`, `float(loss)`, `print`): update a `keras.metrics.Mean`, and call "
     "`.result()` every hundredth step.",
-    "jax": "(`float(loss)`, `.item()`, `print`): let the step add them up, and read the sums every "
-    "hundredth step.",
+    "jax": "(`float(loss)`, `.item()`, `print`): add them up inside the step, and read the sums "
+    "every hundredth step.",
     "pytorch": "(`.item()`, `.cpu()`, `if` on a tensor): add up `loss.detach()` on the device, and "
     "call `.item()` every hundredth step.",
 }
@@ -347,18 +354,19 @@ def _check_sync_point(
 
 PYTHON_GAP = _idle_rule(
     title="Run less Python between steps",
-    why="Callbacks, logging and metrics run between two steps, with nothing launched meanwhile.",
-    fix="Do it every hundredth step, or in another thread; `steps_per_execution=16`. Logs and "
-    "callbacks then see fewer steps.",
+    why="Callbacks, logging and metrics run between two steps, and nothing is launched in the "
+    "meantime.",
+    fix="Do this work every hundredth step or in another thread, or use `steps_per_execution=16`. "
+    "Logs and callbacks then see fewer steps.",
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("python",),
     tried_when_informing=True,
 )
 _RARELY = "Log and evaluate metrics every hundredth step, or in another thread"
 _LESS_PYTHON: Mapping[Framework, str] = {
-    "tensorflow": f"{_RARELY}; `compile(..., steps_per_execution=16)` calls callbacks, and starts "
-    "steps, once in 16.",
-    "jax": f"{_RARELY}; `jax.lax.scan` over several steps leaves Python once for all of them.",
+    "tensorflow": f"{_RARELY}; `compile(..., steps_per_execution=16)` starts steps and calls "
+    "callbacks once every 16 steps.",
+    "jax": f"{_RARELY}; `jax.lax.scan` over several steps returns to Python once for all of them.",
     "pytorch": f"{_RARELY}; collate and transform batches in the DataLoader's workers.",
 }
 
@@ -386,6 +394,6 @@ def _one_pause(device: DeviceActivity) -> str | None:
         return None
     what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
-        f"Most of it is one pause of {exact_time(ms)}{what}. It weighs as often as it comes, which "
-        "this profile can't tell."
+        f"Most of it is one pause of {exact_time(ms)}{what}. How much it matters depends on how "
+        "often it happens, which this profile can't show."
     )

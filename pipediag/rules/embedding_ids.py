@@ -19,7 +19,7 @@ _ids_rule = partial(
     severity="error",
     effect="corrects results",
     subject="correctness",
-    untried="It is about what the model learns, which a trial of speed can't tell.",
+    untried="It affects what the model learns, which a speed trial can't show.",
 )
 
 
@@ -32,7 +32,7 @@ def _of_tables(
     tables = list(tables)
     seen = [(table, table.ids) for table in tables if table.ids is not None]
     if tables and not seen:
-        reason = tables[0].ids_missing or "No batch was looked at."
+        reason = tables[0].ids_missing or "No batch was inspected."
         yield rule.finding("inconclusive", reason, evidence={"layer": tables[0].layer})
     for table, ids in seen:
         if finding := found(table, ids):
@@ -41,9 +41,10 @@ def _of_tables(
 
 IDS_OUTSIDE_TABLE = _ids_rule(
     title="Look up only ids that are in the embedding table",
-    why="On a CPU such a lookup raises. On a GPU it gives a vector of zeros and trains nothing, "
-    "and XLA on a CPU takes the last row, both without a word.",
-    fix="`input_dim` of at least the largest id plus one, or ids that are mapped into the table.",
+    why="On a CPU, a lookup of an id outside the table raises an error. On a GPU it returns a "
+    "vector of zeros and trains nothing, and XLA on a CPU uses the last row. Neither reports an "
+    "error.",
+    fix="Set `input_dim` to at least the largest id plus one, or map the ids into the table.",
     needs=(),
 )
 _RAISED = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
@@ -74,22 +75,24 @@ def _outside(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     if not ids.outside:
         return None
     examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
-    follows = "A GPU gives zeros for them, and XLA on a CPU the last row, without an error."
+    follows = (
+        "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
+    )
     if ids.smallest < 0 and all(id < 0 for _, id in ids.outside_examples):
-        follows = "Keras counts negative ids from the end of the table, where other rows are."
+        follows = "Keras counts negative ids from the end of the table, so they read other rows."
     return IDS_OUTSIDE_TABLE.finding(
         "fail",
-        f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, and is looked up by ids "
-        f"outside of them: {examples}. {follows}",
+        f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, but was looked up with ids "
+        f"outside that range: {examples}. {follows}",
         evidence={"layer": table.layer, "ids_outside": ids.outside, "lookups": ids.lookups},
     )
 
 
 COLLIDING_IDS = _ids_rule(
-    title="Keep ids as integers up to the embedding table",
-    why="A float holds integers exactly up to 256 in bfloat16, 2,048 in float16. Keras casts "
-    "inputs to one where the model has no `Input` with an integer `dtype`.",
-    fix='`keras.Input(shape, dtype="int32")` in front of the Embedding.',
+    title="Keep ids as integers until the embedding lookup",
+    why="A float holds integers exactly up to 256 in bfloat16 and up to 2,048 in float16. Keras "
+    "casts inputs to floats if the model has no `Input` with an integer `dtype`.",
+    fix='Put `keras.Input(shape, dtype="int32")` before the Embedding.',
     needs=("loop",),
 )
 _EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
@@ -112,18 +115,18 @@ def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         shown = ", ".join(f"{before} becomes {after}" for before, after in ids.changed_examples)
     return COLLIDING_IDS.finding(
         "fail",
-        'Put `keras.Input(..., dtype="int32")` in front of the Embedding, so that ids stay '
-        f"integers. On their way to `{table.layer}`, they {come} {ids.cast_through}, which rounds "
-        f"integers above {2**bits}: {shown}",
+        'Put `keras.Input(..., dtype="int32")` before the Embedding, so that ids stay integers. '
+        f"On their way to `{table.layer}`, they {come} {ids.cast_through}, which rounds integers "
+        f"above {2**bits}: {shown}",
         evidence={"layer": table.layer, "changed": ids.changed, "collided": ids.collided},
         severity=None if ids.changed else "warn",
     )
 
 
 MASKED_TOKEN = _ids_rule(
-    title="Reserve id 0 for padding under `mask_zero`",
+    title="Reserve id 0 for padding with `mask_zero`",
     why="Layers after the Embedding skip what is masked, so the token with id 0 is never seen.",
-    fix="Ids from 1 on, `input_dim` one larger; or a `mask_token` in the lookup layer.",
+    fix="Start ids at 1 with an `input_dim` one larger, or set a `mask_token` in the lookup layer.",
     needs=("loop",),
     thresholds=(WITHIN,),
 )
@@ -139,13 +142,13 @@ def _masked(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     if not masks_a_token(table):
         return None
     advice = (
-        f"Let ids of tokens begin with 1, or leave `mask_zero` out. {ids.zeros_within} zeros of "
-        f"{ids.lookups} ids of `{table.layer}` stand between other ids of their row."
+        f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids of "
+        f"`{table.layer}` are zeros between other ids of their row."
     )
     if ids.zero_is_a_token:
         advice = (
-            f"Give the lookup layer in front of `{table.layer}` a `mask_token`, or leave "
-            "`mask_zero` out: it gives 0 for a token."
+            f"Give the lookup layer before `{table.layer}` a `mask_token`, or remove `mask_zero`: "
+            "the layer returns 0 for a token."
         )
     return MASKED_TOKEN.finding(
         "fail",

@@ -101,25 +101,26 @@ def _not_seen(rule: Rule, unread: Sequence[Embedding], what: str) -> list[Findin
     """Return that a step was not read of the first of the tables; nothing where there is none."""
     if not unread:
         return []
-    reason = unread[0].missing or f"How {unread[0].layer} is {what} was not seen."
+    reason = unread[0].missing or f"Pipediag did not see how {unread[0].layer} is {what}."
     return [rule.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
 
 
 UPDATE_COMPUTE = Threshold(
-    "device compute", 30.0, "% of the step", "own choice, where the update was not timed"
+    "device compute", 30.0, "% of the step", "own choice, if the update was not timed"
 )
 COSTLY = Threshold("size of tables that were timed", 5.0, "MB", "measured: 2.6 MB gave 1.05x")
 DENSE_EMBEDDING_UPDATE = _tables_rule(
     title="Update only the embedding rows that a step looks up",
-    why="Adam, RMSprop, momentum, weight decay and others pass over every row in each step, in a "
-    "time that grows with the table and not with the batch.",
-    fix="A row-wise Adam, as `pipediag.optimizers.LazyAdam`; or SGD for the tables alone. Rows are "
-    "no longer updated in steps that don't look them up: the learning rate has to be tuned again.",
+    why="Adam, RMSprop, momentum, weight decay and others update every row in each step. Their "
+    "time grows with the table, not with the batch.",
+    fix="Use a row-wise Adam such as `pipediag.optimizers.LazyAdam`, or SGD for the tables only. "
+    "Rows are then no longer updated in steps that don't look them up, so the learning rate has "
+    "to be tuned again.",
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
 _UPDATE: tuple[TablePart, ...] = ("gradient", "update")
-_SGD_TOO = " SGD without momentum or weight decay updates rows alone, too."
+_SGD_TOO = " SGD without momentum or weight decay also updates only those rows."
 
 
 @DENSE_EMBEDDING_UPDATE.found_by
@@ -150,20 +151,21 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         if found.edit is not None and sgd is not None and found.edit.changes != sgd.changes:
             yield rule.finding(
                 "informative",
-                f"Update {_names_of(from_rows)} by SGD without momentum, and other variables as "
-                "before. SGD keeps no averages, so its learning rate has to be found again.",
+                f"Update {_names_of(from_rows)} with SGD without momentum, and the other "
+                "variables as before. SGD keeps no averages, so its learning rate has to be tuned "
+                "again.",
                 place=(found.file, found.line),
                 evidence=evidence,
-                title="Update embeddings alone by SGD",
+                title="Use plain SGD for the embeddings",
                 edit=replace(sgd, instead_of=found.edit.id),
             )
     elif _matter(session, whole):
         yield rule.finding(
             "informative",
-            f"No optimizer can update rows of `{whole[0].layer}` alone, as its gradient is as "
-            "large as the table: a regulariser, or a use of all of the table, makes it so.",
+            f"No optimizer can update only some rows of `{whole[0].layer}`: its gradient is as "
+            "large as the table, because of a regulariser or because the whole table is used.",
             evidence=_update_evidence(session, whole[:1]),
-            title="Give the embedding a gradient of rows alone",
+            title="Make the embedding's gradient sparse",
         )
     elif unread := _not_updated(rule, large(tables)):
         yield from unread
@@ -195,24 +197,24 @@ def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
     own = (keras.optimizer if keras else None) or "The optimizer"
     row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
     # By which rule a loop of the script's own is to go on learning, only its author knows.
-    how = f"Give your loop a row-wise optimizer, such as {row_wise}.{_SGD_TOO}"
+    how = f"Use a row-wise optimizer in your loop, such as {row_wise}.{_SGD_TOO}"
     if keras is not None:
         how = to_drop(keras) or f"Compile with {row_wise}.{_SGD_TOO}{to_add(keras)}"
     seen = [one.rows_touched_per_step for one in tables if one.rows_touched_per_step is not None]
-    looks_up = f", of which it looks up {sum(seen)}" if len(seen) == len(tables) else ""
+    looks_up = f", although it looks up only {sum(seen):,}" if len(seen) == len(tables) else ""
     return (
-        f"{how} {own} passes over all {sum(table.rows for table in tables)} rows of "
+        f"{how} {own} updates all {sum(table.rows for table in tables):,} rows of "
         f"{_names_of(tables)} in each step{looks_up}."
     )
 
 
 REGULARIZED_TABLE = _tables_rule(
     title="Regularise only the embedding rows that a step looks up",
-    why="A regulariser adds all rows to the loss, so that its gradient is as large as the table. A "
+    why="A regulariser adds all rows to the loss, so its gradient is as large as the table. A "
     "constraint changes all rows after each update.",
-    fix="`activity_regularizer` in place of `embeddings_regularizer`; no constraint, or one on the "
-    "vectors that are looked up. Rows shrink as often as they are looked up: another objective, "
-    "to be tuned again.",
+    fix="Use `activity_regularizer` instead of `embeddings_regularizer`, and no constraint, or "
+    "one on the vectors that are looked up. Rows then shrink as often as they are looked up. That "
+    "is a different objective and has to be tuned again.",
     thresholds=(LARGE, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
@@ -238,9 +240,8 @@ def _check_regularized_table(session: Session) -> list[Finding]:
             rule,
             session,
             UPDATE_COMPUTE,
-            f"Give {_names_of(tables)} `activity_regularizer` in place of "
-            "`embeddings_regularizer`, and leave `embeddings_constraint` out: both work on all "
-            "rows.",
+            f"Give {_names_of(tables)} `activity_regularizer` instead of "
+            "`embeddings_regularizer`, and remove `embeddings_constraint`: both work on all rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
             took_ms=None if None in took else sum(ms for ms in took if ms is not None),
             edit=without_table_terms(session, f"{rule.id}:terms"),
@@ -251,11 +252,11 @@ def _check_regularized_table(session: Session) -> list[Finding]:
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
-    title="Look rows up without copying the embedding table",
-    why="Once rows of a variable have been written in place, TensorFlow copies all of it wherever "
-    "it is read as a tensor, as Keras' `Embedding` does before it gathers.",
-    fix="A lookup in the variable itself, `tf.nn.embedding_lookup(self.embeddings.value, ids)`, or "
-    "`jit_compile=True`, which rounds otherwise.",
+    title="Look up rows without copying the embedding table",
+    why="Once rows of a variable have been written in place, TensorFlow copies the whole variable "
+    "wherever it is read as a tensor, as Keras' `Embedding` does before it gathers.",
+    fix="Look up rows in the variable itself, with `tf.nn.embedding_lookup(self.embeddings.value, "
+    "ids)`, or compile with `jit_compile=True`, which rounds differently.",
     thresholds=(LARGE, OPERATION_SHARE),
     effect="same up to order or rounding",
 )
@@ -273,17 +274,17 @@ def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
     percent = percent_of_step(session, parts_ms(session, tables, ("copy",)))
     moved = sum(map(_moved_bytes, tables))
     advice = (
-        "Look rows up in the variable itself, in a layer whose `call` is "
+        "Look up rows in the variable itself, in a layer whose `call` is "
         "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, or compile with "
-        "`jit_compile=True`. Where a mixed policy casts the table, make the weight with "
-        f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB, all of "
+        "`jit_compile=True`. If a mixed-precision policy casts the table, create the weight with "
+        f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB: the whole of "
         f"{_names_of(tables)}."
     )
     informs = input_first(session)
     if percent is None or percent < OPERATION_SHARE.value:
         informs = advice
     elif all(table.update == "dense" for table in tables):
-        informs = f"{advice} The update passes over the same tables more often: do that first."
+        informs = f"{advice} The update passes over the same tables more often: fix that first."
     found = rule.finding(
         "fail",
         advice,
@@ -305,7 +306,7 @@ def _moved_bytes(table: Embedding) -> int:
 
 # A softmax over all classes of a large vocabulary
 
-CLASSES = Threshold("classes of a vocabulary", 5000.0, "classes", "own choice: ten times the drawn")
+CLASSES = Threshold("classes of a vocabulary", 5000.0, "classes", "own choice: ten times as many")
 SAMPLED = 512
 """Own choice of classes to draw: as few as leave the products small beside those of a vocabulary of
 ten thousands."""
@@ -313,11 +314,11 @@ _NUMBER_BYTES = 4
 FULL_SOFTMAX = Rule(
     id="full-softmax",
     title="Train with a sampled softmax",
-    why="The logits of all classes, their gradient and that of all weights are computed for one "
-    "right class an example, in time that grows with the vocabulary.",
-    fix="`tf.nn.sampled_softmax_loss` in training, with a few hundred drawn classes beside the "
-    "right ones, and the full softmax to evaluate; docs/embeddings.md has the code. The loss is "
-    "then an estimate, so validate the accuracy.",
+    why="For one correct class per example, each step computes the logits of all classes, their "
+    "gradient and the gradient of all weights. That time grows with the vocabulary.",
+    fix="Use `tf.nn.sampled_softmax_loss` in training, with a few hundred sampled classes besides "
+    "the correct ones, and the full softmax for evaluation; docs/embeddings.md has the code. The "
+    "loss is then an estimate, so validate the accuracy.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(CLASSES, OPERATION_SHARE, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -339,8 +340,9 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
             f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
             f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "
             f"{softmax.features}), and evaluate with the full softmax; docs/embeddings.md has the "
-            "code. What is learned differs, so validate it. Now each step multiplies by all "
-            f"{softmax.classes} classes of `{softmax.weights}`, forwards and for two gradients."
+            "code. The model learns differently, so validate it. At present, each step multiplies "
+            f"by all {softmax.classes} classes of `{softmax.weights}`, in the forward pass and "
+            "for two gradients."
         )
         evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
         if took_ms is None or softmax.classes < CLASSES.value:
@@ -357,7 +359,7 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
             edit=edit,
             untried=NO_MEMORY
             if keras_3(session) is not None
-            else "Its loss is the script's own code, or that of another Keras than 3: pipediag "
+            else "Its loss is the script's own code or that of a Keras other than 3: pipediag "
             "can't change it for you.",
         )
 

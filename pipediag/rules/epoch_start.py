@@ -51,7 +51,11 @@ from pipediag.vocabulary import RunPartName
 def foretold(time: LoopTime | None) -> str:
     """Return what the advice rests on, where no later epoch was seen to wait."""
     seen = time is None or time.ends_seen
-    return "" if seen else " No later epoch was seen: that it waits as long is inferred."
+    return (
+        ""
+        if seen
+        else (" No later epoch was seen, so it is inferred that later epochs wait as long.")
+    )
 
 
 Bounds = tuple[float | None, RunGain | None]
@@ -77,16 +81,18 @@ SHUFFLE_PART = Threshold("time to fill it", 30.0, "% of the wait", "own choice: 
 SLOW_SHUFFLE_FILL = Rule(
     id="epoch-start",
     title="Shuffle before the costly work",
-    why="A shuffle hands out nothing until its buffer is full, and it fills again in each epoch: "
-    "buffer size times the time of one element, with nothing trained meanwhile.",
-    fix="Shuffle before the costly map (paths, ids or records in place of decoded elements), but "
-    "after a cache. A smaller buffer where the shuffle can't stand anywhere else.",
+    why="A shuffle yields nothing until its buffer is full, and the buffer fills again in each "
+    "epoch. That takes the buffer size times the time of one element, and nothing is trained in "
+    "the meantime.",
+    fix="Shuffle before the costly map (paths, ids or records instead of decoded elements), but "
+    "after a cache. Use a smaller buffer if the shuffle can't be moved.",
     needs=("loop", "pipeline", "steps"),
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     effect="same up to order or rounding",
     frees=("input_wait",),
     tried_when_informing=True,
-    untried="The shuffle can't be moved before what makes its elements of others.",
+    untried="The shuffle can't be moved: an operation before it does not turn each element into "
+    "one other.",
 )
 
 
@@ -201,8 +207,9 @@ def _judged(
     if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
         yield finding(
             "informative" if edit else "inconclusive",
-            f"The first batch was waited for {took}, of which filling {name} may be a part.",
-            title="Try whether the first batch waits for the shuffle buffer",
+            f"The loop waited {took} for the first batch. Filling {name} may be a part of that "
+            "wait.",
+            title="Check whether the first batch waits for the shuffle buffer",
         )
         return
     if slowest is None:
@@ -211,13 +218,13 @@ def _judged(
     advice = f"Move {name} before {call_name(slowest)}: filling it with finished elements took"
     if slowest.kind == "from_generator":
         advice = (
-            f"Let the generator of {call_name(slowest)} shuffle indices itself and drop {name}, "
-            "whose filling took"
+            f"Shuffle indices in the generator of {call_name(slowest)} itself, and remove {name}: "
+            "filling it took"
         )
     advice += f" {took}.{foretold(time_of_epochs(session))}"
     yield finding(
         "fail",
-        advice if smaller is None else f"{advice} {less}, until then.",
+        advice if smaller is None else f"{advice} Until then, {less[0].lower()}{less[1:]}.",
         part="epoch_start",
         speedup_at_most=bounds[0],
         for_run=bounds[1],
@@ -228,7 +235,7 @@ def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit |
     path = between(session, slowest, op)
     if path is None or len(slowest.parent_ids) != 1 or not keeps_elements([slowest, *path]):
         return None
-    label, move = f"the {place_name(op)} before the {place_name(slowest)}", slowest.parent_ids[0]
+    label, move = f"{place_name(op)} moved before the {place_name(slowest)}", slowest.parent_ids[0]
     return SLOW_SHUFFLE_FILL.edit(op, label, Move(op.id, move), check="shape", whole_epoch=True)
 
 
@@ -257,16 +264,16 @@ LOADING = Threshold(
 SLOW_EPOCH_START = Rule(
     id="epoch-start",
     title="Start the pipeline once for all epochs",
-    why="With each epoch files are opened again, a generator starts over, buffers fill "
-    "from nothing, and no step runs meanwhile.",
-    fix="One pipeline through all epochs: `repeat()` at its end, before `prefetch`, and "
-    "`steps_per_epoch` in `fit`. Load what a generator needs once, outside of it.",
+    why="In each epoch, files are opened again, a generator starts over, buffers fill from empty, "
+    "and no step runs in the meantime.",
+    fix="Use one pipeline for all epochs: `repeat()` at its end, before `prefetch`, and "
+    "`steps_per_epoch` in `fit`. Load what a generator needs once, outside it.",
     needs=("loop", "run"),
     thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
     effect="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
-    untried="Whole epochs have to be run from end to end, which is tried only where that is quick.",
+    untried="A trial has to run whole epochs, and is made only where they are short.",
     tried_when_informing=True,
 )
 
@@ -293,8 +300,8 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         if percent >= NOTABLE.value:
             yield SLOW_EPOCH_START.finding(
                 "inconclusive",
-                f"Waiting for first batches is {percent:.0f} % of {whole_in_words(run)}, but no "
-                "end of an epoch was seen, so whether later epochs wait as well is not known.",
+                f"Waiting for first batches takes {percent:.0f} % of {whole_in_words(run)}. No "
+                "end of an epoch was seen, so it is not known whether later epochs wait as well.",
                 part="epoch_start",
             )
         return
@@ -306,10 +313,10 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
     weight = weigh_rows(run, rows, saved_s)
     if weight.status == "fail" and cure is None:
-        theirs = "The wait is that of a pipeline that the script did not write."
+        theirs = "The wait belongs to a pipeline that the script did not write."
         weight = replace(weight, status="informative", sentence=theirs)
     elif weight.status == "fail" and steps_wait and not _loads_first(session):
-        first = "The steps wait for input as well: deal with that first, as it may shorten both."
+        first = "The steps wait for input as well. Fix that first, as it may shorten both waits."
         weight = replace(weight, status="informative", sentence=first)
     cure = cure or _Cure("")
     yield SLOW_EPOCH_START.weighed(
@@ -347,22 +354,22 @@ def _cure(session: Session) -> _Cure | None:
         return None
     through = _run_through(session)
     repeated = (
-        "Let one pipeline run through all epochs: `.repeat()` before its `prefetch`, and "
-        "`steps_per_epoch` in `fit`, or a count of steps in your own loop."
+        "Use one pipeline for all epochs: put `.repeat()` before its `prefetch`, and set "
+        "`steps_per_epoch` in `fit`, or count the steps in your own loop."
     )
     if generators := operations(session, "from_generator"):
         # One pipeline through all epochs would begin it again just as well.
         return _Cure(
-            f"Load what the generator of {call_name(generators[0])} needs once, outside of its "
-            "function: it starts again in each epoch.",
-            untried="What the generator loads has to leave its function.",
+            f"Load what the generator of {call_name(generators[0])} needs once, outside its "
+            "function: the generator starts again in each epoch.",
+            untried="The loading has to be moved out of the generator's function by hand.",
         )
     if shuffles := operations(session, "shuffle"):
         # One pipeline through all epochs goes before a smaller buffer, as it mixes as before.
         size = smaller_size(session, shuffles[0])
         smaller = "a smaller one" if size is None else f"one of {size}"
         return _Cure(
-            f"{repeated} Or take a smaller buffer: {call_name(shuffles[0])} fills it in each "
+            f"{repeated} Or use a smaller buffer: {call_name(shuffles[0])} fills it in each "
             f"epoch, and {smaller} fills sooner.",
             edit=through or smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
             mixes_less=size is not None and through is None,
@@ -398,7 +405,7 @@ def _run_through(session: Session) -> Edit | None:
         return None
     return SLOW_EPOCH_START.edit(
         f"repeat:{last.id}",
-        f"one pipeline through all epochs, by a repeat after the {place_name(last)}",
+        f"one pipeline for all epochs, with a repeat after the {place_name(last)}",
         Insert(last.id, "repeat"),
         caveat="Measured from the second step of an epoch to the second of the next.",
         whole_epoch=True,

@@ -36,19 +36,20 @@ from pipediag.session.recording import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import EffectOnResults
 
-OFTEN = Threshold("how often one place evaluates", 3.0, "times", "own choice: fewer are normal")
+OFTEN = Threshold("evaluations at one place", 3.0, "times", "own choice: fewer are normal")
 EVERY = 5
 """Evaluations of which one is kept, in what is said of fewer. Own choice."""
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
     title="Evaluate less often, on less data, or in larger batches",
     why="Few decisions need an evaluation after every epoch, or on all of the data.",
-    fix="Evaluate every few epochs (`validation_freq`) or on a part (`validation_steps`), in "
-    "larger batches. EarlyStopping and ReduceLROnPlateau then see fewer values. Where its steps "
-    "wait for data, give its pipeline a cache, parallel calls, or a prefetch.",
+    fix="Evaluate every few epochs (`validation_freq`), on a part of the data "
+    "(`validation_steps`), or in larger batches. EarlyStopping and ReduceLROnPlateau then see "
+    "fewer values. If its steps wait for data, give its pipeline a cache, parallel calls or a "
+    "prefetch.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
-    untried="A trial leaves out no evaluation: only you know how often you need its result.",
+    untried="A trial never skips an evaluation: only you know how often you need its result.",
     tried_when_informing=True,
 )
 
@@ -94,19 +95,19 @@ def _how_often(
     )
     if seldom:
         times = "once" if count == 1 else f"{count} times"
-        advice = f"It comes {times}, as a run may need. {advice}"
+        advice = f"It runs {times}, which a run may need. {advice}"
         if weight.status == "fail":
             weight = replace(weight, status="informative")
     elif watching:
         names = " and ".join(f"`{name}`" for name in watching)
-        advice += f" {names} then counts fewer values, so give it a smaller `patience`."
+        advice += f" {names} then sees fewer values, so give it a smaller `patience`."
     return COSTLY_EVALUATION.weighed(
         weight,
         advice,
         place=(row.file, row.line),
         evidence={"times": count},
         effect="changes a hyper-parameter" if watching else None,
-        condition="if every fifth evaluation tells you enough",
+        condition="if every fifth evaluation is enough",
         part="evaluation",
     )
 
@@ -126,7 +127,7 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
     def cure(advice: str, saved_percent: float, **given: Any) -> Finding:
         return COSTLY_EVALUATION.weighed(
             weigh_rows(run, [row], row.seconds * saved_percent / 100.0),
-            f"{advice}: its steps wait for input {waits:.0f} % of their time.",
+            f"{advice}: its steps wait for input {waits:.0f} % of the time.",
             evidence={"times": count, "input_wait_percent_of_evaluation": waits},
             part="evaluation",
             **given,
@@ -143,7 +144,7 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
                 # At most, all of the wait is its own and is divided.
                 waits * (1.0 - 1.0 / max(1.0, cpus(session))),
                 op=op,
-                title="Run the `map` of the evaluation in parallel",
+                title="Run the evaluation's `map` in parallel",
                 edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
                 effect="same results" if only_looks_up(op.function) else effect,
             )
@@ -154,12 +155,12 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
     if written and switch and written[-1].kind != "prefetch":
         step_ms, rest_ms = seen.step_ms, seen.consumer_ms
         yield cure(
-            f"End with `.prefetch(tf.data.AUTOTUNE)` after {call_name(written[-1])}, as "
-            f"`{switch}` keeps TensorFlow from appending one",
+            f"Add `.prefetch(tf.data.AUTOTUNE)` after {call_name(written[-1])}, as `{switch}` "
+            "keeps TensorFlow from adding one",
             100.0 * (1.0 - max(rest_ms, step_ms - rest_ms) / step_ms),
             op=written[-1],
-            title="Prefetch what is evaluated on",
-            untried="A prefetch works beside steps, and nothing is evaluated for a trial.",
+            title="Prefetch the evaluation data",
+            untried="A prefetch works during steps, and a trial runs no evaluation.",
         )
 
 
@@ -197,13 +198,13 @@ def _cached(
         f"Put `.cache()` after {call_name(place)}{only}",
         waits * (1.0 if count is None else 1.0 - 1.0 / count),
         op=work,
-        title="Cache what is evaluated on",
+        title="Cache the evaluation data",
         edit=None if changes else _kept(loop, pipeline, place),
         effect=effect,
         condition=condition,
-        untried="It calls Python with side effects, which a cache would end."
+        untried="It calls Python with side effects, which a cache would stop."
         if changes
-        else "How many elements a cache of it would hold is not known.",
+        else "The number of elements that the cache would hold is not known.",
     )
 
 
@@ -228,13 +229,13 @@ def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
 SMALL_PREDICT = Rule(
     id="small-predict",
     title="Call `predict_on_batch` for small batches",
-    why="`predict` makes a dataset and an iterator in each call: for 2,000 rows it took 99 ms, of "
-    "which the model took 0.8 ms.",
-    fix="Call `predict_on_batch(x)` instead of `predict(x)`; better still, predict all rows in one "
-    "call, if they fit in memory.",
+    why="`predict` creates a dataset and an iterator in each call. For 2,000 rows it took 99 ms, "
+    "of which the model took 0.8 ms.",
+    fix="Call `predict_on_batch(x)` instead of `predict(x)`. Better still, predict all rows in "
+    "one call if they fit in memory.",
     needs=("run",),
     thresholds=THRESHOLDS,
-    untried="Both calls are timed where the script calls `predict`, in a run with trials.",
+    untried="In a run with trials, both calls are timed where the script calls `predict`.",
 )
 
 
@@ -245,7 +246,7 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
             f"Call `predict_on_batch(x)` instead of `predict(x, ...)` at {_line(timed)}, with the "
             "same results. One call for all rows saves more."
         )
-        label = f"predict_on_batch in place of predict at {_line(timed)}"
+        label = f"predict_on_batch instead of predict at {_line(timed)}"
         edit = SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line))
         left = sum(timed.other_ms) / sum(timed.own_ms)
         keys = ("predict_ms", "predict_on_batch_ms")
@@ -283,11 +284,11 @@ EAGER_EVALUATION = Rule(
     title="Call the model through a `tf.function`",
     why="A model that is called eagerly starts each of its operations from Python.",
     fix="Put `@tf.function(reduce_retracing=True)` on a function that calls the model, and call "
-    "that one for each batch. What then happens in Python with its results stays as it is.",
+    "that function for each batch. The Python that uses its results stays as it is.",
     needs=("run",),
     thresholds=THRESHOLDS,
     effect="same up to order or rounding",
-    untried="Both calls are timed where the script calls the model, in a run with trials.",
+    untried="In a run with trials, both calls are timed where the script calls the model.",
 )
 
 
@@ -300,7 +301,7 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         own_ms, other_ms = fmean(timed.own_ms), fmean(timed.other_ms)
         advice = (
             f"Call `{timed.model}` through a `tf.function` at {_line(timed)}, with the same "
-            f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms a batch."
+            f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms per batch."
         )
         label = f"`{timed.model}` as a tf.function at {_line(timed)}"
         change = CompileCall(timed.file, timed.line, timed.model)

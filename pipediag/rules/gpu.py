@@ -59,14 +59,14 @@ def sixteen_bit_policy(model: str | None) -> Policy | None:
 GPU_UNUSED = Rule(
     id="gpu-unused",
     title="Let TensorFlow see the GPU",
-    why="All that is measured describes training on the CPU, so this comes before other advice.",
-    fix="Install the GPU build or its libraries, or stop hiding the GPU. Results differ in their "
+    why="All measurements describe training on the CPU, so this comes before other advice.",
+    fix="Install the GPU build or its libraries, or stop hiding the GPU. Results differ in the "
     "last digits; a very small model may run no faster.",
     needs=(),
     severity="error",
     effect="same up to order or rounding",
     subject="precondition",
-    untried="TensorFlow can't gain a device while it runs.",
+    untried="TensorFlow can't add a device while it is running.",
 )
 _HIDING = {"", "-1", "NoDevFiles", "none", "void"}
 _LIBRARY_MARKS = ("dlopen", "could not load dynamic library", "cannot open shared object", "libcu")
@@ -90,24 +90,27 @@ def _check_gpu_unused(session: Session) -> Iterator[Finding]:
 def _unused_advice(environment: Environment) -> str:
     visible = environment.cuda_visible_devices
     if visible is not None and visible.strip() in _HIDING:
-        return f"Unset CUDA_VISIBLE_DEVICES, or set it to 0: '{visible}' hides each GPU."
+        return f"Unset CUDA_VISIBLE_DEVICES, or set it to 0: '{visible}' hides every GPU."
     if environment.keras_backend == "jax":
         return "Install JAX's GPU plugin: `pip install 'jax[cuda12]'`."
     if environment.cuda_build is False:
-        return "This TensorFlow is a CPU-only build: `pip install 'tensorflow[and-cuda]'`."
+        return (
+            "Install a GPU build with `pip install 'tensorflow[and-cuda]'`: this TensorFlow is "
+            "CPU-only."
+        )
     if driver := _message(environment, _DRIVER_MARKS):
         return (
             "Run `nvidia-smi`, and install or update the driver if it fails: TensorFlow can't "
-            f"reach it (it logged: {driver})."
+            f"reach the driver (it logged: {driver})."
         )
     if library := _message(environment, _LIBRARY_MARKS):
         return (
-            "Install the GPU libraries, `pip install 'tensorflow[and-cuda]'`: TensorFlow can't "
-            f"load them (it logged: {library})."
+            "Install the GPU libraries with `pip install 'tensorflow[and-cuda]'`: TensorFlow "
+            f"can't load them (it logged: {library})."
         )
     return (
-        "TensorFlow was built with CUDA and logged no missing library: look for "
-        "`tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag doctor`."
+        "Look for `tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag "
+        "doctor`: TensorFlow was built with CUDA and logged no missing library."
     )
 
 
@@ -121,9 +124,9 @@ EXPOSED = Threshold("copies while no kernel runs", 5.0, "% of the device's span"
 EXPOSED_HOST_COPY = Rule(
     id="exposed-host-copy",
     title="Copy batches to the device ahead of the step",
-    why="A batch that is copied when its step begins makes the kernels wait.",
+    why="Kernels have to wait for a batch that is copied only when its step begins.",
     fix='End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))`, which '
-    "takes device memory for a batch or two; use narrower types (int32 ids, uint8 images).",
+    "takes device memory for a batch or two. Use narrower types (int32 ids, uint8 images).",
     needs=("devices",),
     thresholds=(EXPOSED, INPUT_GAPS),
     frees=("device_copy",),
@@ -132,9 +135,9 @@ EXPOSED_HOST_COPY = Rule(
 _AHEAD: Mapping[Framework, str] = {
     "tensorflow": 'End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))'
     "`",
-    "jax": "Call `jax.device_put` on the next batch before the step is waited for",
-    "pytorch": "Give the DataLoader `pin_memory=True` and copy the next batch with "
-    "`.to(device, non_blocking=True)` on a stream of its own",
+    "jax": "Call `jax.device_put` on the next batch before waiting for the step",
+    "pytorch": "Give the DataLoader `pin_memory=True` and copy the next batch with `.to(device, "
+    "non_blocking=True)` on a separate stream",
 }
 
 
@@ -174,15 +177,16 @@ def _exposed_percent(device: DeviceActivity) -> float:
 
 
 MATMUL = Threshold("matrix products", 20.0, "% of the busy time", "own choice: under 1.12x")
-TENSOR_CORE = Threshold("of them on tensor cores", 10.0, "%", "XProf advises 16 bits under 10 %")
-GAIN = Threshold("upper bound of products in half the time", 1.05, "times", "own choice")
+TENSOR_CORE = Threshold("products on tensor cores", 10.0, "%", "XProf advises 16 bits under 10 %")
+GAIN = Threshold("upper bound with products in half the time", 1.05, "times", "own choice")
 MIXED_PRECISION = Rule(
     id="mixed-precision",
     title="Use mixed precision",
-    why="Tensor cores multiply 16-bit matrices several times as fast as other cores 32-bit ones.",
-    fix='`keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability 8.0 '
-    'on, else `"mixed_float16"`, which needs loss scaling; sizes in multiples of 8. Every product '
-    "is rounded: validate accuracy.",
+    why="Tensor cores multiply 16-bit matrices several times as fast as other cores multiply "
+    "32-bit ones.",
+    fix='Use `keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability '
+    '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
+    "multiples of 8. Every product is rounded, so validate the accuracy.",
     needs=("devices",),
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
     severity="info",
@@ -211,7 +215,7 @@ def _check_mixed_precision(
     device = worst(known, lambda each: _plain_ms(each) / each.span_ms)
     if device is None:
         if gpus:
-            reason = "The profile does not tell which kernels are matrix products."
+            reason = "The profile does not show which kernels are matrix products."
             yield MIXED_PRECISION.finding("inconclusive", reason)
         return
     products_ms, cores_ms = device.matmul_ms or 0.0, device.tensor_core_ms or 0.0
@@ -233,22 +237,22 @@ def _check_mixed_precision(
     if not worth_it or fitting == "none":
         return
     if fitting is None:
-        unknown = f"Whether {device.model or 'this device'} has tensor cores is not known."
+        unknown = f"It is not known whether {device.model or 'this device'} has tensor cores."
         yield finding("inconclusive", unknown)
         return
     policy = session.environment.mixed_precision if session is not None else None
     if policy is not None and policy.startswith("mixed_"):
-        shapes = "look for sizes that are no multiple of 8, and for layers kept in float32."
-        yield finding("informative", f"The policy is {policy} already: {shapes}")
+        shapes = "look for sizes that are not multiples of 8, and for layers kept in float32."
+        yield finding("informative", f"The policy is already {policy}: {shapes}")
         return
     waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
     how = _SIXTEEN_BITS[framework].format(policy=fitting, dtype=fitting.removeprefix("mixed_"))
-    scaled = ", and scale the loss in a loop of your own" if fitting == "mixed_float16" else ""
+    scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
     yield finding(
         "informative" if waits or little or not matters else "fail",
         waits
-        or f"Try {how}{scaled}. Validate accuracy: products are rounded to 16 bits. Sizes in "
-        "multiples of 8 fit the tensor cores.",
+        or f"Try {how}{scaled}. Validate the accuracy: products are rounded to 16 bits. Sizes "
+        "that are multiples of 8 fit the tensor cores.",
         speedup_at_most=at_most,
         edit=None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
         untried=PROFILE_ALONE if session is None else None,
@@ -266,9 +270,10 @@ RATIO = Threshold("its own time over the others' median", 1.2, "times", "own cho
 DEVICE_STRAGGLER = Rule(
     id="device-straggler",
     title="Give all devices equal work",
-    why="A collective ends when the last device joins it: the slowest one sets the pace of all.",
-    fix="Even out what the devices get (shards, lengths of sequences, placement of tables), or "
-    "repair what slows the one. Other shards mean another order of the data.",
+    why="A collective ends when the last device joins it, so the slowest device sets the pace for "
+    "all.",
+    fix="Give the devices equal shards, sequence lengths and parts of the tables, or fix what "
+    "slows the one device. Different shards change the order of the data.",
     needs=("devices",),
     thresholds=(WAITING, RATIO),
     effect="same up to order or rounding",
@@ -299,17 +304,19 @@ def _check_device_straggler(
         },
     )
     if not any(device.collective_ms for device in gpus):
-        turns = f"Devices take turns with {name}, and no collective ran: not all of them train."
+        turns = f"Devices alternate with {name}, and no collective ran: not all of them train."
         yield finding("informative", turns)
     elif own < RATIO.value * usual:
-        advice = "They wait for each other alike: it is communication, and no single device."
+        advice = (
+            "All devices wait about equally long: the time is communication, not one slow device."
+        )
         yield finding("informative", advice)
     else:
         yield finding(
             "fail",
-            f"Compare the batches, the input and the copies of {name} with those of the others, "
-            f"which wait {waiting:.0f} % of the time for it; look for a throttled or shared GPU "
-            "(`nvidia-smi -q -d PERFORMANCE`, `nvidia-smi topo -m`).",
+            f"Compare the batches, the input and the copies of {name} with those of the other "
+            f"devices, which wait for it {waiting:.0f} % of the time. Look for a throttled or "
+            "shared GPU (`nvidia-smi -q -d PERFORMANCE`, `nvidia-smi topo -m`).",
             speedup_at_most=bound(100.0, own - usual),
         )
 

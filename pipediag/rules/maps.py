@@ -70,15 +70,15 @@ _NOT_VECTORIZED = frozenset(_STRINGS | LOOKUP | PYTHON_OPERATIONS)
 single rows."""
 
 ELEMENT_TIME = Threshold("time per element", 200.0, "µs", "measured: a call costs 20 to 40 µs")
-ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: fewer only informs")
+ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: with fewer it only informs")
 _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 PER_ELEMENT_MAP = pipeline_rule(
     id="per-element-map",
     title="Batch first, and map whole batches",
-    why="Each call costs tens of microseconds whatever it computes. Batching first gave 32 times "
-    "the rate for a cast, 37 for strings.split, 19 for parse_example.",
+    why="Each call costs tens of microseconds, whatever it computes. Batching first made a cast "
+    "32 times as fast, strings.split 37 times and parse_example 19 times.",
     fix="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting. The "
-    "function must broadcast over the first axis; ragged results need `to_tensor()`.",
+    "function must broadcast over the first axis, and ragged results need `to_tensor()`.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
 )
 
@@ -103,7 +103,9 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         },
     )
     written = _written(op)
-    advice = f"Move {call_name(op)} after {call_name(batch)}, to run once a batch{written}."
+    advice = (
+        f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch{written}."
+    )
     if not _has_short_calls(session, op):
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
@@ -111,8 +113,8 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
     elif weight.status != "fail":
         yield finding(weight.status, weight.sentence)
     elif unsure:
-        same = f"gives the same for a batch, which is not known of {', '.join(unsure)}"
-        yield finding("informative", f"{advice} Only if its function {same}.", edit=edit)
+        same = f"gives the same for a batch, which is not known for {', '.join(unsure)}"
+        yield finding("informative", f"{advice} Do this only if its function {same}.", edit=edit)
     else:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
@@ -122,7 +124,7 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
 def _written(op: Operation) -> str:
     """Return how the function is called for a batch, as the end of a clause."""
     if _vectorized(op):
-        return ", by `tf.vectorized_map`"
+        return ", with `tf.vectorized_map`"
     forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
     return f", written with `{'` and `'.join(forms)}`" if forms else ""
 
@@ -211,8 +213,8 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     if carrier is not None:
         return f"It is tried together with the {place_name(carrier)}."
     if _needs_rewriting(op):
-        return "It needs the function written for whole batches, with other operations."
-    return "Other operations between it and the batch take its single elements."
+        return "The function has to be rewritten for whole batches, with other operations."
+    return "Operations between it and the batch need its single elements."
 
 
 # A map that runs too few calls at once
@@ -221,19 +223,20 @@ WAITING_CALLS = 16
 """Own choice. A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight
 generators on two CPUs gave 2.1 times the examples, and with 16 threads 4.5 times."""
 ON_THREADS = (
-    f"`options.threading.private_threadpool_size = {WAITING_CALLS}` by `ds.with_options(options)`"
+    f"`options.threading.private_threadpool_size = {WAITING_CALLS}` (`ds.with_options(options)`)"
 )
 OVERLAPPING = (
-    "calls overlap, so that random draws land on other elements, side effects happen in another "
-    "order, and a function that is not thread-safe breaks"
+    "calls overlap, so random draws go to different elements, side effects change their order, "
+    "and a function that is not thread-safe breaks"
 )
 PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     title="Run `map` in parallel",
-    why="tf.data makes only stateless maps parallel by itself. Its pool has one thread a CPU, "
-    "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, with a pool of 16 269.",
-    fix="`num_parallel_calls=tf.data.AUTOTUNE`, or 16 calls on 16 threads; both are tried. "
-    f"Elements keep their order, but {OVERLAPPING}.",
+    why="tf.data runs only stateless maps in parallel by itself. Its pool has one thread per CPU, "
+    "and a waiting call keeps its thread: 16 calls on two CPUs gave 49 batches/s, and 269 with a "
+    "pool of 16.",
+    fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads; both are "
+    f"tried. Elements keep their order, but {OVERLAPPING}.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect="same up to order or rounding",
 )
@@ -333,7 +336,7 @@ def _lacks_threads(session: Session, op: Operation) -> bool:
 
 
 def _where_measured(outer: Operation | None) -> str | None:
-    return f"Measured where it stands, not after {call_name(outer)}." if outer else None
+    return f"Measured in its present place, not after {call_name(outer)}." if outer else None
 
 
 def _tuned_advice(op: Operation, outer: Operation | None) -> str:
@@ -405,8 +408,8 @@ def _one_advice(session: Session, ways: list[Finding]) -> list[Finding]:
     count = max(2, int(cpus(session)))
     in_processes = PARALLEL_MAP.finding(
         "fail",
-        f"Call the function of {call_name(op)} in processes, as more calls at once did not help "
-        "(for Python that computes, the GIL is the usual reason): `pool = "
+        f"Call the function of {call_name(op)} in processes: more parallel calls did not help "
+        "(for Python that computes, the GIL is the usual reason). Put `pool = "
         f"concurrent.futures.ProcessPoolExecutor({count}, "
         "mp_context=multiprocessing.get_context(\"spawn\"))` below `if __name__ == '__main__':`, "
         "and in the map `tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
@@ -414,7 +417,7 @@ def _one_advice(session: Session, ways: list[Finding]) -> list[Finding]:
         op=op,
         title="Call the function in processes, or rewrite it",
         evidence={**ways[0].evidence, **tried},
-        untried="Pipediag starts no process that would load the script again.",
+        untried="Pipediag does not start processes that would run the script again.",
         speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
     )
     return [in_processes, ways[0]]

@@ -11,14 +11,14 @@ from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
 
 STEPS_PER_CALL = 16
-PROFILE_ALONE = "A profile alone holds nothing to try it on."
-OWN_LOOP = "It needs your own training loop rewritten; pipediag can't do that for you."
+PROFILE_ALONE = "A profile alone is not enough to try it on."
+OWN_LOOP = "Your own training loop would have to be rewritten; pipediag can't do that for you."
 NO_MODEL_EDIT = (
-    "Your own training loop, or a model that is compiled that way already: no setting of a Keras "
-    "model is left to try."
+    "This is your own training loop, or the model is already compiled this way: there is no Keras "
+    "setting left to try."
 )
-NO_MEMORY = "There is no memory for a second set of these variables, which a trial needs."
-_UNMEASURED = "How well the model then learns is not measured."
+NO_MEMORY = "A trial needs a second set of these variables, and there is not enough memory for it."
+_UNMEASURED = "The trial does not measure how well the model then learns."
 SCALES_THE_LOSS = "LossScaleOptimizer"
 """The wrapper that Keras puts around an optimizer under `mixed_float16`."""
 SLOTS_TWICE = 0.25
@@ -42,7 +42,7 @@ def several_steps_a_call(session: Session, rule: str) -> Edit | None:
     if keras is None or keras.steps_per_execution > 1 or on_torch(session):
         return None
     hooked = ", ".join(callback.name for callback in per_batch_callbacks(session))
-    caveat = f"{hooked}: called once in {STEPS_PER_CALL} steps." if hooked else None
+    caveat = f"{hooked}: called once every {STEPS_PER_CALL} steps." if hooked else None
     label = f"steps_per_execution={STEPS_PER_CALL} in compile"
     return _setting(rule, label, caveat, steps_per_execution=STEPS_PER_CALL)
 
@@ -57,7 +57,7 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
     keras = keras_of(session)
     if keras is None or keras.jit_compile or keras.run_eagerly or on_torch(session):
         return None
-    caveat = "Compiling itself, once for each shape, is no part of the step's figure."
+    caveat = "The step time does not include compiling, which happens once for each shape."
     return _setting(rule, "jit_compile=True in compile", caveat, jit_compile=True)
 
 
@@ -67,7 +67,7 @@ def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
         return None
     caveat = "The model's last layer stays in float32."
     if policy == "mixed_float16":
-        caveat += " The scaling of the loss, which `compile` adds, is left out."
+        caveat += " The loss scaling that `compile` adds is left out."
     label = f"{policy} for all layers but the last"
     return _setting(rule, label, caveat, dtype_policy=policy)
 
@@ -80,12 +80,12 @@ Keras, and those of `pipediag.optimizers`. Adagrad writes rows, too, but scans i
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Arguments that let a row-wise optimizer pass over the whole table, too."""
 _INSTEAD = {
-    "momentum": "leave `momentum` out, or take `pipediag.optimizers.LazySGD`",
+    "momentum": "remove `momentum`, or use `pipediag.optimizers.LazySGD`",
     "weight_decay": "exclude the table from `weight_decay` "
     '(`optimizer.exclude_from_weight_decay(var_names=["embeddings"])`)',
-    "use_ema": "leave `use_ema` out",
-    "global_clipnorm": "take `clipnorm` in place of `global_clipnorm`",
-    "gradient_accumulation_steps": "take a larger batch without `gradient_accumulation_steps`",
+    "use_ema": "remove `use_ema`",
+    "global_clipnorm": "use `clipnorm` instead of `global_clipnorm`",
+    "gradient_accumulation_steps": "use a larger batch without `gradient_accumulation_steps`",
 }
 
 
@@ -98,9 +98,9 @@ def passing_arguments(keras: KerasUse) -> list[str]:
 def to_add(keras: KerasUse) -> str:
     """Return what else to leave out, where another optimizer would still pass over the table."""
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
-    said = f" Leave {' and '.join(named)} out, too." if named else ""
+    said = f" Also remove {' and '.join(named)}." if named else ""
     if keras.optimizer == SCALES_THE_LOSS:
-        said += " Scaling the loss passes over the table, too: `mixed_bfloat16` needs none."
+        said += " Loss scaling also passes over the table; `mixed_bfloat16` needs none."
     return said
 
 
@@ -108,7 +108,7 @@ def to_drop(keras: KerasUse) -> str | None:
     """Return what to write in place of the arguments, where they alone make the passes."""
     names = passing_arguments(keras) if keras.optimizer in _ROW_WISE else []
     parts = "; ".join(_INSTEAD[name] for name in names)
-    then = f": {keras.optimizer} then updates only rows of the batch."
+    then = f": {keras.optimizer} then updates only the rows of the batch."
     return f"{parts[:1].upper()}{parts[1:]}{then}" if parts else None
 
 
@@ -124,7 +124,7 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
         return sgd_for_tables(session, rule)
     row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
-    label = f"{row_wise} in place of {keras.optimizer}{without}"
+    label = f"{row_wise} instead of {keras.optimizer}{without}"
     return _setting(rule, label, _UNMEASURED, optimizer="row_wise")
 
 
@@ -134,7 +134,7 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
     slots = 0 if keras is None else _optimizer_bytes(session, keras) - _table_slots(session)
     if keras is None or not _fits(session, slots):
         return None
-    label = "plain SGD for the embeddings, the model's own optimizer for all else"
+    label = "plain SGD for the embeddings, the model's own optimizer for everything else"
     return _setting(rule, label, _UNMEASURED, optimizer="sgd_for_tables")
 
 
@@ -143,7 +143,7 @@ def no_optimizer_edit(session: Session) -> str:
     if keras_of(session) is None:
         return NO_MODEL_EDIT
     if keras_3(session) is None:
-        return "It is tried in Keras 3 alone, and the model is one of `tf_keras`."
+        return "It is tried only with Keras 3, and this model uses `tf_keras`."
     return NO_MEMORY
 
 
@@ -181,9 +181,9 @@ def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) 
     keras = keras_3(session)
     if keras is None or not _fits(session, weight_bytes + (keras.optimizer_bytes or 0)):
         return None
-    label = f"softmax of {classes} drawn classes in training"
+    label = f"sampled softmax with {classes} classes in training"
     # XLA has no kernel for the draw.
     settings: dict[str, Scalar] = {"jit_compile": False} if keras.jit_compile else {}
     label += ", without XLA" if keras.jit_compile else ""
-    caveat = f"It trains for another loss, an estimate, without metrics. {_UNMEASURED}"
+    caveat = f"It trains on an estimate of the loss, without metrics. {_UNMEASURED}"
     return _setting(rule, label, caveat, sampled_softmax=classes, **settings)

@@ -39,22 +39,21 @@ from pipediag.session.recorded_loops import InputLayer, KerasUse
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import Scalar
 
-TEXT_WORK = Threshold("work on text in a step", 10.0, "% of the step", "own choice")
+TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice")
 PREPROCESSING_IN_MODEL = Rule(
     id="preprocessing-in-model",
     title="Prepare inputs in the pipeline, not in the model",
-    why="Layers that prepare inputs run in the step, and an accelerator waits. In the pipeline, "
-    "they run beside the step before.",
-    fix="`dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` after the batch, and a model "
-    "that begins after these layers; with `.cache()` where what they give fits in memory. The "
-    "original model still takes the inputs as they are, and shares the weights.",
+    why="Layers that prepare inputs run in the step, while an accelerator waits. In the pipeline, "
+    "they run during the previous step.",
+    fix="Use `dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` after the batch, and a "
+    "model that begins after these layers. Add `.cache()` if their results fit in memory. The "
+    "original model still takes the raw inputs, and shares the weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
     tried_when_informing=True,
 )
 CAVEAT = (
-    "Measured with the user's layers and weights in a model without these layers, compiled as the "
-    "user's is."
+    "Measured with your layers and weights in a model without these layers, compiled as yours is."
 )
 _MOST_TYPES = 3
 _ARITHMETIC = frozenset({"Normalization"})
@@ -83,10 +82,10 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     elif weighs and waits is None:
         yield finding(
             f"Prepare the text in the pipeline, {behind}: `dataset.map(lambda x, y: (prepare(x), "
-            "y), num_parallel_calls=tf.data.AUTOTUNE)`, with `prepare` what the step does to its "
-            "text now.",
+            "y), num_parallel_calls=tf.data.AUTOTUNE)`, where `prepare` does what the step now "
+            "does to its text.",
             evidence=evidence,
-            untried="The text work is in the script's own code: take it out of the step by hand.",
+            untried="The text work is in the script's own code: move it out of the step by hand.",
         )
 
 
@@ -113,10 +112,10 @@ def _of_layers(
         # The work is not only elsewhere, but done once.
         passes = passes_over_data(session)
         yield finding(
-            f"Let the pipeline prepare the inputs once, by {listed} after {call_name(kept.after)}, "
-            f"and keep what they give: about {memory_size(kept.bytes)} in memory. "
-            f"{_code(movable, kept)}",
-            title="Prepare inputs once, and cache them",
+            f"Prepare the inputs once in the pipeline, with {listed} after "
+            f"{call_name(kept.after)}, and cache the results: about {memory_size(kept.bytes)} in "
+            f"memory. {_code(movable, kept)}",
+            title="Prepare inputs once and cache them",
             evidence={
                 **evidence,
                 "cache_bytes": kept.bytes,
@@ -124,24 +123,24 @@ def _of_layers(
             },
             edit=PREPROCESSING_IN_MODEL.edit(
                 kept.after,
-                f"{quoted} in a map with a cache after the {place_name(kept.after)}, and not in "
-                "the model",
+                f"{quoted} in a map with a cache after the {place_name(kept.after)}, instead of "
+                "in the model",
                 MoveLayers(names, kept.after.id, kept.rows, kept.elements),
                 caveat=f"{CAVEAT} Measured once the cache is full.",
             ),
         )
     untried, edit = None, None
     if keras.unsplit is not None:
-        untried = f"{keras.unsplit} Take the calls of these layers out of its code by hand."
+        untried = f"{keras.unsplit} Move the calls of these layers out of its code by hand."
     elif not movable:
-        untried = "Move what stands before them in the model, too, if it is not trained."
+        untried = "Also move the layers before them, if they are not trained."
     elif after is None:
-        untried = "What hands the batches to `fit` was not recorded."
+        untried = "The dataset that `fit` reads was not recorded."
     else:
-        label = f"{quoted} in a map after the {place_name(after)}, and not in the model"
+        label = f"{quoted} in a map after the {place_name(after)}, instead of in the model"
         changes = (MoveLayers(names, after.id),)
         edit = Edit(PREPROCESSING_IN_MODEL.id, label, changes, caveat=CAVEAT)
-    advice = f"Move {listed} into the pipeline, {behind}, beside the steps."
+    advice = f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps."
     advice = f"{advice} {untried or _code(layers)}"
     yield finding(
         advice if waits is None else f"{waits} {advice}",
@@ -231,25 +230,27 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
         written += ".cache()"
     return (
         f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, map "
-        f"`dataset.{written}` and train "
-        "`keras.Model(prepared, model.outputs[0])`, compiled as `model` is. Both share their "
-        "weights with `model`. List inputs that go on unprepared in `prepared`, too."
+        f"`dataset.{written}` and train `keras.Model(prepared, model.outputs[0])`, compiled as "
+        "`model` is. Both share their weights with `model`. Also add inputs that are used "
+        "unprepared to `prepared`."
     )
 
 
-AT_MOST = Threshold("compute times the part of padding", 5.0, "% of the step", "own choice")
+AT_MOST = Threshold("compute spent on padding", 5.0, "% of the step", "own choice")
 MOSTLY = Threshold("padding, to fail", 50.0, "% of the ids", "own choice: most of the work")
 PADDING = Rule(
     id="padding",
     title="Batch examples of similar length",
-    why="A model computes on padding as on data. Batches of similar lengths hold less of it.",
-    fix="`bucket_by_sequence_length(...)` in place of `padded_batch`; where the length is fixed, a "
-    "shorter one, which cuts longer examples. Batches are mixed less.",
+    why="A model computes on padding as it does on data. Batches of similar lengths hold less "
+    "padding.",
+    fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`. If the length is fixed, "
+    "use a shorter one, which cuts longer examples. Batches are then mixed less.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
     effect="same up to order or rounding",
-    untried="The length of each example without its padding is known where it is padded alone.",
+    untried="The length of an example without its padding is known only where the padding is "
+    "added.",
     tried_when_informing=True,
 )
 BUCKETS = 4
@@ -276,10 +277,10 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             yield finding(
                 "fail" if mostly else "informative",
                 "Pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), "
-                "which cuts the longest examples, or cut each batch to its own longest: `map` "
-                f"`lambda ids: ids[:, :longest]` after the batch.{known}",
+                "which cuts the longest examples, or cut each batch to its own longest example: "
+                f"`map` `lambda ids: ids[:, :longest]` after the batch.{known}",
                 place=(loop.file, loop.line) if op is None and loop else None,
-                title="Pad to a shorter length, or to each batch's own",
+                title="Pad to a shorter length, or to the longest example of each batch",
                 severity="warn",
                 condition="if the model ignores padding",
                 speedup_at_most=at_most_without(session, wasted),
@@ -288,11 +289,11 @@ def _check_padding(session: Session) -> Iterator[Finding]:
         yield finding("inconclusive", "The shapes of the batches are not known.")
     elif op is not None and not little and lengths_vary(spec or ""):
         advice = (
-            f"Give `bucket_by_sequence_length` to the data in place of {call_name(op)}, so that "
-            f"batches hold examples of similar length.{known}"
+            f"Use `bucket_by_sequence_length` instead of {call_name(op)}, so that batches hold "
+            f"examples of similar length.{known}"
         )
         buckets = Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS})
-        label = f"{BUCKETS} buckets of lengths in place of the {place_name(op)}"
+        label = f"{BUCKETS} length buckets instead of the {place_name(op)}"
         yield finding(
             "fail" if mostly and not waits else "informative",
             f"{waits} {advice}" if waits else advice,
@@ -306,15 +307,16 @@ _WIDE = 256
 """Values of a one-hot row. Own choice: a narrow one may be a class, or a letter."""
 ONE_HOT_INPUT = Rule(
     id="one-hot-input",
-    title="Look ids up in an `Embedding` instead of one-hot rows",
-    why="A dense layer on a one-hot row multiplies all of its weights to read one row of them.",
-    fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` in the "
-    "place of the dense layer: its table is that layer's kernel, with the same gradients. A bias "
-    "can be added behind it.",
+    title="Use an `Embedding` instead of one-hot rows",
+    why="A dense layer on a one-hot row multiplies all of its weights to read only one row of "
+    "them.",
+    fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` instead of "
+    "the dense layer: its table is that layer's kernel, with the same gradients. A bias can be "
+    "added after it.",
     needs=("loop", "steps", "pipeline"),
     thresholds=(ONE_HOT,),
     effect="same up to order or rounding",
-    untried="It needs another first layer of the model, and ids in the pipeline.",
+    untried="The model needs a different first layer, and the pipeline has to yield ids.",
 )
 
 
@@ -335,8 +337,8 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     yield ONE_HOT_INPUT.finding(
         "fail",
         f"Let {call_name(op)} yield ids, and begin the model with an `Embedding` of {shape[-1]:,} "
-        "rows in the place of the dense layer on one-hot rows: the same function and gradients. "
-        f"Each batch holds {memory_size(size)} of one-hot values for {ids:,} ids.",
+        "rows instead of the dense layer on one-hot rows. The function and its gradients stay the "
+        f"same. Each batch holds {memory_size(size)} of one-hot values for {ids:,} ids.",
         op=op,
         evidence={"one_hot_bytes_of_a_batch": size, "width": shape[-1]},
     )

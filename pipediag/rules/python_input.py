@@ -53,33 +53,35 @@ _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         _DRAWS,
-        "Keep the sums of the weights, and search in them (`sums.searchsorted(rng.random(n), "
-        "side='right')`): `choice(..., p=weights)` adds up all weights in each call",
+        "Keep the cumulative sums of the weights, and search in them "
+        "(`sums.searchsorted(rng.random(n), side='right')`): `choice(..., p=weights)` adds up all "
+        "weights in each call",
     ),
     (
         re.compile(r"\bnp\.random\.choice\(.*\breplace\s*=\s*False"),
         "Draw from a Generator, `np.random.default_rng().choice(..., replace=False)`: the older "
-        "function permutes all numbers in each call (2.8 ms for 4,096 of 300,000, against 0.05)",
+        "function permutes all numbers in each call (2.8 ms for 4,096 of 300,000, instead of 0.05 "
+        "ms)",
     ),
     (
         re.compile(r"\bjson\.loads?\("),
-        "Parse the data once and store it, or use a faster parser (orjson): `json.loads` reads a "
+        "Parse the data once and store it, or use a faster parser (orjson): `json.loads` parses a "
         "text for each row",
     ),
     (
         _ROWS,
-        "Go over dictionaries (`itertuples`), or take NumPy arrays of the columns once: `iterrows` "
-        "makes a Series of each row, which takes ten times as long",
+        "Iterate over dictionaries (`itertuples`), or take NumPy arrays of the columns once: "
+        "`iterrows` makes a Series of each row, which takes ten times as long",
     ),
     (
         re.compile(r"\.iterrows\(|\.i?loc\[|\.iat\["),
-        "Take NumPy arrays of the columns once (`frame['x'].to_numpy()`) and index those: a row of "
-        "a DataFrame is made at each access",
+        "Take NumPy arrays of the columns once (`frame['x'].to_numpy()`) and index those: each "
+        "access creates a row of a DataFrame",
     ),
     (
         re.compile(r"\bnp\.(append|concatenate|vstack|hstack)\("),
-        "Collect rows in a list, or write into an array that is made once: each call copies the "
-        "whole array",
+        "Collect rows in a list, or write into an array that is created once: each call copies "
+        "the whole array",
     ),
     (
         re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
@@ -87,19 +89,19 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
-        "Use NumPy here, or a map of batches: an eager TensorFlow call takes tens of microseconds",
+        "Use NumPy here, or map whole batches: an eager TensorFlow call takes tens of microseconds",
     ),
 )
 """Lines that are known to be slow, and what to do instead."""
 
 LINE_SHARE = Threshold(
-    "samples in its line", 5.0, "% of those in the generator's Python", "own choice"
+    "samples on its line", 5.0, "% of those in the generator's Python", "own choice"
 )
 SLOW_CALL = Rule(
     id="slow-python-call",
     title="Replace a slow Python call",
-    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
-    "once the sums of its weights were kept.",
+    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and less than 5 "
+    "ms once the sums of its weights were kept.",
     fix="Replace the call, or make it once for many rows.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
@@ -135,8 +137,8 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     name, edit = Path(line.file).name, None
     at = f"at {name}:{line.line}"
     rewritten = {
-        _DRAWS: f"sums of the weights made once, for the choice {at}",
-        _ROWS: f"dictionaries in place of the Series that iterrows makes {at}",
+        _DRAWS: f"cumulative weights kept, for the choice {at}",
+        _ROWS: f"dictionaries instead of the Series of iterrows {at}",
     }
     label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
     if label is not None and not op.made_by_framework:
@@ -181,14 +183,14 @@ def _without(session: Session, op: Operation) -> float | None:
     return None if delay is None else less_input(session, delay, on_cpu=False)
 
 
-ELEMENTS = Threshold("elements that a step takes", 4.0, "elements", "own choice: fewer cost < 1 ms")
+ELEMENTS = Threshold("elements per step", 4.0, "elements", "own choice: fewer cost < 1 ms")
 SINGLE_ELEMENTS = Rule(
     id="generator-elements",
-    title="Take the elements of the generator in stacks",
-    why="Each element that TensorFlow takes from Python took 0.25 ms, whatever was in it. In "
-    "stacks of 64, which `unbatch` takes apart again, it took 0.015 to 0.03 ms.",
-    fix="Hand over stacks of elements, and take them apart with `unbatch`. Up to 63 elements are "
-    "read ahead; elements and their order stay the same.",
+    title="Take many elements from the generator at once",
+    why="Each element that TensorFlow took from Python cost 0.25 ms, whatever was in it. In "
+    "stacks of 64, which `unbatch` splits again, it cost 0.015 to 0.03 ms.",
+    fix="Yield stacks of elements, and split them with `unbatch`. Up to 63 elements are read "
+    "ahead; the elements and their order stay the same.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
     frees=("input_wait",),
@@ -203,7 +205,7 @@ def _elements_edit(op: Operation) -> Edit | None:
     parameters: dict[str, Scalar] = {"elements": _STACKED}
     if op.element_bytes is None:
         parameters["ragged"] = True
-    label = f"{_STACKED} elements of the {place_name(op)} handed over at once"
+    label = f"{_STACKED} elements of the {place_name(op)} at once"
     return SINGLE_ELEMENTS.edit(op, label, Replace(op.id, "in_chunks", parameters), check="equal")
 
 
@@ -213,8 +215,8 @@ def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]
     if weight.status == "fail" and edit is not None:
         yield SINGLE_ELEMENTS.finding(
             "fail",
-            f"Hand over {_STACKED} elements of {call_name(op)} at once, stacked by NumPy, and take "
-            "them apart with `unbatch`.",
+            f"Yield {_STACKED} elements of {call_name(op)} at once, stacked with NumPy, and split "
+            "them with `unbatch`.",
             op=op,
             place=_running_line(session, op),
             weight=weight,
@@ -227,10 +229,11 @@ def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]
 PYTHON_EACH_ROW = pipeline_rule(
     id="python-each-row",
     title="Call Python once for each batch",
-    why="64 JSON records took 10 ms of CPU time with a numpy_function for each, 19 with a "
-    "py_function, and 2.5 to 5 in one call for all of them, the user's function unchanged.",
-    fix="Batch first. In one call the wrapper `for_each_row` calls your function, which stays as "
-    "it is, for each row, and stacks what it returns: of one shape for all rows of a batch.",
+    why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
+    "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
+    fix="Batch first. The wrapper `for_each_row` then calls your unchanged function for each row "
+    "within one call, and stacks the results, which must have the same shape for all rows of a "
+    "batch.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
 )
 _EAGER = frozenset({"EagerPyFunc"})
@@ -274,12 +277,12 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id) for each, after in places]
     after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
-    label = f"{after}, with one call of Python for its rows"
+    label = f"{after}, with one Python call for all its rows"
     edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
     return finding(
         weigh(session, op, beside_ms).to_try,
-        f"Move {call_name(op)}{also} after {call_name(batch)}, and let one call from TensorFlow "
-        "call the Python for all rows of a batch.",
+        f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
+        "one Python call.",
         edit=edit,
     )
 
@@ -301,16 +304,16 @@ def _beside_python_ms(session: Session, op: Operation) -> float | None:
 PYTHON_INPUT = Rule(
     id="python-input",
     title="Speed up the Python that makes the batches",
-    why="One thread calls a generator, or `__getitem__`, for one element after the other, and "
-    "takes the GIL from the training loop: a step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
+    why="One thread calls a generator, or `__getitem__`, for one element after another, and takes "
+    "the GIL from the training loop. A step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
     fix="Build whole batches with NumPy or in tf.data, or read several parts of the data at once "
-    "(`interleave` of generators on 16 threads, `workers=N` of a PyDataset): elements of several "
+    "(`interleave` of generators on 16 threads, `workers=N` of a PyDataset). Elements of several "
     "generators then alternate, and `__getitem__` must be thread-safe.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect="same up to order or rounding",
     frees=("input_wait", "python"),
-    untried="It needs the source rewritten, or run in other processes.",
+    untried="The source has to be rewritten, or run in other processes.",
 )
 _COPIES = 2
 _MOST_THREADS = 16
@@ -349,15 +352,15 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     rewrite = _REWRITE
     if batch is None and outer is None and (op.elements or ELEMENTS.value) < ELEMENTS.value:
         rewrite = (
-            "Read the arrays with `from_tensor_slices(...).batch(...)` in place of "
-            f"{call_name(op)} if they fit in memory, or do less Python for each of the batches "
-            "that it yields."
+            "Read the arrays with `from_tensor_slices(...).batch(...)` instead of "
+            f"{call_name(op)} if they fit in memory, or do less Python for each batch that it "
+            "yields."
         )
     elif batch is not None:
         size = batch.parameters.get("batch_size") or "a whole batch of"
         rewrite = (
-            f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as first "
-            "axis in its output_signature, and drop the `batch`."
+            f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as the "
+            "first axis in its output_signature, and remove the `batch`."
         )
     # What overlaps waits goes first where the calls were off the CPU for a good part of their time.
     edit = _side_by_side(session, op, outer)
@@ -377,7 +380,7 @@ def _several_at_once(op: Operation, edit: Edit, outer: Operation | None) -> str:
     if outer is not None:
         return f"Read several generators at once ({edit.label}), with {ON_THREADS}."
     return (
-        f"Let the generator of {call_name(op)} take a part of the data as argument, and read "
+        f"Let the generator of {call_name(op)} take a part of the data as an argument, and read "
         "several parts at once: `tf.data.Dataset.range(n).interleave(lambda part: "
         "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
         f"num_parallel_calls=n)`, with {ON_THREADS}."
@@ -395,11 +398,12 @@ def _side_by_side(session: Session, op: Operation, outer: Operation | None) -> E
     copies: dict[str, Scalar] = {"cycle_length": _COPIES, "num_parallel_calls": _COPIES}
     return Edit(
         id,
-        f"two copies of the {place_name(op)} side by side",
+        f"two copies of the {place_name(op)} in parallel",
         (Replace(op.id, "interleave", copies),),
         # Elements in stacks are a patch, which copies are not.
         instead_of=stacked.id if stacked is not None else None,
-        caveat="Both copies read all of the data: it says what two halves would gain at most.",
+        caveat="Both copies read all of the data, so this shows the most that two halves would "
+        "gain.",
     )
 
 
@@ -430,23 +434,23 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     cheaper = f"Make `{keras.source}.__getitem__` cheaper. {_REWRITE}{hottest}"
     workers = 1 if keras.workers is None else keras.workers
     if workers > 1 or (workers > 0 and keras.use_multiprocessing):
-        return finding("fail", f"It is read by {keras.workers} workers already. {cheaper}")
+        return finding("fail", f"{keras.workers} workers already read it. {cheaper}")
     # Waiting takes no CPU, so the CPUs do not bound how many wait at once.
     as_cpus = max(2, min(_MOST_THREADS, int(cpus(session))))
     workers = WAITING_CALLS if waits_first(op) else as_cpus
     queue = 2 * workers if 2 * workers > _KERAS_QUEUE else None
     size = f", max_queue_size={queue}" if queue else ""
     threads = (
-        f"Let several threads call `{keras.source}.__getitem__`: `super().__init__(workers="
-        f"{workers}{size})` in the class. Where that does not help, `use_multiprocessing=True` "
-        "makes processes of them, which must not call TensorFlow."
+        f"Call `{keras.source}.__getitem__` from several threads: "
+        f"`super().__init__(workers={workers}{size})` in the class. If that does not help, "
+        "`use_multiprocessing=True` uses processes instead, which must not call TensorFlow."
     )
-    both = [threads] if waits_first(op) else [cheaper, f"Or: {threads}"]
+    both = [threads] if waits_first(op) else [cheaper, f"Or c{threads[1:]}"]
     return finding(
         "fail",
         f"{' '.join(both)}{measured}",
         edit=None if op is None else _workers_edit(session, op, keras, workers, queue),
-        untried="How Keras reads the PyDataset was not recorded.",
+        untried="Pipediag did not record how Keras reads the PyDataset.",
     )
 
 
@@ -472,8 +476,8 @@ TRACE_ONLY_PYTHON = Rule(
     id="trace-only-python",
     title="Replace Python that runs only while the function is traced",
     why="tf.data traces the function into a graph once and runs the graph. Such Python costs "
-    "nothing per element, and a number it drew is the same for every element.",
-    fix="Delete it, or use tf.random, tf.print, tf.io where it was meant to act on each element.",
+    "nothing per element, and a number that it drew is the same for every element.",
+    fix="Delete it, or use tf.random, tf.print or tf.io if it was meant to act on each element.",
     needs=("loop", "pipeline"),
     severity="info",
     subject="correctness",
@@ -493,8 +497,8 @@ def _check_trace_only_python(session: Session) -> Iterator[Finding]:
             yield TRACE_ONLY_PYTHON.finding(
                 "informative",
                 f"Delete `{'`, `'.join(idle)}` in the function of {call_name(op)}, or use "
-                "operations of TensorFlow, as tf.random.stateless_uniform: it ran while the "
-                "function was traced and not for its elements.",
+                "TensorFlow operations such as tf.random.stateless_uniform: it ran while the "
+                "function was traced, not for each element.",
                 op=op,
             )
 

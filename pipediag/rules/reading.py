@@ -47,7 +47,7 @@ def opened_at_once(
         change = Replace(
             outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}
         )
-        label = f"interleave of {count} {sources} in place of the {place_name(outer)}"
+        label = f"interleave of {count} {sources} instead of the {place_name(outer)}"
         return Edit(id, label, (change,), **given)
     change = SetParameters(outer.id, {"num_parallel_calls": calls})
     said = f"num_parallel_calls={'AUTOTUNE' if calls == AUTOTUNE else calls}"
@@ -76,7 +76,7 @@ def files_at_once(
     session: Session, reader: Operation, rule: str, *, whole_epoch: bool = False
 ) -> Edit:
     """Return several files at once: by the reader itself, or by the operation that opens them."""
-    caveat = "Measured on files as they are by then: what was read before may lie in memory."
+    caveat = "Measured on the files as they are then: data that was read before may be in memory."
     id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
     if outer is not None:
         count = _as_many_as_cpus(session)
@@ -92,11 +92,11 @@ FROM_DISK = Threshold("read from disk", 10.0, "% of what the reader delivers", "
 SEQUENTIAL_FILES = pipeline_rule(
     id="sequential-files",
     title="Read several files at once",
-    why="One reader waits for one file at a time; from a slow disk or a network waits can overlap. "
-    "Interleaving local warm files was 36 % slower (1426 batches/s in place of 2213).",
-    fix="`num_parallel_reads=tf.data.AUTOTUNE` for the reader, or "
-    "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` for the flat_map. "
-    "Records of several files then alternate.",
+    why="One reader waits for one file at a time. On a slow disk or a network, these waits can "
+    "overlap. Interleaving local warm files was 36 % slower (1,426 batches/s instead of 2,213).",
+    fix="Use `num_parallel_reads=tf.data.AUTOTUNE` for the reader, or "
+    "`files.interleave(TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)` instead of the "
+    "flat_map. Records of several files then alternate.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FROM_DISK),
     effect="same up to order or rounding",
 )
@@ -135,7 +135,7 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
     advice = f"{weight.sentence} Read several files at once: {edit.label}.".lstrip()
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
-        advice += f" Only {disk:.0f} % of what it delivers was read from the disk."
+        advice += f" Only {disk:.0f} % of its data was read from disk."
     at_most = None
     if packed and delay is not None:
         at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
@@ -162,11 +162,11 @@ def _disk_percent(session: Session, op: Operation) -> float | None:
 SERIAL_FLAT_MAP = pipeline_rule(
     id="serial-flat-map",
     title="Run the function of `flat_map` in parallel",
-    why="A flat_map calls its function for one element at a time, and so does an interleave, which "
-    "holds a lock meanwhile: only the datasets that the function makes are read at once.",
-    fix="`ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length=N, "
-    "num_parallel_calls=N)` in place of `ds.flat_map(f)`. Rows of several elements then alternate, "
-    "and several threads call the function.",
+    why="A flat_map calls its function for one element at a time. So does an interleave, which "
+    "holds a lock meanwhile: only the datasets that the function returns are read in parallel.",
+    fix="Use `ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), "
+    "cycle_length=N, num_parallel_calls=N)` instead of `ds.flat_map(f)`. Rows of several elements "
+    "then alternate, and several threads call the function.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     effect="same up to order or rounding",
 )
@@ -204,7 +204,7 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
         yield finding(
             "informative",
             _flat_advice(op, WAITING_CALLS, threads=True),
-            title=f"Open {WAITING_CALLS} files at once, as opening may wait",
+            title=f"Open {WAITING_CALLS} files at once, as opening may block",
             edit=_flat_edit(op, WAITING_CALLS, threads=True),
         )
 
@@ -216,7 +216,7 @@ def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
     }
     edit = SERIAL_FLAT_MAP.edit(
         f"{count}:{op.id}" if threads else op,
-        f"{count} calls at once of the function of the {place_name(op)}",
+        f"{count} parallel calls of the function of the {place_name(op)}",
         Replace(op.id, "parallel_flat_map", given),
         caveat="Rows of several elements alternate.",
     )
@@ -233,7 +233,7 @@ def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
     )
     if calls_python(op):
         advice += (
-            f" Or call it in a map before, `ds.map(..., num_parallel_calls={count})` on as many "
-            "threads, which keeps the order of the rows."
+            f" Or call the function in a map before it, `ds.map(..., num_parallel_calls={count})` "
+            "on as many threads, which keeps the order of the rows."
         )
     return advice + call_times(op)

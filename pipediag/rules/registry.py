@@ -136,8 +136,8 @@ def guarded(rule: Rule, check: Callable[..., Iterable[Finding]], *args: object) 
     except Exception as error:  # noqa: BLE001  one broken rule must not cost the report
         name = type(error).__name__
         advice = (
-            f"This rule stopped with {name}: {error}. The other findings stand; please report it "
-            "with the session.json."
+            f"This rule failed with {name}: {error}. The other findings are not affected. Please "
+            "report this with the session.json."
         )
         evidence = {"exception": name, "message": str(error)}
         return [rule.finding("error", advice, evidence=evidence)]

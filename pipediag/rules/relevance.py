@@ -59,13 +59,13 @@ def weigh_input(session: Session) -> Weight:
     if low >= limit:
         return Weight("fail", "", evidence)
     waits = (
-        f"The step waits for input {share.percent:.1f} % of its time ({low:.1f} to {high:.1f} %)"
+        f"The step waits for input {share.percent:.1f} % of the time ({low:.1f} to {high:.1f} %)"
     )
     wait = session.input_wait
     contested = (wait.contested_by_percent if wait is not None else None) or 0.0
     # A repeated batch may make the step shorter by more than was measured as a wait.
     undecided = contested >= limit if share.percent < limit else True
-    so = "whether changing this gains anything is open" if undecided else "that gains nothing now"
+    so = "changing this may gain nothing" if undecided else "changing this gains nothing now"
     return Weight("informative", f"{waits}: {so}.", evidence, undecided=undecided)
 
 
@@ -80,7 +80,9 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
         bottleneck = session.pipeline.bottleneck_op_id if session.pipeline else None
         if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
             return waiting
-        unknown = "What this operation costs was not measured, so its part in the wait is unknown."
+        unknown = (
+            "The cost of this operation was not measured, so its part in the wait is not known."
+        )
         return Weight("inconclusive", unknown, waiting.evidence, undecided=True)
     percent = 100.0 * delay / session.steps.mean_ms
     evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
@@ -99,14 +101,14 @@ def input_first(session: Session) -> str | None:
     if between >= INPUT_BOUND.value and between > (steps_beside_percent(session) or 0.0):
         return (
             f"The loop spends {between:.0f} % of its time waiting for the first batch of each "
-            "epoch, more than in its steps: deal with that first."
+            "epoch, more than in its steps. Fix that first."
         )
     share = _input_wait(session)
     if share.ci95_percent[0] < INPUT_BOUND.value:
         return None
     return (
-        f"The step waits for input {share.percent:.0f} % of its time, and would wait longer for "
-        "what is saved elsewhere: deal with the input first."
+        f"The step waits for input {share.percent:.0f} % of the time, and time saved elsewhere "
+        "would only lengthen that wait. Fix the input first."
     )
 
 
@@ -116,14 +118,12 @@ def _input_wait(session: Session) -> Share:
 
 
 RELEVANT = Threshold(
-    "what it could save, to fail", 10.0, "% of the run", "own choice: few change a script for less"
+    "possible saving, to fail", 10.0, "% of the run", "own choice: few change a script for less"
 )
 NOTABLE = Threshold(
-    "what it could save, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input"
+    "possible saving, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input"
 )
-SHORT = Threshold(
-    "its time in all, to fail", 2.0, "s", "own choice: a script of seconds is a first try"
-)
+SHORT = Threshold("total time, to fail", 2.0, "s", "own choice: a script of seconds is a first try")
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
 
 
@@ -142,7 +142,7 @@ def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
         sentence = f"Changing this could save at most {percent:.0f} % of {whole_in_words(run)}."
     elif run.scope == "run" and taken_s < SHORT.value:
         status = "informative"
-        sentence = f"It takes {taken_s:.1f} s in all: it matters only in longer runs."
+        sentence = f"It takes {taken_s:.1f} s in total, which matters only in longer runs."
     return Weight(
         status,
         sentence,

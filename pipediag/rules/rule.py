@@ -219,7 +219,7 @@ def _lack(section: Section, session: Session) -> _Lack | None:
             lack = "not-applicable", "The training loop is not a Keras fit."
     elif getattr(session, section) is None:
         reason = getattr(session, f"{section}_missing")
-        lack = "inconclusive", reason or f"The session has no `{section}`, and no reason for it."
+        lack = "inconclusive", reason or f"The session has no `{section}` and gives no reason."
         if section == "run" and not reason:
             lack = "not-applicable", "The session has no ledger of the run."
     return lack
@@ -230,7 +230,9 @@ def _lack_of_pipeline(session: Session) -> _Lack | None:
     if pipeline is not None and pipeline.ops:
         return None
     if loop is not None and loop.from_python:
-        return "not-applicable", "Python hands each step its batch: there is no tf.data pipeline."
+        return "not-applicable", (
+            "Python passes each batch to the step: there is no tf.data pipeline."
+        )
     if pipeline is None:
         return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
     if pipeline.missing:
@@ -242,5 +244,7 @@ def _lack_of_devices(session: Session) -> _Lack | None:
     if any(device.kind.lower() != "cpu" for device in session.devices):
         return None
     if session.devices:
-        return "not-applicable", "Without an accelerator the breakdown of the step says it all."
+        return "not-applicable", (
+            "Without an accelerator, the breakdown of the step already shows this."
+        )
     return _lack("loop", session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)

@@ -57,7 +57,7 @@ class Block:
     @property
     def work(self) -> str:
         """Return its work and time as the start of a sentence."""
-        whats = {READING: "reading this data set", OWN_LINE: "what these lines do"}
+        whats = {READING: "reading this data set", OWN_LINE: "the work on these lines"}
         what = whats.get(self.what, self.what.removeprefix("in "))
         return f"{what[:1].upper()}{what[1:]} takes {self.seconds:.1f} s"
 
@@ -95,23 +95,23 @@ def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
     return groups
 
 
-OFTEN = Threshold("how often it comes", 3.0, "times", "own choice: twice costs little")
+OFTEN = Threshold("number of times", 3.0, "times", "own choice: twice costs little")
 EVERY = 5
 """Epochs of which one is kept, in what is said of fewer. Own choice."""
-LATE = Threshold("work before a training of unknown length", 5.0, "s, and an epoch", "own choice")
+LATE = Threshold("work before training of unknown length", 5.0, "s, and an epoch", "own choice")
 SHARE = Threshold(
-    "share of work after the training", 15.0, "% of the run", "own choice: some is normal"
+    "share of work after training", 15.0, "% of the run", "own choice: some is normal"
 )
-A_SECOND = Threshold("work after the training", 1.0, "s", "own choice: nobody waits for less")
+A_SECOND = Threshold("work after training", 1.0, "s", "own choice: less is hardly noticed")
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
 SLOW_START = _script_rule(
-    title="Save what is prepared before the training",
-    why="Work on the same input gives the same result, and each run waits for it again.",
-    fix="Keep the result in a file: arrays as `.npy`, what a tf.data pipeline makes with "
-    "`dataset.save(path)`, the vocabulary or statistics that `adapt` learns. Make the file again "
-    "when its input or the code changes.",
+    title="Save what is prepared before training",
+    why="The same input gives the same result, yet each run waits for this work again.",
+    fix="Keep the result in a file: arrays as `.npy`, the output of a tf.data pipeline with "
+    "`dataset.save(path)`, or the vocabulary or statistics that `adapt` learns. Create the file "
+    "again when its input or the code changes.",
     thresholds=(*THRESHOLDS, LATE),
-    untried="A trial compares steps of the training, and this work comes before them.",
+    untried="A trial compares training steps, and this work comes before them.",
 )
 
 
@@ -126,7 +126,7 @@ def _check_slow_start(session: Session) -> Iterator[Finding]:
         if block.seconds >= max(LATE.value, run.whole_s) and not block.of_framework:
             yield SLOW_START.finding(
                 "informative",
-                f"{_keep_it(session, block)} How long the whole training takes is not known.",
+                f"{_keep_it(session, block)} The length of the whole training is not known.",
                 place=block.place,
                 evidence={"taken_s": block.seconds},
                 part="before_training",
@@ -160,38 +160,41 @@ def _of_blocks(
 
 
 def _keep_it(session: Session, block: Block) -> str:
-    keep = 'keep what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
+    keep = 'save what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
     if block.what == READING:
-        keep = "keep what is made of it (`np.save`, `dataset.save(path)`), or read it only once"
+        keep = "save the result (`np.save`, `dataset.save(path)`), or read the data only once"
         roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
         if roles[:1] == ["adapt"]:
-            keep = "keep what `adapt` learns (`get_vocabulary()`), or show it a part of the data"
-    return f"{block.work} before the training: {keep}."
+            keep = (
+                "save what `adapt` learns (`get_vocabulary()`), or show it only a part of the data"
+            )
+    return f"{block.work} before training: {keep}."
 
 
 WORK_BETWEEN_TRAININGS = _script_rule(
-    title="Do once what each training repeats",
-    why="Work on the same data gives the same result, and each training waits for it again.",
-    fix="Compute it once, before the first training, keep it in memory, and let each training take "
+    title="Do work that each training repeats only once",
+    why="The same data gives the same result, yet each training waits for this work again.",
+    fix="Compute it once, before the first training, keep it in memory, and let each training use "
     "its part of it.",
     thresholds=THRESHOLDS,
-    untried="A trial compares steps of a training, and this work comes between trainings.",
+    untried="A trial compares training steps, and this work comes between trainings.",
 )
 
 
 @WORK_BETWEEN_TRAININGS.found_by
 def _check_work_between_trainings(session: Session) -> Iterator[Finding]:
-    how = "between the trainings: do once, before the first, what comes out the same for all."
+    how = "between trainings: do what gives the same result for all of them once, before the first."
     run, blocks = _blocks(session, "between_loops")
     return _of_blocks(WORK_BETWEEN_TRAININGS, run, blocks, lambda block: f"{block.work} {how}")
 
 
 WORK_AFTER_TRAINING = _script_rule(
-    title="Move the work after the training into a script of its own",
-    why="The machine trains nothing meanwhile, though a next training could run beside this work.",
-    fix="Do it in a script of its own that reads the saved model, or do less of it.",
+    title="Move the work after training to a separate script",
+    why="The machine trains nothing in the meantime, although the next training could run during "
+    "this work.",
+    fix="Do it in a separate script that reads the saved model, or do less of it.",
     thresholds=(SHARE, A_SECOND, SHORT),
-    untried="A trial compares steps of the training, and this work comes after them.",
+    untried="A trial compares training steps, and this work comes after them.",
 )
 
 
@@ -205,20 +208,20 @@ def _check_work_after_training(session: Session) -> Iterator[Finding]:
         and 100.0 * block.seconds / max(run.whole_s, block.seconds) >= SHARE.value
     ]
     how = (
-        "after the training: do it in a script of its own that reads the saved model, beside the "
-        "next training, or do less of it."
+        "after training: do it in a separate script that reads the saved model, while the next "
+        "training runs, or do less of it."
     )
     able = notable if run.scope == "run" else []
     return _of_blocks(WORK_AFTER_TRAINING, run, able, lambda block: f"{block.work} {how}")
 
 
 SLOW_EPOCH_END = _script_rule(
-    title="Do less, or less often, at the end of an epoch",
-    why="Nothing is trained meanwhile, and plots and logs of every epoch are seldom looked at.",
-    fix="Do it every few epochs; save uncompressed (`np.savez`), only the weights, or only what is "
-    "better than before; write in a thread. With fewer checkpoints, a crash loses more epochs.",
+    title="Do less work at the end of an epoch, or do it less often",
+    why="Nothing is trained in the meantime, and plots and logs of every epoch are seldom needed.",
+    fix="Do it every few epochs. Save uncompressed (`np.savez`), save only the weights, or save "
+    "only improvements. Write in a thread. With fewer checkpoints, a crash loses more epochs.",
     thresholds=(OFTEN, *THRESHOLDS),
-    untried="A trial compares steps; only you know what may be left out at an epoch's end.",
+    untried="A trial compares steps; only you know what can be skipped at the end of an epoch.",
 )
 _OF_KERAS = {
     callback_words(
@@ -256,8 +259,8 @@ def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
         yield SLOW_EPOCH_END.finding(
             "informative",
             "Make epochs longer (`repeat()` and `steps_per_epoch`): "
-            f"{weight.evidence['taken_percent_of_run']:.0f} % of the run lies between them, in no "
-            "line but the loop's own.",
+            f"{weight.evidence['taken_percent_of_run']:.0f} % of the run is spent between them, "
+            "on the loop's own line.",
             place=(loop.file, loop.line),
             weight=weight,
             part="epoch_end",
@@ -272,7 +275,7 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         count = block.count if block.count is not None else epochs
     how = _OF_KERAS.get(block.what) if block.hottest.file is None else None
     if block.what == READING:
-        how = "`cardinality()` counts its batches, and what else is made of it can be kept"
+        how = "count its batches with `cardinality()`, and keep what else is computed from it"
     # The first and every fifth behind it stay; all may go of what is not done every few epochs.
     left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
     if how is not None or left == 1.0:
@@ -283,15 +286,15 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         speedup_at_most=bound(1.0, 1.0 - left),
     )
     if weight.status == "fail" and count is not None and count < OFTEN.value:
-        seldom = "It comes too seldom in the run to be done less often."
+        seldom = "It happens too rarely in the run to be done less often."
         weight = replace(weight, status="informative", sentence=seldom)
     less = (
-        f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, only the "
-        "weights, or only what is better than before; write or draw in a thread"
+        f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, save only "
+        "the weights, or save only improvements; write or draw in a thread"
     )
     return SLOW_EPOCH_END.weighed(
         weight,
-        f"{block.work} in all: {how or less}.",
+        f"{block.work} in total: {how or less}.",
         place=_place(session, block),
         evidence={"times": count},
         part="epoch_end",

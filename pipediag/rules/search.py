@@ -43,12 +43,12 @@ MOST = 6
 decided."""
 SEARCH = Rule(
     id="search",
-    title="Try a change that no rule calls for",
-    why="Rules know causes that were seen before. Where none of them fits, trying common "
-    "changes costs a minute, and it is also worth knowing that none of them helps.",
-    fix="Whatever a trial confirms: parallel calls, several sources read at once, a cache, a "
-    "prefetch, elements in any order, threads of the pipeline's own; for the model several steps "
-    "per call, or XLA.",
+    title="Try a common change",
+    why="Rules know causes that were seen before. If none of them fits, trying common changes "
+    "costs a minute, and it is also useful to know that none of them helps.",
+    fix="Apply what a trial confirms: parallel calls, several sources read at once, a cache, a "
+    "prefetch, elements in any order, or a separate thread pool; for the model, several steps per "
+    "call or XLA.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
@@ -91,14 +91,14 @@ def after_trials(findings: Sequence[Finding]) -> list[Finding]:
     tried = [one for one in ours if one.trial.state in ("refuted", "inconclusive") and one.edit]
     if not tried:
         return [*others, *confirmed]
-    count = "one change was" if len(tried) == 1 else f"{len(tried)} changes were"
     undecided = any(one.trial.state == "inconclusive" for one in tried)
-    outcome = f"{count} tried, {'none was confirmed' if undecided else 'none helps'}"
+    outcome = "none was confirmed" if undecided else "none helped"
+    changes = "common change" if len(tried) == 1 else "common changes"
     labels = "; ".join(one.edit.label for one in tried if one.edit is not None)
     counted = SEARCH.finding(
         "informative",
-        f"Beyond the rules {outcome}: {labels}.",
-        title=f"A search beyond the rules: {outcome}",
+        f"Pipediag also tried {len(tried)} {changes}, of which {outcome}: {labels}.",
+        title=f"{len(tried)} {changes} tried, {outcome}",
         evidence={"tried": len(tried)},
     )
     return [*others, *confirmed, counted]
@@ -121,15 +121,22 @@ def _fitting(session: Session) -> list[Finding]:
 
 
 def _fits(
+    title: str,
     edit: Edit,
     advice: str,
     effect: EffectOnResults = "same results",
     op: Operation | None = None,
     condition: str | None = None,
 ) -> Finding:
-    advice = advice if condition is None else f"{advice} Only {condition}."
+    advice = advice if condition is None else f"{advice} Do this only {condition}."
     return SEARCH.finding(
-        "informative", advice, op=op, effect=effect, condition=condition, edit=edit
+        "informative",
+        advice,
+        op=op,
+        title=title,
+        effect=effect,
+        condition=condition,
+        edit=edit,
     )
 
 
@@ -137,10 +144,12 @@ def _of_the_model(session: Session) -> Iterator[Finding]:
     shared = several_steps_a_call(session, f"{SEARCH.id}:steps_per_execution")
     if shared is not None:
         argument = shared.label.removesuffix(" in compile")
-        yield _fits(shared, f"`compile({argument})`.", shared_calls_effect(session))
+        advice, effect = f"Use `compile({argument})`.", shared_calls_effect(session)
+        yield _fits("Run several steps per call", shared, advice, effect)
     compiled = compiled_by_xla(session, f"{SEARCH.id}:jit_compile")
     if compiled is not None:
-        yield _fits(compiled, "`compile(jit_compile=True)`.", _UP_TO_ORDER)
+        advice = "Use `compile(jit_compile=True)`."
+        yield _fits("Compile the model with XLA", compiled, advice, _UP_TO_ORDER)
 
 
 def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:
@@ -150,17 +159,20 @@ def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:
         if op.function is not None and op.function.stateful and not only_looks_up(op.function):
             advice += f" It uses {reason(op.function)}: {OVERLAPPING}."
             effect = _UP_TO_ORDER
-        yield _fits(tuned_calls(op, f"{SEARCH.id}:parallel"), advice, effect, op)
+        edit = tuned_calls(op, f"{SEARCH.id}:parallel")
+        yield _fits("Run `map` in parallel", edit, advice, effect, op)
     if opens_in_turn(op):
         id = f"{SEARCH.id}:interleave:{op.id}"
         edit = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources", id, check="shape")
-        yield _fits(edit, f"Read several sources at once: {edit.label}.", _UP_TO_ORDER, op)
+        title = "Read several sources at once"
+        yield _fits(title, edit, f"{title}: {edit.label}.", _UP_TO_ORDER, op)
     keep = cache_behind(session, op, f"{SEARCH.id}:cache") if _could_be_kept(session, op) else None
     if keep is not None:
         ops = session.pipeline.ops if session.pipeline else ()
         condition = condition_of_cache(ops, op, "epoch")
         effect = _SAME if condition is None else "not known"
-        yield _fits(keep, f"Put `.cache()` directly after the {name}.", effect, op, condition)
+        advice = f"Put `.cache()` directly after the {name}."
+        yield _fits("Cache the prepared data", keep, advice, effect, op, condition)
 
 
 def _could_be_kept(session: Session, op: Operation) -> bool:
@@ -181,16 +193,20 @@ def _of_all(session: Session, ops: Sequence[Operation]) -> Iterator[Finding]:
     if last is not None and last.kind != "prefetch":
         ahead = Insert(last.id, "prefetch", {"buffer_size": AUTOTUNE})
         edit = SEARCH.edit("prefetch", "prefetch(AUTOTUNE) at the end", ahead, check="equal")
-        yield _fits(edit, "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`.")
+        advice = "End the pipeline with `.prefetch(tf.data.AUTOTUNE)`."
+        yield _fits("Prefetch at the end of the pipeline", edit, advice)
     several = any((op.parallelism or 1) > 1 for op in ops)
     if several and option(session.pipeline, "deterministic") is None:
         free = SetOptions({"deterministic": False})
         edit = SEARCH.edit("deterministic", "deterministic = False", free)
-        advice = "Set `options.deterministic = False`: elements come as they are ready."
+        advice = (
+            "Set `options.deterministic = False`: elements are then used as soon as they are ready."
+        )
         condition = "if the order of the examples does not matter"
-        yield _fits(edit, advice, _UP_TO_ORDER, condition=condition)
+        yield _fits("Yield elements in any order", edit, advice, _UP_TO_ORDER, condition=condition)
     if option(session.pipeline, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})
-        edit = SEARCH.edit("threads", f"a pool of {threads} threads of its own", pool)
-        yield _fits(edit, f"`options.threading.private_threadpool_size = {threads}`.")
+        edit = SEARCH.edit("threads", f"a separate pool of {threads} threads", pool)
+        advice = f"Set `options.threading.private_threadpool_size = {threads}`."
+        yield _fits("Give the pipeline its own threads", edit, advice)

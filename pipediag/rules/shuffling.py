@@ -34,15 +34,15 @@ COVERAGE = Threshold(
 SMALL_SHUFFLE = Rule(
     id="small-shuffle",
     title="Shuffle with a buffer that mixes the data",
-    why="An element comes early by no more than the buffer's size, and after a batch whole batches "
-    "change places.",
-    fix="A larger buffer, before the batch; shuffle file names too. That takes memory, and time to "
-    "fill before the first step.",
+    why="A shuffle can move an element forward by at most the buffer's size. After a batch, only "
+    "whole batches change places.",
+    fix="Use a larger buffer before the batch, and shuffle file names too. That takes memory, and "
+    "time to fill before the first step.",
     needs=("loop", "pipeline"),
     thresholds=(COVERAGE,),
     effect="same up to order or rounding",
     subject="quality",
-    untried="It is about how well the model learns, which a trial of speed can't tell.",
+    untried="It affects how well the model learns, which a speed trial can't show.",
 )
 _KEEPS_NUMBER = ("map", "shuffle", "prefetch", "cache", "with_options")
 
@@ -78,16 +78,16 @@ def _problem(
         how = f"Move {call_name(op)} before {call_name(batch)}"
         if batch.made_by_framework:
             how = (
-                f"Let {framework_call(batch)} give single elements (`batch_size=None`, or "
+                f"Let {framework_call(batch)} yield single elements (`batch_size=None`, or "
                 f"`.unbatch()` after it), and put {call_name(op)} and then a `batch` after it"
             )
-        return f"{how}: as it is, whole batches change places and their examples stay together."
+        return f"{how}: at present, whole batches change places and their examples stay together."
     behind = following_batch(session, op)
     rows = behind.parameters.get("batch_size") if behind else None
     if isinstance(rows, int) and size <= rows and (count is None or count > rows):
         return (
-            f"Give {call_name(op)} a buffer of several times the batch, or of all elements where "
-            f"they fit: it holds {size}, no more than a batch of {rows}."
+            f"Give {call_name(op)} a buffer of several batches, or of all elements if they fit: "
+            f"it holds {size}, no more than a batch of {rows}."
         )
     if count is not None and size < count * COVERAGE.value / 100.0:
         return (
@@ -124,7 +124,7 @@ PART = 10
 """The buffer becomes a tenth. Own choice: the fill is then next to nothing of what it was."""
 LEAST_BATCHES = 8
 """Batches that it still holds. Own choice: fewer would hardly mix more than one batch does."""
-ENOUGH_MIXED = "if the model learns as well from data that is mixed less"
+ENOUGH_MIXED = "if the model learns as well from data that is shuffled less"
 
 
 def smaller_size(session: Session, shuffle: Operation) -> int | None:
@@ -160,8 +160,8 @@ def smaller_buffer(session: Session, shuffle: Operation, rule: str) -> Edit | No
         label=f"a buffer of {size} for the {place_name(shuffle)}",
         changes=(SetParameters(shuffle.id, {"buffer_size": size}),),
         check="shape",
-        caveat="It counts time; how well the model learns from data that is mixed less is not "
-        "measured.",
+        caveat="The trial measures time, not how well the model learns from data that is shuffled "
+        "less.",
         whole_epoch=True,
     )
 
@@ -169,19 +169,20 @@ def smaller_buffer(session: Session, shuffle: Operation, rule: str) -> Edit | No
 MISPLACED_CACHE = Rule(
     id="misplaced-cache",
     title="Move the cache to the right place",
-    why="Random augmentation or shuffling before a cache becomes the same in every epoch. An "
-    "endless repeat before it lets it grow without end; a take after it keeps it from completing.",
-    fix="Put the cache before the random map, the shuffle after the cache, or the take before it. "
-    "Before a costly map the cache saves less time; results change to what was meant.",
+    why="Random augmentation or shuffling before a cache is the same in every epoch. With an "
+    "endless repeat before it, a cache grows without end. With a take after it, a cache never "
+    "completes.",
+    fix="Put the cache before the random map, the shuffle after the cache, or the take before the "
+    "cache. Before a costly map, the cache saves less time. Results change to what was intended.",
     needs=("loop", "pipeline"),
     severity="error",
     effect="corrects results",
     subject="correctness",
     frees=("input_wait",),
-    untried="What stands between them takes other elements, so that neither can simply be moved.",
+    untried="Operations between them work on different elements, so neither can simply be moved.",
 )
-_FRAMEWORKS_OWN = "The framework makes it within a call of its own, which pipediag can't change."
-_PRICE = "This corrects results: what is measured is what that costs."
+_FRAMEWORKS_OWN = "The framework creates it within its own call, which pipediag can't change."
+_PRICE = "This corrects results; the trial measures what the correction costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
 _CUTS = ("take", "take_while")
@@ -215,7 +216,7 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> list[Finding]:
         if op.kind == "take" and isinstance(count, int) and count >= 0 and not whole:
             advice = (
                 f"Swap them: `take({count})` before {call_name(cache)}. A cache that is not read "
-                "to its end is thrown away, so every epoch does the work again."
+                "to its end is discarded, so every epoch does the work again."
             )
             take_first = finding(
                 advice,
@@ -239,11 +240,12 @@ def _of_results(
 ) -> Finding:
     """Return the finding on what a cache freezes; with a single epoch it only informs."""
     random = draws_random(frozen.function)
-    advice = f"{how}: as it is, every epoch has the {'draws' if random else 'order'} of the first."
+    repeated = "random draws" if random else "order"
+    advice = f"{how}: at present, every epoch repeats the {repeated} of the first."
     once = passes_over_data(session) == 1
     return MISPLACED_CACHE.finding(
         "informative" if once else "fail",
-        f"{advice} With a single epoch it does no harm yet." if once else advice,
+        f"{advice} With a single epoch, this does no harm yet." if once else advice,
         op=cache,
         evidence={"frozen_operation": frozen.id},
         title="Move the cache before the random map" if random else "Shuffle after the cache",
@@ -278,7 +280,7 @@ def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[
         single, batched = path[: path.index(batch)], path[path.index(batch) + 1 :]
         movable = keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
         return (
-            f"Put {call_name(cache)} and after it {call_name(shuffle)} directly before "
+            f"Put {call_name(cache)}, followed by {call_name(shuffle)}, directly before "
             f"{call_name(batch)}"
         ), _both_before(shuffle, cache, single) if movable else None
     edit = _behind(session, shuffle, cache)

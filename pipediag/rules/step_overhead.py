@@ -47,10 +47,11 @@ from pipediag.vocabulary import StepClass
 CALLBACK_SHARE = Threshold("time in the callback", 5.0, "% of the step", "own choice, as for input")
 BATCH_CALLBACK = Rule(
     id="python-in-step",
-    title="Run the callback less often than in every step",
+    title="Run the callback less often than every step",
     why="Keras waits for the device after every batch and then runs each callback; nothing else "
-    "runs meanwhile.",
-    fix="Do the work every hundredth batch, or in `on_epoch_end`. The callback sees fewer values.",
+    "runs in the meantime.",
+    fix="Do the work every hundredth batch, or in `on_epoch_end`. The callback then sees fewer "
+    "values.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     frees=("python", "device_wait"),
@@ -86,31 +87,34 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
         evidence={"callback": callback.name, "callback_percent_of_step": percent},
         edit=BATCH_CALLBACK.edit(
             f"{callback.name}:{callback.line}",
-            f"the batch hooks of {callback.name} left out",
+            f"batch hooks of {callback.name} skipped",
             SkipCallback(callback.name, callback.file, callback.line),
-            caveat="The callback's batch hooks were left out altogether: running it at every "
-            "hundredth batch gets near that. Only you know whether you need it at each.",
+            caveat="The trial skipped the callback's batch hooks altogether; running them every "
+            "hundredth batch gains almost as much. Only you know whether you need them for every "
+            "batch.",
         ),
         speedup_at_most=bound(100.0, max(percent, most_percent(session, classes))),
     )
 
 
 PYTHON = Threshold("Python", 30.0, "% of the step", "measured: calling a tf.function takes 23 %")
-PYTHON_MS = Threshold("Python", 0.3, "ms a step", "measured: twice a tf.function's call")
+PYTHON_MS = Threshold("Python", 0.3, "ms per step", "measured: twice a tf.function's call")
 LONG = Threshold("Python of a longer step", 15.0, "% of the step", "own choice")
-LONG_MS = Threshold("Python of a longer step", 1.0, "ms a step", "own choice: several calls' time")
-SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sampler met some")
+LONG_MS = Threshold(
+    "Python of a longer step", 1.0, "ms per step", "own choice: several calls' time"
+)
+SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sampler found some")
 OWN_PYTHON = Rule(
     id="python-in-step",
-    title="Run Python less often than in every step",
-    why="What a loop does with each batch on the host (a metric over all that was seen so far, "
-    "lists of values, logging) keeps the device waiting for the next call.",
-    fix="Do it every hundredth step or once an epoch; keep sums in tensors, and read them with "
-    "`.numpy()` where they are printed.",
+    title="Run Python less often than every step",
+    why="Python that a loop runs on the host for each batch (a metric over all data so far, lists "
+    "of values, logging) keeps the device waiting for the next call.",
+    fix="Do it every hundredth step or once per epoch. Keep sums in tensors, and read them with "
+    "`.numpy()` only where they are printed.",
     needs=("loop", "steps", "breakdown", "host"),
     thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
     frees=("python", "device_wait"),
-    untried="It needs the loop's own lines changed in your code.",
+    untried="The loop's own lines have to be changed in your code.",
 )
 
 
@@ -132,15 +136,15 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     )
     takes = f"Python takes {percent:.0f} % of each step ({exact_time(ms)})"
     if seen < SEEN.value:
-        nowhere = f"{takes}, in next to no line of the script's own that stack samples met."
+        nowhere = f"{takes}, but stack samples found almost none of it on the script's own lines."
         yield finding("informative", nowhere, place=(loop.file, loop.line))
         return
     short_ms = float(np.percentile(steps.samples_ms, 5))
     named = list(dict.fromkeys(map(_place, lines)))[:3]
     yield finding(
         "fail",
-        f"{takes}. Stack samples met these lines most often: {', '.join(named)}. Run them every "
-        "hundredth step or once an epoch, or keep sums in tensors.",
+        f"{takes}. In stack samples, these lines are the most frequent: {', '.join(named)}. Run "
+        "them every hundredth step or once per epoch, or keep sums in tensors.",
         unless=input_first(session),
         place=(lines[0].file, lines[0].line),
         speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
@@ -163,17 +167,17 @@ SHARE = Threshold("`predict` in a step", 10.0, "% of the step", "own choice")
 PREDICT_IN_STEP = Rule(
     id="predict-in-step",
     title="Call the model itself instead of `predict` in each step",
-    why="`predict` is made for whole data sets: each call makes a tf.data pipeline, an iterator "
-    "and callbacks, which for one batch take longer than the model.",
-    fix="`model(x, training=False)`, which gives a tensor, or `model.predict_on_batch(x)`, which "
-    "gives a NumPy array as `predict` does.",
+    why="`predict` is made for whole data sets: each call creates a tf.data pipeline, an iterator "
+    "and callbacks. For one batch, that takes longer than the model.",
+    fix="Use `model(x, training=False)`, which returns a tensor, or `model.predict_on_batch(x)`, "
+    "which returns a NumPy array as `predict` does.",
     needs=("loop", "steps"),
     thresholds=(SHARE,),
     frees=("compile", "dispatch", "python"),
-    untried="It needs the call changed in your code.",
+    untried="The call has to be changed in your code.",
 )
 _CALL = "Call `model(x, training=False)`, or `model.predict_on_batch(x)`"
-_INSTEAD = {"evaluate": "Evaluate every so many steps, or call `model.test_on_batch(x, y)`"}
+_INSTEAD = {"evaluate": "Evaluate less often than every step, or call `model.test_on_batch(x, y)`"}
 
 
 @PREDICT_IN_STEP.found_by
@@ -184,7 +188,7 @@ def _check_predict_in_step(session: Session) -> Iterator[Finding]:
             yield PREDICT_IN_STEP.finding(
                 "fail",
                 f"{_INSTEAD.get(call.what, _CALL)}: it takes {call.percent:.0f} % of each step "
-                f"({exact_time(call.ms)} a call).",
+                f"({exact_time(call.ms)} per call).",
                 place=(call.file, call.line),
                 evidence={"took_percent_of_step": call.percent, "call_ms": call.ms},
                 speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
@@ -193,20 +197,22 @@ def _check_predict_in_step(session: Session) -> Iterator[Finding]:
 
 OVERHEAD = Threshold("dispatch and Python", 15.0, "% of the step", "XProf: over 15 % is high")
 LITTLE = Threshold("dispatch and Python, to be tried", 3.0, "% of the step", "XProf: moderate")
-GAIN = Threshold("upper bound without most of Python", 1.03, "times", "a trial confirms from there")
+GAIN = Threshold(
+    "upper bound without most of Python", 1.03, "times", "a trial can confirm from there on"
+)
 HOST_OVERHEAD = Rule(
     id="host-overhead",
     title="Run several steps per call",
     why="Keras starts every step from Python, reads its metrics back and runs callbacks.",
-    fix="`compile(steps_per_execution=16)`, or a tf.function that loops over several batches. "
-    "Callbacks and the progress bar then see every 16th step only.",
+    fix="Use `compile(steps_per_execution=16)`, or a tf.function that loops over several batches. "
+    "Callbacks and the progress bar then see only every 16th step.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
     untried=OWN_LOOP,
 )
-OWN_PYTHON_FIRST = "Python of the script's own takes most of that: deal with it first."
+OWN_PYTHON_FIRST = "Most of that is the script's own Python: fix that first."
 
 
 @HOST_OVERHEAD.found_by
@@ -239,7 +245,10 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     )
     how = f"Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
     if loop.keras is None:
-        how = f"Let a tf.function take the iterator and loop `for _ in tf.range({STEPS_PER_CALL})`."
+        how = (
+            "Pass the iterator to a tf.function that loops with `for _ in "
+            f"tf.range({STEPS_PER_CALL})`."
+        )
     waits = input_first(session)
     # No trial could confirm what sharing a call saves of little Python.
     own = max(0.0, python - callbacks)
@@ -257,31 +266,32 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
         return OWN_PYTHON_FIRST
     keras = loop.keras
     if keras is not None and on_torch(session):
-        return "Keras refuses `steps_per_execution` on PyTorch."
+        return "Keras does not support `steps_per_execution` on PyTorch."
     eager = keras.run_eagerly if keras else not loop.step_functions
     if eager or session.environment.run_functions_eagerly:
-        return "The step runs eagerly: deal with eager-execution first."
+        return "The step runs eagerly: fix `eager-execution` first."
     if keras is not None and keras.steps_per_execution > 1:
-        return f"Each call runs {keras.steps_per_execution} steps already."
+        return f"Each call already runs {keras.steps_per_execution} steps."
     return None
 
 
 FIXED_COST = Threshold(
-    "dispatch and Python", 40.0, "% of the step", "own choice: from run to run it moves by 10"
+    "dispatch and Python", 40.0, "% of the step", "own choice: it varies by 10 between runs"
 )
-BATCH = Threshold("batch size", 256.0, "examples a replica", "measured: from 32 to 128 2.7x")
+BATCH = Threshold("batch size", 256.0, "examples per replica", "measured: 2.7x from 32 to 128")
 SMALL_BATCH = Rule(
     id="small-batch",
     title="Train with a larger batch",
-    why="Dispatch and Python are paid once a step, on each replica, however many examples it has.",
-    fix="A batch four times as large. Fewer updates an epoch: the learning rate and the number of "
-    "epochs must be tuned again.",
+    why="Dispatch and Python cost the same in each step, on each replica, however many examples "
+    "it has.",
+    fix="Use a batch four times as large. An epoch then has fewer updates, so the learning rate "
+    "and the number of epochs must be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
     frees=FREED_BY_FEWER_CALLS,
     tried_when_informing=True,
-    untried="Keras or your own code makes the batches, where a trial can't change them.",
+    untried="Keras or your own code makes the batches, and a trial can't change them there.",
 )
 FACTOR = 4
 
@@ -309,10 +319,10 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     written = batch.parameters.get("batch_size") if batch else None
     if batch is not None and isinstance(written, int):
         larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
-        label = f"batches of {FACTOR * written} in place of {written} from the {place_name(batch)}"
+        label = f"batches of {FACTOR * written} instead of {written} from the {place_name(batch)}"
         caveat = (
-            "It counts examples per second; how well the model learns from larger batches is not "
-            "measured."
+            "The trial measures examples per second, not how well the model learns from larger "
+            "batches."
         )
         edit = SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
     likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
@@ -323,8 +333,8 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     yield finding(
         "fail" if likely and waits is None else "informative",
         waits
-        or f"Try a batch of {FACTOR * size} in place of {size}, and tune the learning rate again: "
-        "what starting a step takes hardly grows with the batch.",
+        or f"Try a batch of {FACTOR * size} instead of {size}, and tune the learning rate again: "
+        "the time to start a step hardly grows with the batch.",
         speedup_at_most=FACTOR,
         edit=edit,
     )
@@ -333,9 +343,10 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
 EAGER_EXECUTION = Rule(
     id="eager-execution",
     title="Run the training step as a graph",
-    why="Eager execution, meant for debugging, starts each operation from Python by itself.",
+    why="Eager execution, which is meant for debugging, starts each operation separately from "
+    "Python.",
     fix="Remove `run_eagerly`, or put `@tf.function` on the step. Python within the step (print, "
-    "breakpoints, lists) then runs only while it is traced.",
+    "breakpoints, lists) then runs only during tracing.",
     needs=("loop",),
     effect="same up to order or rounding",
     frees=(*FREED_BY_FEWER_CALLS, "device_compute"),
@@ -350,7 +361,7 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
     place = (loop.file, loop.line)
     if session.environment.run_functions_eagerly:
         advice = "Remove `tf.config.run_functions_eagerly(True)`."
-        untried = "The switch holds for the whole process, and other code may rely on it."
+        untried = "The switch applies to the whole process, and other code may rely on it."
     elif keras is not None and keras.run_eagerly:
         advice = "Compile without `run_eagerly=True`."
         change = SetModel({"run_eagerly": False})

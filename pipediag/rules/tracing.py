@@ -28,16 +28,16 @@ COMPILE = Threshold("tracing and compiling", 5.0, "% of the step", "own choice, 
 RETRACING = Rule(
     id="retracing",
     title="Stop retracing the training function",
-    why="A new shape or a new Python number as argument makes tf.function trace again. Under XLA a "
-    "new shape compiles again without a retrace: 23 lengths cost 245 ms each.",
-    fix="Pass tensors instead of Python numbers, with `reduce_retracing=True`; pad to a few fixed "
-    "lengths, or `jit_compile=False` where shapes must vary.",
+    why="A new shape or a new Python number as an argument makes tf.function trace again. Under "
+    "XLA, a new shape is compiled again even without a retrace: 23 lengths cost 245 ms each.",
+    fix="Pass tensors instead of Python numbers, with `reduce_retracing=True`. Pad to a few fixed "
+    "lengths, or use `jit_compile=False` if shapes must vary.",
     needs=("loop", "steps"),
     thresholds=(RETRACES, COMPILE, MOST_STEPS),
     effect="same up to order or rounding",
     frees=("compile",),
     sees_class_only=True,
-    untried="It needs the function's calls, or the shapes of its batches, changed in your code.",
+    untried="The function's calls, or the shapes of its batches, have to be changed in your code.",
 )
 
 
@@ -101,13 +101,13 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
     names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
     if steps.retraces >= RETRACES.value:
         whole = f"so that {TRACES_LEFT} traces serve batches of all shapes"
-        also = whole if _for_all_shapes(loop) else "and tensors instead of Python numbers"
+        also = whole if _for_all_shapes(loop) else "and pass tensors instead of Python numbers"
         return (
-            f"Give {names} `reduce_retracing=True`, {also}: it was traced {steps.retraces} times "
-            "more while the loop was measured."
+            f"Give {names} `reduce_retracing=True`, {also}: it was retraced {steps.retraces} "
+            "times while the loop was measured."
         )
     if _made_anew(loop, steps):
-        return f"Make {names} once, outside of the loop: it was traced {steps.trace_count} times."
+        return f"Create {names} once, outside the loop: it was traced {steps.trace_count} times."
     return (
         "Pad to a few fixed lengths (`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`)"
         ", or compile with `jit_compile=False`: compiling takes "
@@ -144,21 +144,21 @@ def _made_anew(loop: Loop, steps: Steps) -> bool:
 
 AGAIN = Threshold("traces of a Keras step", 3.0, "times", "own choice: two batches explain two")
 OWN_AGAIN = Threshold(
-    "traces of an own function", 4.0, "times", "own choice: two batches and one mode"
+    "traces of the script's own function", 4.0, "times", "own choice: two batches and one mode"
 )
 REPEATED_COMPILE = Rule(
     id="retracing",
     title="Build each model and function once",
-    why="A new model, a new `compile` and a new tf.function are traced and compiled again.",
+    why="A new model, a new `compile` or a new tf.function is traced and compiled again.",
     fix="Build and compile the model once, and start each fold or configuration from the same "
-    "weights and a fresh optimizer state, both set by hand. Define a tf.function once, outside of "
+    "weights and a fresh optimizer state, both set by hand. Define a tf.function once, outside "
     "the loop.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     effect="same up to order or rounding",
     frees=("compile",),
     sees_class_only=True,
-    untried="What compiling took is in the run's ledger; a trial compares steps.",
+    untried="A trial compares steps; the run's ledger shows the time spent compiling.",
 )
 
 
@@ -216,7 +216,7 @@ def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:
 def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
     places = {(row.file, row.line) for row in repeated if row.line is not None}
     others = len(places - {(worst.file, worst.line)})
-    also = f" So is what is called in {others} other places." if others else ""
+    also = f" The same is true of calls in {others} other places." if others else ""
     fits = (loop for loop in session.loops if (loop.file, loop.line) == (worst.file, worst.line))
     fit = next((loop for loop in fits if loop.kind == "keras"), None)
     what = worst.what or ("a function" if fit is None else "the step")
@@ -228,34 +228,35 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
         # The learning rate is one of the variables in Keras 3, and what a sweep changes.
         return (
             f"Build and compile one {model} before the loop around the `fit`{at}: {traced}. Keep "
-            "its state with `model.optimizer.build(model.trainable_variables)`, "
-            "`initial = model.get_weights()` and `fresh = [v.numpy() for v in "
-            "model.optimizer.variables]`, begin each round with `model.set_weights(initial)` and "
-            "`for v, value in zip(model.optimizer.variables, fresh): v.assign(value)`, and only "
-            f"then set what differs from round to round.{also}"
+            "its state with `model.optimizer.build(model.trainable_variables)`, `initial = "
+            "model.get_weights()` and `fresh = [v.numpy() for v in model.optimizer.variables]`. "
+            "Begin each round with `model.set_weights(initial)` and `for v, value in "
+            "zip(model.optimizer.variables, fresh): v.assign(value)`, and only then set what "
+            f"differs from round to round.{also}"
         )
     if _loop_on_many_shapes(session, worst) is None:
         return (
-            f"{traced}: make it once, outside of any loop, and call it with tensors of few shapes "
-            f"in place of Python numbers (`reduce_retracing=True`).{also}"
+            f"{traced}: create it once, outside any loop, and call it with tensors of a few "
+            f"shapes instead of Python numbers (`reduce_retracing=True`).{also}"
         )
     return (
         f"{traced}, as its batches vary in length: `@tf.function(reduce_retracing=True)` leaves "
-        f"{TRACES_LEFT} traces for all lengths. XLA compiles for each length all the same: pad to "
-        "a few of them, ids with labels by "
-        "`.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), y))` after the "
-        f"batch.{also}"
+        f"{TRACES_LEFT} traces for all lengths. XLA still compiles for each length. Pad to a few "
+        "lengths, ids with labels by `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % "
+        f"64]]), y))` after the batch.{also}"
     )
 
 
 LARGE_CONSTANTS = Threshold("constants in a graph", 200.0, "MB", "own choice: a tenth of the limit")
-_TENSOR_FIRST = "Let the function read a tensor, made before it: `table = tf.constant(array)`."
+_TENSOR_FIRST = (
+    "Let the function read a tensor that is created before it: `table = tf.constant(array)`."
+)
 GRAPH_CONSTANTS = Rule(
     id="graph-constants",
-    title="Turn large arrays into tensors outside of the function",
-    why="A NumPy array that a traced function reads becomes a part of its graph. With 224 MB a "
-    "step of a `map` took 98 to 125 ms, with the same as a tensor 1 ms.",
-    fix=f"{_TENSOR_FIRST} A `tf.Variable` does as well.",
+    title="Turn large arrays into tensors outside the function",
+    why="A NumPy array that a traced function reads becomes a part of its graph. With 224 MB, a "
+    "step of a `map` took 98 to 125 ms; with a tensor instead, it took 1 ms.",
+    fix=f"{_TENSOR_FIRST} A `tf.Variable` works as well.",
     needs=(),
     thresholds=(LARGE_CONSTANTS,),
     untried="It changes what your function reads; pipediag can't do that for you.",
@@ -285,7 +286,8 @@ def _check_graph_constants(session: Session) -> Iterator[Finding]:
             yield GRAPH_CONSTANTS.finding(
                 "fail",
                 f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, of "
-                "the 2 GiB that TensorFlow allows: an array that it reads is written into it.",
+                "the 2 GiB that TensorFlow allows: an array that it reads becomes part of the "
+                "graph.",
                 op=op,
                 place=place,
                 evidence={"constants_bytes": size},

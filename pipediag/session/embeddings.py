@@ -26,7 +26,7 @@ class Embedding(TableUse, TableFacts):
 
 
 NO_PROGRAM = (
-    "The profile does not keep every program that XLA compiled, so that what those computed is not "
+    "The profile does not keep every program that XLA compiled, so their work can't be "
     "distinguished."
 )
 """Among `notes`: each part may lack some of its time."""

@@ -95,8 +95,8 @@ def read_limited(file: Path) -> bytes:
             left -= len(piece)
     if left <= 0:
         raise PipediagError(
-            f"{file} is larger than {MOST_BYTES >> 20} MiB, which no session is, so it was not "
-            "read. Name a session.json that `pipediag analyze` wrote."
+            f"{file} is larger than {MOST_BYTES >> 20} MiB, which is too large for a session, so "
+            "it was not read. Name a session.json that `pipediag analyze` wrote."
         )
     return b"".join(pieces)
 
@@ -120,7 +120,7 @@ def parse_json(content: bytes) -> Any:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except MemoryError as error:
-        raise ValueError("it takes more memory than there is") from error
+        raise ValueError("it needs more memory than there is") from error
 
 
 def storable(value: Any) -> Any:
@@ -148,4 +148,4 @@ def _whole(digits: str) -> int:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is no number of JSON")
+    raise ValueError(f"it holds {name}, which is not a JSON number")

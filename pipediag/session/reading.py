@@ -81,7 +81,7 @@ def read_journal(path: Path) -> Journal:
 def read_timeline(path: Path) -> Timeline:
     """Read what the child wrote as the run went; empty where it wrote nothing. Raises
     PipediagError: it cannot be read."""
-    written = _read(path, "Where the run's time went is lost.") or b""
+    written = _read(path, "The record of where the run's time went is lost.") or b""
     return parse_timeline(written.splitlines())
 
 

@@ -63,9 +63,7 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
     except OSError as error:
         raise PipediagError(f"cannot read the session {file}: {error.strerror}. {_NAME}") from error
     except ValueError as error:
-        raise PipediagError(
-            f"{file} is not JSON that a session can be: {error}. {_ANEW}"
-        ) from error
+        raise PipediagError(f"{file} is not JSON of a session: {error}. {_ANEW}") from error
     if not isinstance(content, dict):
         raise PipediagError(f"{file} is not a session: it holds no JSON object. {_ANEW}")
     return file, content
@@ -77,7 +75,7 @@ def _check_version(version: object, file: Path) -> None:
         return
     written = one_line(json.dumps(version), _LONGEST_VERSION)
     raise PipediagError(
-        f"{file} has schema version {written}, and this pipediag reads {SCHEMA_VERSION!r} alone. "
+        f"{file} has schema version {written}, and this pipediag reads only {SCHEMA_VERSION}. "
         "Measure again with `pipediag analyze`, or use the pipediag that wrote it."
     )
 
@@ -117,7 +115,7 @@ def load_runs(
         runs.setdefault(os.path.realpath(run / SESSION_FILE if run.is_dir() else run), run)
     again = len(named) - len(runs)
     if again and tell is not None:
-        tell(f"pipediag: {again} of the {len(named)} sessions are named twice, and are taken once.")
+        tell(f"pipediag: {again} of the {len(named)} sessions are named twice and are used once.")
     return [(path, without_rows(load_session(path))) for path in runs.values()]
 
 

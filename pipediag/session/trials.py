@@ -59,7 +59,7 @@ class Trial(SpeedUp):
 
 NOT_TRIED = Trial(state="not_tried", reason="No trial was made.")
 
-NO_BUDGET = "No trials were asked for (`--budget 0`)."
+NO_BUDGET = "No trials were requested (`--budget 0`)."
 """Of a whole run."""
 
 

@@ -122,7 +122,7 @@ def test_the_most_expensive_training_loop_is_diagnosed() -> None:
     run = of_loops(loop1=20.0, loop2=75.0)
     loop, [note] = chosen_loop(recording, run, None)
     assert loop is dear
-    assert "is diagnosed: it takes most, 75 s" in note
+    assert "75 s" in note
     rows = loop_rows(recording, run, dear)
     assert [(row.diagnosed, row.projected_s) for row in rows] == [(False, 20.0), (True, 75.0)]
     of_an_epoch = run.model_copy(update={"scope": "epoch"})
@@ -183,4 +183,4 @@ def chosen(wanted: WantedLoop | None, *loops: RecordedLoop) -> tuple[int | None,
 def test_the_line_decides_where_one_is_given() -> None:
     line, said = chosen(10, trained(10, 3), trained(20, 9))
     assert line == 10
-    assert "is the one that --loop asks for. Others were seen at train.py:20." in said
+    assert "train.py:20" in said

@@ -35,7 +35,8 @@ def left_out(ops: list[Operation], *changes: Change) -> LeftOut:
 
 def test_a_cache_within_a_helper_takes_single_examples() -> None:
     left = left_out(images(), Move("shuffle", "map"), Insert("map", "cache", {"elements": 10}))
-    assert left.reason.startswith("`image_dataset_from_directory` makes it: with `batch_size=None")
+    assert "`image_dataset_from_directory`" in left.reason
+    assert "`batch_size=None" in left.reason
     assert "`.cache().shuffle(...).batch(...)" in left.reason
 
 
@@ -49,4 +50,4 @@ def test_how_much_tensorflow_datasets_does_at_once_is_in_its_configuration() -> 
     decoded = made_by("tfds.load", "map", num_parallel_calls=1)
     left = left_out([decoded], SetParameters("map", {"num_parallel_calls": AUTOTUNE}))
     assert "num_parallel_calls_for_decode" in left.reason
-    assert "`.cache()` stands behind its call" in left.reason
+    assert "`.cache()`" in left.reason

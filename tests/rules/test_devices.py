@@ -78,7 +78,11 @@ CUDA = {**INSTALLED, "cuda_build": True}
 @cases(
     {
         "hidden": ({**CUDA, "cuda_visible_devices": "-1"}, "fail", "Unset"),
-        "a CPU build": ({**INSTALLED, "cuda_build": False}, "fail", "CPU-only build"),
+        "a CPU build": (
+            {**INSTALLED, "cuda_build": False},
+            "fail",
+            "pip install 'tensorflow[and-cuda]'",
+        ),
         "no libraries": (
             {**CUDA, "framework_messages": ["Cannot dlopen some GPU libraries."]},
             "fail",

@@ -170,7 +170,8 @@ def test_a_session_that_is_named_twice_is_one_run(
         first,
         second,
     ]
-    assert said == ["pipediag: 5 of the 7 sessions are named twice, and are taken once."]
+    [warning] = said
+    assert "5 of the 7 sessions" in warning
 
 
 def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(

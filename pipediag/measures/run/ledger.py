@@ -40,18 +40,17 @@ from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS
 
-NO_TIMELINE = "Nothing was written down of where the script's time goes."
+NO_TIMELINE = "The time of the script was not recorded."
 UNMEASURED = (
-    "The script was stopped before a step of its training was measured: this is what was seen of "
-    "it."
+    "The script was stopped before a training step was measured. This is the part that was seen."
 )
-NOT_TO_ITS_END = "The script did not come to its end: this is what it took until then."
-UNWRITTEN = "what the script did after pipediag had stopped writing down where its time goes"
+NOT_TO_ITS_END = "The script did not run to its end. This is the time that it took until then."
+UNWRITTEN = "what the script did after pipediag had stopped recording its time"
 
 _OURS = ("profile", "repeat")
 
 
-ONLY_OURS = "All that was seen of the run is what pipediag itself took."
+ONLY_OURS = "Pipediag itself took all of the time that was seen of the run."
 
 
 def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResult) -> Run | Missing:
@@ -166,11 +165,11 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
     planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
     if lacking and run.scope != "run":
         why = (
-            "no epoch was seen to its end that is like those to come, nothing tells how many steps "
-            "one has, or more epochs were seen than that"
+            "no typical epoch was seen to its end, the number of steps in an epoch is not known, "
+            "or more epochs were seen than that"
         )
     elif run.projected_total_s is None or run.epochs_planned not in planned:
-        why = "the script tells how long it trains, or was seen to its end"
+        why = "the script states how long it trains, or was seen to its end"
     else:
         return run.model_copy(update={"epochs_given": True}), None
     return run, f"`--epochs {epochs}` was not used: {why}."

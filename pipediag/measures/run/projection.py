@@ -368,21 +368,19 @@ def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool)
     if filled:
         these = "this is that epoch" if scope == "epoch" else "these are 1,000 steps of it"
         return (
-            "It was stopped in the epoch that fills its cache, and how long those take that read "
-            f"it is not known: {these}."
+            "The script was stopped in the epoch that fills its cache, so the time of later "
+            f"epochs, which read the cache, is not known: {these}."
         )
     if scope == "epoch":
-        return (
-            "Nothing says how many epochs the script would train, and it was stopped: this is one "
-            "of them."
-        )
+        return "The script was stopped, and its number of epochs is not known: this is one of them."
     if given_epochs:
         return (
-            f"The script trains for {given_epochs} epochs, but it was stopped before one was over, "
-            "and nothing says how many steps one has: these are 1,000 steps."
+            f"The script trains for {given_epochs} epochs, but it was stopped before the first "
+            "one ended, and the number of steps in an epoch is not known: these are 1,000 steps."
         )
     return (
-        "Nothing says how long the script would train, and it was stopped: these are 1,000 steps."
+        "The script was stopped, and the length of its training is not known: these are 1,000 "
+        "steps."
     )
 
 

@@ -42,10 +42,10 @@ from pipediag.measures.verdict.doubts import (
     Doubt,
     about_loop_time,
     averaged,
-    beside_others,
     cache_words,
     confidence_of,
     doubts,
+    other_programs,
 )
 from pipediag.measures.verdict.sentences import (
     balanced_sentence,
@@ -98,7 +98,9 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
     if found.about_as_much is not None:
         other = run_sentence(run, found.about_as_much, verdict.bottleneck)
-        of_run |= {"reasons": [f"About as much as the steps: {other}", *verdict.reasons]}
+        of_run |= {
+            "reasons": [f"This takes about as much time as the steps: {other}", *verdict.reasons]
+        }
     elif found.part not in told:
         of_run |= {
             "summary": run_sentence(run, found, verdict.bottleneck),
@@ -137,7 +139,10 @@ def decide_steps(session: Session) -> Verdict:
     filled = cache_words(session)
     if filled is None:
         return verdict
-    text = f"{verdict.summary} Measured in the epoch that fills {filled}; any later one reads it."
+    text = (
+        f"{verdict.summary} This was measured in the epoch that fills {filled}; later epochs read "
+        "it."
+    )
     return verdict.model_copy(update={"summary": text})
 
 
@@ -147,8 +152,8 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
     if len(straddled) == 2:
         low, high = share.ci95_percent
         summary = (
-            f"Input wait lies somewhere from {low:.0f} to {high:.0f} % of the step, so it may be "
-            "fine or the bottleneck. Measure longer with --steps."
+            f"Input wait is between {low:.0f} and {high:.0f} % of the step, so it may be fine or "
+            "the bottleneck. Measure longer with --steps."
         )
         return _inconclusive(session, summary, straddled)
     if share.percent >= INPUT_BOUND.value:
@@ -197,8 +202,8 @@ def _decide_consumer(
     sentence = other_sentence(first, most, breakdown, at_most) + also
     if session.environment.worker is not None and first == "transfer":
         sentence += (
-            " That includes waiting for slower workers: `pipediag show` of all workers' reports "
-            "names them."
+            " That includes waiting for slower workers: `pipediag show` with the reports of all "
+            "workers names them."
         )
     culprit = None
     if first == "overhead":
@@ -247,8 +252,8 @@ def _unattributed(session: Session, wait: Share, unknown: float, straddled: list
     else:
         fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
         summary = (
-            f"{fine} (input wait {wait.percent:.0f} % of the step), but what the rest is bound by "
-            f"is not known: {unknown:.0f} % of the step could not be attributed."
+            f"{fine} (input wait {wait.percent:.0f} % of the step), but it is not known what "
+            f"limits the rest: {unknown:.0f} % of the step could not be attributed."
         )
     return _inconclusive(session, summary, straddled)
 
@@ -264,15 +269,13 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         return sentences
     what = "mean steps over intervals" if averaged(session) else "steps"
     measured = (
-        f"{steps.count} {what} without a profiler, mean {_digits(steps.mean_ms)} ms, median "
-        f"{_digits(steps.median_ms)} ms (95 % interval {_digits(steps.ci95_ms[0])} to "
-        f"{_digits(steps.ci95_ms[1])} ms); {steps.warmup_count} warm-up "
-        f"{'intervals' if averaged(session) else 'steps'} left out"
+        f"{steps.count} {what} without a profiler, after {steps.warmup_count} of warm-up: mean "
+        f"{_digits(steps.mean_ms)} ms, median {_digits(steps.median_ms)} ms (95 % interval "
+        f"{_digits(steps.ci95_ms[0])} to {_digits(steps.ci95_ms[1])} ms)."
     )
-    beside = beside_others(session.host)
-    measured += f", {beside}." if beside else "."
+    others = other_programs(session.host)
     apart = uneven(steps)
-    return [measured, *([apart] if apart else []), *sentences]
+    return [f"{measured} {others}" if others else measured, *([apart] if apart else []), *sentences]
 
 
 def _digits(ms: float) -> str:
@@ -302,7 +305,7 @@ def decide_input_alone(session: Session) -> Verdict:
     verdict, steps = session.verdict, session.steps
     if steps is None or steps.count < FEWEST_STEPS:
         return verdict
-    text = f"The pipeline alone takes {exact_time(steps.mean_ms)} for a batch"
+    text = f"The pipeline alone takes {exact_time(steps.mean_ms)} per batch"
     if steps.examples_per_s is not None:
         text += f", {steps.examples_per_s:,.0f} examples per second"
     culprit = input_culprit(session)

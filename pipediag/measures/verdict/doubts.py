@@ -18,8 +18,8 @@ ENOUGH_STEPS = 20
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
 
 _BESIDE: dict[Contention, str] = {
-    "python": "Python that makes the input computes",
-    "cpu": "Threads that make the input compute",
+    "python": "Python functions of the pipeline use the CPU",
+    "cpu": "Input threads use the CPUs",
 }
 
 
@@ -44,16 +44,16 @@ def doubts(
 ) -> list[Doubt]:
     """Return all that speaks against relying on the numbers; None: no verdict was reached."""
     limits = [
-        Doubt(f"The interval of the input wait straddles the limit of {limit:g} %.")
+        Doubt(f"The interval of the input wait includes the limit of {limit:g} %.")
         for limit in straddled
     ]
-    machine = "Alone on the machine the script is faster, and its shares may be others."
+    machine = "On an idle machine, the script runs faster and the shares may differ."
     return [
         *_about_steps(session),
         *about_loop_time(session),
         *_about_a_cache(session),
         *_about_threads(session),
-        *([Doubt(machine)] if beside_others(session.host) is not None else []),
+        *([Doubt(machine)] if other_programs(session.host) is not None else []),
         *limits,
         *_about_input(session, bottleneck),
         *_about_profile(session, bottleneck),
@@ -70,7 +70,10 @@ def _about_steps(session: Session) -> Iterator[Doubt]:
     if session.steps is None:
         return
     if session.steps.count < ENOUGH_STEPS and not averaged(session):
-        yield Doubt(f"Only {session.steps.count} steps; {ENOUGH_STEPS} make the interval reliable.")
+        yield Doubt(
+            f"Only {session.steps.count} steps were measured; {ENOUGH_STEPS} make the "
+            "interval reliable."
+        )
     if not session.steps.stable:
         yield Doubt("The step time had not settled when the baseline began.")
 
@@ -85,10 +88,10 @@ def about_loop_time(session: Session) -> Iterator[Doubt]:
     percent = 100.0 * time.steps_s / seen_s if seen_s else 100.0
     if percent < EXPLAINED_PERCENT:
         yield Doubt(
-            f"Steps times their mean explain {percent:.0f} % of the {length(time.total_s)} that "
-            "the loop takes from its first "
-            f"step on (start and compilation not counted); {elsewhere(time)}. What is said of "
-            "the step, and what a change gains in it, holds for its part of the loop alone."
+            f"Steps account for {percent:.0f} % of the {length(time.total_s)} that the loop takes "
+            f"from its first step on (start and compilation not counted); {elsewhere(time)}. "
+            "Statements about the step, and gains in the step, apply only to that part of the "
+            "loop."
         )
 
 
@@ -96,8 +99,8 @@ def _about_a_cache(session: Session) -> Iterator[Doubt]:
     filled = cache_words(session)
     if filled is not None:
         yield Doubt(
-            f"All that was measured lies in the epoch that fills {filled}: what is said of the "
-            "step holds for that epoch alone, and any later one may be faster.",
+            f"All measurements are from the epoch that fills {filled}. They apply only to that "
+            "epoch, and later epochs may be faster.",
             weight=2,
         )
 
@@ -115,16 +118,16 @@ def _about_threads(session: Session) -> Iterator[Doubt]:
     if beside is not None:
         yield Doubt(
             f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
-            "take CPU, and the interpreter lock, from one another. Only one of them was measured."
+            "compete for the CPU and the GIL. Only one of them was measured."
         )
 
 
-def beside_others(host: Host | None) -> str | None:
-    """Return what other programs took of the CPUs, where it was missed."""
+def other_programs(host: Host | None) -> str | None:
+    """Return the sentence on what other programs took of the CPUs, where it was missed."""
     others = missed_cores(host)
     if host is None or others is None:
         return None
-    return f"beside other programs that took {others:.1f} of its {host.cores_allowed:g} CPUs"
+    return f"Meanwhile, other programs used {others:.1f} of its {host.cores_allowed:g} CPUs."
 
 
 def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
@@ -137,16 +140,16 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
         apart = believed is not None and other is not None and on_other_sides(believed, other)
         yield Doubt(wait.disagreement, weight=1 if wait.unsettled or apart else 0)
     if wait.method == "trace":
-        first = "tf.data's gap times were not to be had, so the input wait is the profile's"
+        first = "tf.data's gap times were not available, so the input wait comes from the profile"
         ratio = session.perturbation.ratio if session.perturbation is not None else None
         if ratio is not None and ratio < SLOWED_RATIO:
-            yield Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as others.")
+            yield Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as other steps.")
         else:
             yield Doubt(f"{first}, and the profiler slows steps down.", weight=2)
     if wait.method == "native" and wait.contention is not None and session.differential is None:
         yield Doubt(
-            f"{_BESIDE[wait.contention]} beside the training loop, which was not measured on a "
-            "repeated batch: input may cost more than it seems.",
+            f"{_BESIDE[wait.contention]} during the training steps, which were not measured with "
+            "a repeated batch: input may cost more than it seems.",
             weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
 
@@ -159,7 +162,7 @@ def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[
         yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
     elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED.value:
         yield Doubt(
-            f"The profiler made steps {perturbation.ratio:.1f} times as long; the consumer's "
-            "classes are its proportions.",
+            f"The profiler made steps {perturbation.ratio:.1f} times as long; consumer time is "
+            "divided by the profile's proportions.",
             weight,
         )

