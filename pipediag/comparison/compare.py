@@ -158,8 +158,8 @@ def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> N
         if session.environment.fingerprint != first.fingerprint
     )
     raise PipediagError(
-        f"The sessions are of different machines ({_difference(first, other)}), so their times "
-        "cannot be compared. Measure both on one machine, or compare shares of the step alone "
+        f"The sessions are from different machines ({_difference(first, other)}), so their times "
+        "cannot be compared. Measure both on one machine, or compare only shares of the step, "
         "with --ratios-only."
     )
 
@@ -211,8 +211,8 @@ def _failed(session: Session) -> list[Finding]:
 def _notes(sides: Sides) -> Iterator[str]:
     if not sides.repeated:
         yield (
-            "There are not three runs of each, so the spread from run to run is not known and only "
-            "a large change counts. `pipediag analyze --repeats 3` makes three."
+            "There are fewer than three runs of each, so the spread from run to run is not known, "
+            "and only a large change counts. `pipediag analyze --repeats 3` makes three."
         )
     scripts = [{session.script.path for session in side} for side in (sides.base, sides.head)]
     if scripts[0] != scripts[1]:

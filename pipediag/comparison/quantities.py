@@ -41,14 +41,14 @@ LEAST_PART_PERCENT = 1.0
 """Share of the run below which a part is not shown. Own choice."""
 
 _ONE_RUN = (
-    f"Judged only with {statistics.FEWEST_RUNS} runs or more on each side: one run has one value."
+    f"Judged only with {statistics.FEWEST_RUNS} or more runs on each side: one run has one value."
 )
 _TOO_NOISY = (
-    "Not judged: the runs of one side differ by too much, as where the first one reads all files."
+    "Not judged: the runs of one side differ too much, as when the first one reads all files."
 )
 _SHARES = (
-    ("input-wait", "Input wait, of the step", INPUT),
-    ("overhead", "Overhead, of the step", OVERHEAD),
+    ("input-wait", "Input wait as a share of the step", INPUT),
+    ("overhead", "Overhead as a share of the step", OVERHEAD),
 )
 
 
@@ -132,7 +132,7 @@ def _quantity(
         values = [value(session) for session in sessions]
         missing = next((one for one in values if isinstance(one, str)), None)
         if missing is not None:
-            return Quantity(name, label, unit, (), (), missing=f"Not known of {side}: {missing}")
+            return Quantity(name, label, unit, (), (), missing=f"Not known for {side}: {missing}")
         found.append(tuple(one.value for one in values if isinstance(one, Measured)))
     return Quantity(name, label, unit, found[0], found[1])
 
@@ -169,7 +169,7 @@ def _batches_differ(sides: Sides) -> bool:
 
 def _step(sides: Sides, per_example: bool) -> Quantity:
     if per_example:
-        label = "Step, for each example, as batches differ in size"
+        label = "Step per example, as batch sizes differ"
         return _quantity(sides, "step", label, example_us, "us")
     return _quantity(sides, "step", "Step", step_ms, "ms")
 

@@ -113,9 +113,9 @@ def _no_ledger(session: Session) -> str:
 
 def _time(value: float) -> Measured | str:
     possible = SHORTEST <= value <= LONGEST
-    return Measured(value, (value, value)) if possible else "it is impossible as a time."
+    return Measured(value, (value, value)) if possible else "its value is impossible for a time."
 
 
 def _share(value: float, interval: Interval, of: str) -> Measured | str:
     possible = -1.0 <= value <= 101.0
-    return Measured(value, interval, of) if possible else "it is impossible as a share."
+    return Measured(value, interval, of) if possible else "its value is impossible for a share."

@@ -118,7 +118,7 @@ def _explaining(quantity: Quantity) -> str:
 def _notes(found: Comparison) -> Iterator[str]:
     before, after = found.bottlenecks
     if before != after:
-        yield f"The bottleneck was {before} and is {after}."
+        yield f"The bottleneck was {before} and is now {after}."
     yield from (f"New finding: {_finding(one)}" for one in found.new)
     yield from (f"Gone finding: {_finding(one)}" for one in found.gone)
     yield from found.notes
@@ -156,16 +156,16 @@ def _reason(quantity: Quantity) -> str:
     floor = f"{quantity.floor:g} {_difference_unit(quantity)}"
     match quantity.outcome:
         case "regressed" | "improved":
-            return f"More than chance, and at least the {floor} that count."
+            return f"More than chance, and at least the {floor} that counts."
         case "same" if quantity.change.basis == "runs":
-            return f"Less than the {floor} that count."
+            return f"Less than the {floor} that counts."
         case "same" if quantity.change.low > 0.0:
             return (
-                f"More than chance within these runs, and less than the {floor} that count between "
-                "single runs. Measure three runs of each."
+                f"More than chance within these runs, but less than the {floor} that counts "
+                "between single runs. Measure three runs of each."
             )
         case "same":
-            return f"Less than the {floor} that count between single runs."
+            return f"Less than the {floor} that counts between single runs."
         case _:
             return _undecided(quantity.change, quantity.floor, floor)
 
@@ -174,7 +174,7 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
     if change.value >= floor and change.low > 0.0:
         fastest = "steps of each run" if not change.all_along else _BASIS[change.basis]
         return (
-            f"It reaches the {shown} that count, but the fastest {fastest} differ far less: "
+            f"It reaches the {shown} that counts, but the fastest {fastest} differ far less: "
             "another load may have slowed parts of it. Measure more runs."
         )
     if change.drifting:
@@ -183,7 +183,7 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
             "Alternate both: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
         )
     if change.value >= floor:
-        return f"It reaches the {shown} that count, and may be chance. Measure more runs."
+        return f"It reaches the {shown} that counts, but may be chance. Measure more runs."
     return "The noise would hide a large change. Measure more runs, or on a quieter machine."
 
 

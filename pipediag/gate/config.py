@@ -150,7 +150,7 @@ def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str)
     unknown = sorted(set(config.rules) - set(known))
     if unknown:
         raise PipediagError(
-            f"{where} names {_listed(unknown)}, which is no rule of pipediag. "
+            f"{where} names {_listed(unknown)}, which is not a rule of pipediag. "
             f"Valid rules: {', '.join(sorted(known))}."
         )
 

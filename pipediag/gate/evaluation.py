@@ -111,7 +111,7 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     for rule, level in config.rules.items():
         if level != "off" and rule not in present:
             said = (
-                f"The session holds no result of the rule {rule} "
+                f"The session has no result for the rule {rule} "
                 f"(written by pipediag {session.pipediag_version})."
             )
             checks.append(Check(rule, "inconclusive", level, said))

@@ -38,7 +38,7 @@ FEWEST_STEPS = 4
 
 _MORE_RUNS = "More runs (--repeats) make the interval narrower."
 _MORE_STEPS = "More steps (--steps) make the interval narrower."
-_MORE_EPOCHS = "More epochs make the interval narrower, as `--run-to-end` sees."
+_MORE_EPOCHS = "More epochs, with `--run-to-end`, make the interval narrower."
 _MORE_TRIALS = "A longer `--budget` makes the interval narrower."
 _NOT_TRIED = "no trials were made. Leave out `--budget 0`, or give them more time."
 
@@ -186,7 +186,7 @@ def _compare(
 def _step_ms(session: Session, fingerprint: str) -> Measured | str:
     if session.environment.fingerprint != fingerprint:
         return (
-            f"the session is of the machine {session.environment.fingerprint}, and the limit is "
+            f"the session is from the machine {session.environment.fingerprint}, but the limit is "
             f"for {fingerprint}."
         )
     if session.steps is None:
@@ -202,11 +202,11 @@ def _idle_share(session: Session, *, alone: bool) -> Measured | str:
     """Return the idle share, with the spread of the steps and what the profiler may have added."""
     device = _idlest(session)
     if device is None:
-        return "no device was seen at work in a profile."
+        return "no profile shows a device at work."
     reach = _idle_reach(device)
     if reach is None and alone:
         return (
-            f"the profile has not {FEWEST_STEPS} steps with their gaps, so that its spread is not "
+            f"the profile has fewer than {FEWEST_STEPS} steps with gaps, so its spread is not "
             "known. Make several runs (--repeats 3)."
         )
     ends = (device.idle_percent, _without_profiler(session, device))

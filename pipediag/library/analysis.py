@@ -17,8 +17,8 @@ from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call, OwnEnding
 
 _NEW_VARIABLES = (
-    "{count} variables were made by the first step, and keep what the steps of this analysis have "
-    "trained. Build the model before it is analysed."
+    "The first step created {count} variables, which keep what this analysis has trained. Build "
+    "the model before you analyse it."
 )
 
 Work = Callable[[Capture], None]
@@ -27,12 +27,12 @@ Work = Callable[[Capture], None]
 _CHANGED_BY_FIT = ("train_function", "history", "stop_training")
 _ABSENT = object()
 _BUILT = (
-    "The model was not built: it was built by the shapes of the dataset's elements, and stays so "
-    "with its first weights."
+    "The model was not built yet: it was built from the shapes of the dataset's elements, and "
+    "stays built, with its first weights."
 )
 _AS_IT_IS = (
-    "The dataset was read as it is, as it can't be made again: {reason} If it shuffles each pass "
-    "anew, the next one has another order than it would have had."
+    "The dataset itself was read, because it can't be rebuilt: {reason} If it reshuffles in each "
+    "pass, the next pass has a different order than it would have had."
 )
 
 
@@ -71,12 +71,12 @@ def analyze(
         TypeError: `model` is neither, or arguments for `fit` came with a function.
     """
     if epochs < 1:
-        raise ValueError(f"epochs is {epochs}; there must be one at least.")
+        raise ValueError(f"epochs is {epochs}; it must be 1 or more.")
     keras_model = _keras_package(model) is not None
     if not keras_model and not callable(model):
         raise TypeError(f"model is a {type(model).__name__}; give a Keras model or a function.")
     if fit and not keras_model:
-        raise TypeError(f"{', '.join(fit)}: such arguments are for a Keras model's `fit`.")
+        raise TypeError(f"{', '.join(fit)}: these arguments are only for a Keras model's `fit`.")
 
     def work(capture: Capture) -> None:
         data = _recorded(capture, dataset)
@@ -117,7 +117,7 @@ def _measured(work: Work, call: Call, budget: float, steps: int | None) -> Resul
     raises is raised.
     """
     if budget < 0:
-        raise ValueError(f"budget is {budget}; it is a time in seconds, or 0.")
+        raise ValueError(f"budget is {budget}; it must be a time in seconds, or 0.")
     if "tensorflow" not in sys.modules:
         raise PipediagError("TensorFlow is not imported, so there is nothing to measure.")
     lack = lacks_memory()
@@ -220,7 +220,7 @@ def _build(model: Any, elements: Any) -> None:
         )
     except Exception as error:
         raise PipediagError(
-            "the model is not built, and could not be by the shapes of the dataset's elements "
+            "the model is not built, and can't be built from the shapes of the dataset's elements "
             f"({first_line(error)}), so its first weights could not be restored. Nothing was "
             "measured. Call `model.build(...)`, or the model with one batch, first."
         ) from error
@@ -276,4 +276,4 @@ def _take_for_ever(capture: Capture, dataset: Any) -> None:
         for _ in batches:
             empty = False
         if empty:
-            raise PipediagError("the dataset has no element, so there is nothing to measure.")
+            raise PipediagError("the dataset has no elements, so there is nothing to measure.")

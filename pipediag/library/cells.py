@@ -12,14 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.encoding.text import one_line
-from pipediag.runner.source_files import excerpts
-from pipediag.session.model import Session
 
 CELLS_FILE = "cells.json"
 _NUMBERED = re.compile(r"ipython-input-(\d+)-")
 """Names of cells in IPython 7 and in Colab."""
-_NOT_READ = "{name} can't be read any more."
-_NO_FILE = "It is a cell of a notebook: change it there."
 
 
 @dataclass(frozen=True)
@@ -95,42 +91,6 @@ def read_cells(directory: Path) -> Cells:
         return {}
     plain = json.loads(file.read_text(encoding="utf-8"))
     return {name: Cell(**fields) for name, fields in plain.items()}
-
-
-def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
-    """Return the session with cells named by number, and with the lines that the verdict names.
-
-    `source` is True if it may hold lines of the program.
-    """
-    if not cells:
-        return session
-    if source:
-        found = excerpts(session, lambda file: cells[file].source if file in cells else None)
-        of_cells = {name: excerpt for name, excerpt in found.items() if excerpt is not None}
-        verdict = session.verdict.model_copy(update=of_cells)
-        session = session.model_copy(update={"verdict": verdict})
-    return Session.model_validate(_renamed(session.model_dump(mode="json"), _names(cells)))
-
-
-def _names(cells: Cells) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for file, cell in cells.items():
-        short = Path(file).name
-        names |= {_NOT_READ.format(name=short): _NO_FILE, file: cell.label, short: cell.label}
-    return dict(sorted(names.items(), key=lambda one: -len(one[0])))
-
-
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _renamed(one, names) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_renamed(one, names) for one in value]
-    if not isinstance(value, str):
-        return value
-    for name, label in names.items():
-        if name in value:
-            value = value.replace(name, label)
-    return value
 
 
 def tell(sentence: str) -> None:

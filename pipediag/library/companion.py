@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.errors import PipediagError
-from pipediag.library.cells import Cells, read_cells, with_cells
+from pipediag.library.cells import Cells, read_cells
 from pipediag.library.companion_process import CompanionRequest
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
+from pipediag.patching.workspace import GONE as NOT_READ
 from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
 from pipediag.runner.child_connection import MessageReader, OnTrials
 from pipediag.runner.child_process import follow
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
+from pipediag.runner.source_files import excerpts
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import SETTINGS_FILE, ChildResult, Closing, Ended, RunSettings
 from pipediag.session.model import Session
@@ -28,7 +30,7 @@ from pipediag.session.store import save_session
 
 GONE = 1
 """Status of a program that ended before it was measured."""
-CUT_OFF = "The program's process was gone before its measurement was over."
+CUT_OFF = "The program ended before its measurement was over."
 
 
 _NO_MEANING = ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling")
@@ -144,3 +146,42 @@ def of_input_alone(session: Session) -> Session:
     if session.combined is not None:
         changed["combined"] = session.combined.model_copy(update={"for_run": None})
     return session.model_copy(update=changed)
+
+
+_NO_FILE = "It is a cell of a notebook: change it there."
+
+
+def with_cells(session: Session, cells: Cells, *, source: bool) -> Session:
+    """Return the session with cells named by number, and with the lines that the verdict names.
+
+    `source` is True if it may hold lines of the program.
+    """
+    if not cells:
+        return session
+    if source:
+        found = excerpts(session, lambda file: cells[file].source if file in cells else None)
+        of_cells = {name: excerpt for name, excerpt in found.items() if excerpt is not None}
+        verdict = session.verdict.model_copy(update=of_cells)
+        session = session.model_copy(update={"verdict": verdict})
+    return Session.model_validate(_renamed(session.model_dump(mode="json"), _names(cells)))
+
+
+def _names(cells: Cells) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for file, cell in cells.items():
+        short = Path(file).name
+        names |= {NOT_READ.format(name=short): _NO_FILE, file: cell.label, short: cell.label}
+    return dict(sorted(names.items(), key=lambda one: -len(one[0])))
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_renamed(one, names) for one in value]
+    if not isinstance(value, str):
+        return value
+    for name, label in names.items():
+        if name in value:
+            value = value.replace(name, label)
+    return value

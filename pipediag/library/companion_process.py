@@ -66,7 +66,7 @@ class NotebookTeller(Teller):
     def _sentence(self, message: FromChild) -> str | None:
         match message:
             case Started():
-                return "measuring; the result comes when the cell is done."
+                return "measuring; the result appears when the cell is done."
             case TrialsAwaited():
                 return f"trying changes, for up to {self._budget_s:.0f} s."
         notice = notice_of(message)
@@ -160,14 +160,14 @@ class CompanionProcess:
         except subprocess.TimeoutExpired:
             self._kill()
             raise PipediagError(
-                "no session could be made of what was measured: the process that makes it was not "
-                f"done after {SESSION_LIMIT_S:.0f} s, and was ended."
+                "no session could be made of the measurement: the process that makes it did not "
+                f"end within {SESSION_LIMIT_S:.0f} s and was killed."
             ) from None
         finally:
             self._close()
         if status != 0:
             raise PipediagError(
-                "no session could be made of what was measured. The process that makes it ended "
+                "no session could be made of the measurement. The process that makes it ended "
                 f"with status {status}: {said[-_LONGEST_LOG:] or 'it wrote nothing'}"
             )
 

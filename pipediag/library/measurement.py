@@ -26,7 +26,7 @@ NO_FILE = "<python>"
 """Stands for the script where the caller is in no file."""
 _RUN_BY_COMMAND = (
     "this program is run by `pipediag analyze`, which measures all of it. Nothing was measured by "
-    "this call. Run the program by itself, or leave the call out."
+    "this call. Run the program by itself, or remove the call."
 )
 _ANOTHER = (
     "another analysis is running in this process. Nothing was measured. Call this one when that "

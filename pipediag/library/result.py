@@ -156,7 +156,7 @@ class Result:
         except (OSError, shutil.Error) as error:
             raise PipediagError(
                 f"the report is in {target}, but the raw profile could not be copied there: "
-                f"{error}. It still is in {trace}."
+                f"{error}. It is still in {trace}."
             ) from error
 
 

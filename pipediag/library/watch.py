@@ -25,9 +25,9 @@ from pipediag.library.result import Result
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
 
-CUT_OFF = Ended("raised", 1, "`fit` did not come to its end.")
-NOT_LEFT = Ended("raised", 1, "The program exited before its `with` block was left.")
-_NOT_LEFT = "It is still measured: there is a result once the `with` block is left."
+CUT_OFF = Ended("raised", 1, "`fit` did not finish.")
+NOT_LEFT = Ended("raised", 1, "The program exited within its `with` block.")
+_NOT_LEFT = "It is still being measured: there is a result once the `with` block is left."
 
 
 class Watch:
@@ -39,12 +39,12 @@ class Watch:
 
     def __init__(self, out: Path | None, steps: int | None, call: Call = "watch") -> None:
         if steps is not None and steps < 1:
-            raise ValueError(f"steps is {steps}; it is 1 or more, or None.")
+            raise ValueError(f"steps is {steps}; it must be 1 or more, or None.")
         self._out = out
         self._steps = steps
         self._call = call
         self._result: Result | None = None
-        self._result_missing: str | None = "Nothing was measured yet."
+        self._result_missing: str | None = "Nothing has been measured yet."
         self._pid = os.getpid()
         self._measurement: Measurement | None = None
         self._fit: Fit | None = None
@@ -262,7 +262,7 @@ def callback(out: str | PathLike[str] | None = None, *, steps: int | None = None
     bases = tuple(one for one in found if isinstance(one, type))
     if not bases:
         raise PipediagError(
-            "Keras is not imported, so there is nothing that calls a callback. Import it first."
+            "Keras is not imported, so nothing would call a callback. Import it first."
         )
     kind = type("PipediagCallback", (WatchingCallback, *bases), {"__module__": __name__})
     return kind(first._out, steps)

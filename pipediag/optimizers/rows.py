@@ -22,7 +22,7 @@ def _keras_3_on_tensorflow() -> tuple[Any, Any]:
     if int(keras.__version__.partition(".")[0]) < 3:
         raise ImportError(
             f"pipediag.optimizers needs Keras 3, and Keras {keras.__version__} is installed, whose "
-            "optimizers are built otherwise. Update to TensorFlow 2.16 or newer, or use the "
+            "optimizers are built differently. Update to TensorFlow 2.16 or newer, or use the "
             "LazyAdam of TensorFlow Addons."
         )
     if (backend := keras.backend.backend()) != "tensorflow":

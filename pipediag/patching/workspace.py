@@ -21,13 +21,15 @@ from pipediag.session.recorded_loops import KerasUse
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories of installed packages."""
 
+GONE = "{name} can no longer be read."
+
 
 def current_file(path: str) -> bytes:
     """The bytes of a source file that a patch depends on and does not change."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise NotPatchableError(f"{Path(path).name} can no longer be read.") from error
+        raise NotPatchableError(GONE.format(name=Path(path).name)) from error
 
 
 class Workspace:

@@ -17,7 +17,7 @@ from pipediag.facts.order import LINES_AROUND, SourcePlace, costs_the_run, culpr
 from pipediag.facts.python_callables import python_behind
 from pipediag.patching.making import make_patch, measured_files
 from pipediag.patching.source import NotPatchableError
-from pipediag.patching.workspace import current_file
+from pipediag.patching.workspace import GONE, current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit
@@ -230,7 +230,7 @@ def as_measured(path: str, began_s: float) -> bytes:
             raise NotPatchableError(f"{file.name} is too large to be parsed.")
         return file.read_bytes()
     except OSError as error:
-        raise NotPatchableError(f"{file.name} can no longer be read.") from error
+        raise NotPatchableError(GONE.format(name=file.name)) from error
 
 
 def without_source(session: Session) -> Session:

@@ -56,8 +56,8 @@ def read_profile(file: Path) -> TraceEvents:
         return _parse(file_bytes(file), file)
     except MalformedError as error:
         raise PipediagError(
-            f"{file} is not a profile that pipediag reads (XPlane or Kineto), or it was cut short: "
-            f"{error}. Record it again."
+            f"{file} is not a profile that pipediag can read (XPlane or Kineto), or it was cut "
+            f"short: {error}. Record it again."
         ) from error
 
 
@@ -151,10 +151,10 @@ def _content(file: Path) -> bytes:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(status.st_mode):
             raise PipediagError(
-                f"The profile {file} is no regular file; save its content, and name that file."
+                f"The profile {file} is not a regular file; save its content to one first."
             )
         if status.st_size > LARGEST_FILE_BYTES:
-            size = f"{status.st_size / 1e9:.1f} GB are more than a profile can hold"
+            size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
             raise PipediagError(f"{file} is not read: {size}.")
         content = stream.readall()
     if not content:

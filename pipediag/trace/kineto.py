@@ -175,7 +175,7 @@ class _Gatherer:
         elif event.name == "process_name" and name.startswith((HOST_PLANE, "/device:")):
             raise MalformedError(
                 "it is the trace viewer's copy of a TensorFlow or JAX profile, which leaves events "
-                "out; read the .xplane.pb file beside it"
+                "out; read the .xplane.pb file next to it"
             )
 
 
@@ -201,7 +201,7 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     planes, first_ns = gatherer.planes(found.deviceProperties)
     if not planes:
         raise MalformedError("it holds no events")
-    warnings = [f"{strange} events are not as Kineto writes them and were left out."]
+    warnings = [f"{strange} events do not have Kineto's form and were left out."]
     base_ns = found.baseTimeNanoseconds
     since_ns = first_ns + (base_ns if isinstance(base_ns, int) else 0)
     return TraceEvents(

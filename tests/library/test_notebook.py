@@ -19,9 +19,9 @@ from pipediag.library.cells import (
     cells_of_notebook,
     read_cells,
     when_cell_ends,
-    with_cells,
     write_cells,
 )
+from pipediag.library.companion import with_cells
 from pipediag.session.messages import Ended
 from pipediag.session.model import Session
 from tests.capture.captured import CHECKOUT
@@ -161,7 +161,7 @@ def _session(file: str) -> Session:
     return make_session(
         verdict=make_verdict(
             summary=f"Input is the bottleneck: `map` at {file}:2.",
-            reasons=["3456.py can't be read any more."],
+            reasons=["3456.py can no longer be read."],
             file=file,
             line=2,
         )

@@ -189,7 +189,7 @@ def test_what_the_block_raises_passes_and_is_reported(watched: Report) -> None:
 def test_a_fit_that_raises_ends_its_callback_too(watched: Report) -> None:
     cut = watched["cut"]
     assert cut["outcome"] == "raised"
-    assert cut["detail"] == "`fit` did not come to its end."
+    assert cut["detail"] == "`fit` did not finish."
     assert cut["callbacks"] == ["Fails"]
 
 

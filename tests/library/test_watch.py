@@ -266,7 +266,7 @@ def test_a_session_that_does_not_come_is_given_up(
     monkeypatch.setattr(companion_process, "SESSION_LIMIT_S", 0.2)
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     began = time.monotonic()
-    with pytest.raises(PipediagError, match="was not done after 0 s, and was ended"):
+    with pytest.raises(PipediagError, match="did not end within 0 s and was killed"):
         stuck.finish()
     assert time.monotonic() - began < 60
     assert not is_there(stuck.process.pid)

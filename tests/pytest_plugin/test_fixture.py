@@ -97,7 +97,7 @@ def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) 
         ("", "TypeError: no limit was given. Valid ones: max_input_wait_percent,"),
         ("max_input_wait=3", 'TypeError: there is no limit "max_input_wait". Valid ones: '),
         ("max_overhead_percent='a'", "ValueError: max_overhead_percent: "),
-        ("rules={'no-rule': 'warn'}", '"no-rule", which is no rule of pipediag'),
+        ("rules={'no-rule': 'warn'}", '"no-rule", which is not a rule of pipediag'),
     ],
 )
 def test_a_limit_that_is_none_is_an_error_of_the_test(

@@ -117,7 +117,7 @@ def test_a_name_that_is_not_utf8_costs_one_character() -> None:
         (KinetoBuilder().kernel("k", 1, "1e999999999").text(), "claims a time"),
         (KinetoBuilder().kernel("k", 2**70, 1).text(), "claims a time"),
         (KinetoBuilder().raw('{"ph": "M", "name": "process_name", "pid": 7, "args": '
-                             '{"name": "/device:GPU:0"}}').text(), "xplane.pb file beside it"),
+                             '{"name": "/device:GPU:0"}}').text(), "xplane.pb file next to it"),
     ],
     ids=["no events", "no list", "no trace", "cut", "deep", "long", "late", "another's"],
 )  # fmt: skip
