@@ -240,7 +240,8 @@ def without_source(session: Session) -> Session:
     host = session.host
     if host is not None:
         lines = [line.model_copy(update={"code": None}) for line in host.hot_python]
-        host = host.model_copy(update={"hot_python": lines})
+        calls = [call.model_copy(update={"code": None}) for call in host.python_calls]
+        host = host.model_copy(update={"hot_python": lines, "python_calls": calls})
     return session.model_copy(update={"pipeline": pipeline, "loops": loops, "host": host})
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import current_frames, look_at
+from pipediag.capture.callsites import current_frames, look_at, user_callers
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -76,8 +76,11 @@ class _SwitchInterval:
 SWITCH_INTERVAL = _SwitchInterval()
 
 
-_SeenLine = tuple[str, int, str, str, int]
-"""File, line and function, the kind of thread, and the line at which the function begins."""
+_SeenLine = tuple[str, int, str, str, int, tuple[tuple[str, int, str], ...]]
+"""File, line and function, the kind of thread, where the function begins, and what called it."""
+_MOST_CALLERS = 12
+_MOST_LINES = 100
+"""Lines with their callers that are kept; what remains was seen once or twice."""
 
 
 class StackSampler:
@@ -106,8 +109,10 @@ class StackSampler:
             loop_id=loop_id,
             samples=len(samples),
             lines=[
-                StackLine(file, line, function, thread, count, begins)
-                for (file, line, function, thread, begins), count in lines.most_common(20)
+                StackLine(file, line, function, thread, count, begins, list(callers))
+                for (file, line, function, thread, begins, callers), count in lines.most_common(
+                    _MOST_LINES
+                )
             ],
         )
 
@@ -128,7 +133,8 @@ class StackSampler:
             look = None if ident == own or _is_parked(frame) else look_at(frame)
             if look is not None and not look.in_framework:
                 thread = "main" if ident == self._training_thread else "source"
-                lines.append((look.file, look.line, look.function, thread, look.function_line))
+                place = (look.file, look.line, look.function, thread, look.function_line)
+                lines.append((*place, user_callers(frame, _MOST_CALLERS)))
         self._samples.append((at_ns, lines))
 
 
