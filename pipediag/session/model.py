@@ -174,110 +174,109 @@ first release, which freezes it."""
 
 class Session(Record):
     schema_version: str
-    """The format; a file of another version is refused."""
+    """Version of the format; files of other versions are refused."""
     pipediag_version: str
-    """Which version wrote it."""
+    """Version of pipediag that wrote it."""
     created_at: str
     """ISO 8601, UTC."""
     script: Script
-    """Path or module, arguments, exit status, how it ended."""
+    """Path or module, arguments, exit status, and how the script ended."""
     environment: Environment
-    """Python, TensorFlow, Keras and its backend, machine, devices; a fingerprint of what makes two
-    machines comparable."""
+    """Python, TensorFlow, Keras and its backend, machine and devices; a fingerprint that tells
+    comparable machines."""
     verdict: Verdict
     """Bottleneck, severity, one sentence, confidence, reasons, next steps, file and line; the part
-    of the run that costs most (`where`); the lines concerned with those around them."""
+    of the run that costs the most (`where`); the source lines concerned."""
     run: Run | None = None
-    """Where all of the run's time goes, each second in one of `parts`; a row for each part and
-    place, measured or projected, with seconds, percent and interval. The percents add up to 100 of
-    the whole: `total_s`, or `projected_total_s` where the script was stopped. `scope` says what the
-    whole is. `pipediag_s` is in no part; `not_seen` is what the whole lacks; `spans` is the same on
-    a clock."""
+    """Ledger of the run's time: each second is in one of `parts`, with a row for each part and
+    place, measured or projected, with seconds, percent and interval. The percentages add up to 100
+    of the whole: `total_s`, or `projected_total_s` if the script was stopped. `scope` names the
+    whole. `pipediag_s` is in no part; `not_seen` lists what is missing; `spans` is a timeline."""
     run_missing: str | None = None
     steps: Steps | None
-    """Steps of the window without a profiler: count, warm-up excluded, mean, median, 95th
+    """Steps of the window without a profiler, warm-up excluded: count, mean, median, 95th
     percentile, 95 % interval, examples per second, batch size."""
     steps_missing: str | None = None
     breakdown: dict[StepClass, Share] | None
-    """The step divided into classes, from `input_wait` to `unattributed`; each with ms, percent and
-    a 95 % interval. The percents add up to 100."""
+    """The step divided into classes, from `input_wait` to `unattributed`, each with ms, percent and
+    a 95 % interval. The percentages add up to 100."""
     breakdown_missing: str | None = None
     input_wait: InputWait | None = None
-    """Input wait by tf.data's own clock and by the trace, which one the breakdown uses, and why
-    they differ where they do; `unsettled` where another method would give another verdict."""
+    """Input wait by tf.data's own clock and by the trace, which of them the breakdown uses, and why
+    they differ; `unsettled` if another method would give another verdict."""
     perturbation: Perturbation | None
-    """How much the profiler slowed the step down."""
+    """Slow-down of the step by the profiler."""
     perturbation_missing: str | None = None
     differential: Differential | None = None
-    """The step on a repeated batch, which tells what input costs beside a busy pipeline."""
+    """The step on a repeated batch, which shows the cost of input while the pipeline is busy."""
     ceiling: Ceiling | None
-    """The speed-up of the steps, and of the whole loop, if input cost nothing; the next bottleneck.
-    """
+    """Speed-up of the steps, and of the whole loop, if input were free; the next bottleneck."""
     ceiling_missing: str | None = None
     pipeline: Pipeline | None
     """Each tf.data operation with its source line, time, elements, bytes, parallelism and buffers.
     """
     pipeline_missing: str | None = None
     devices: list[DeviceActivity] = []
-    """Busy and idle time of each device, and its longest 2,000 gaps with their causes (`gaps.csv`);
-    the sums hold the others as well."""
+    """Busy and idle time of each device, and its 2,000 longest gaps with their causes (`gaps.csv`);
+    the sums include all gaps."""
     host: Host | None
     """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
-    """Tables, the largest first: size, slots, how the traced step reads and updates them, device;
-    from a few batches in `ids`, lookups, different ids, padding, ids outside of the table."""
+    """Embedding tables, the largest first: size, slots, reads and updates by the traced step,
+    device. `ids` has the lookups, unique ids, padding and ids outside the table of a few batches.
+    """
     embeddings_missing: str | None = None
-    """Why tables may be missing: the step of the loop could not be read."""
+    """Reason why tables may be missing: the step of the loop could not be read."""
     embedding_cost: EmbeddingCost | None = None
-    """The compute of a step by part: of each table `lookup`, `copy`, `gradient`, `update` and
-    `regularizer`; `vocabulary`; `rest`; `not_told`, which holds what XLA `fused` of several parts.
-    The parts add up to the breakdown's `device_compute`."""
+    """The compute of a step by part: `lookup`, `copy`, `gradient`, `update` and `regularizer` of
+    each table; `vocabulary`; `rest`; `not_told`, which includes parts that XLA `fused`. The parts
+    add up to the breakdown's `device_compute`."""
     embedding_cost_missing: str | None = None
     device_memory_bytes: int | None = None
-    """As given by `--device-memory`; None where it was not."""
+    """Value of `--device-memory`; None if it was not given."""
     text_work: TextWork | None = None
-    """Work on text in the step's own graph, such as `StringSplitV2`: percent and ms of the step,
-    and percent by type. The pipeline could do it beside the step before."""
+    """Text work in the step's own graph, such as `StringSplitV2`: percent and ms of the step, and
+    percent by type. The pipeline could do it during the previous step."""
     findings: list[Finding] = []
-    """What each rule says: status, severity, place, evidence, advice, effect on results, upper
-    bound or measured gain, edit, trial and `patch`, in the order in which to deal with them."""
+    """Result of each rule: status, severity, place, evidence, advice, effect on results, upper
+    bound or measured gain, edit, trial and `patch`, the most useful first."""
     combined: Combined | None = None
-    """The confirmed edits that leave hyper-parameters alone, together, and those that are
-    `dropped`."""
+    """Measurement of all confirmed edits together that keep hyper-parameters as they are, and the
+    edits that were `dropped` from it."""
     combined_missing: str | None = None
     patch: Patch | None = None
-    """All confirmed edits as one change of the source; `pipediag fix` prints and applies it. `null`
-    where none was confirmed, and with PIPEDIAG_NO_SOURCE."""
+    """All confirmed edits as one change of the source, which `pipediag fix` prints and applies.
+    `null` if none was confirmed, and with PIPEDIAG_NO_SOURCE."""
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
     trials: TrialRun | None = None
-    """How the trials were made: which loop and consumer, seconds given and used, `base_step_ms`,
-    and `blocks`, one for each stretch of steps (`trials.csv`)."""
+    """The trials: loop and consumer, seconds given and used, `base_step_ms`, and `blocks`, one for
+    each stretch of steps (`trials.csv`)."""
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []
-    """The same of loops that evaluate, whose pipelines were tried alone."""
+    """The same for loops that evaluate, whose pipelines were tried alone."""
     predictions: list[Prediction] = []
-    """Lines that call `predict` on little data again and again, beside `predict_on_batch`."""
+    """Lines that repeatedly call `predict` on little data, compared with `predict_on_batch`."""
     loops: list[Loop] = []
-    """Every place in the script that took batches, and which of them the verdict speaks of."""
+    """Every place in the script that took batches, and which of them was diagnosed."""
     windows: list[Window] = []
     """Stretches of steps in which something was measured, oldest first."""
     step_rows: list[StepRow] = []
     """Every recorded step of the diagnosed loop; the rows of `steps.csv`."""
     host_samples: list[HostSample] = []
-    """The host, reading by reading; the rows of `host.csv`."""
+    """Readings of the host; the rows of `host.csv`."""
     other_uses: list[OtherUse] = []
-    """What was seen that is no training loop."""
+    """Uses of TensorFlow other than training loops."""
     other_processes: OtherProcesses | None = None
-    """What the script started beside itself, and the CPU time that took."""
+    """Processes that the script started, and their CPU time."""
     profiler_conflicts: list[ProfilerConflict] = []
-    """Where the script's own profiler was in the way of ours."""
+    """Conflicts between the script's own profiler and pipediag's."""
     notes: list[str] = []
-    """What went otherwise than planned."""
+    """Notes on what did not go as planned."""
     wall_s: float
-    """From the start of the script to its end or stop."""
+    """Seconds from the start of the script to its end or stop."""
 
     def operation(self, op_id: str | None) -> Operation | None:
         """Return the pipeline operation with that id, or None."""
