@@ -142,7 +142,7 @@ def within_percent(ids: EmbeddingIds) -> float:
 
 
 WORTH_A_PLAN = 10_000_000
-"""Bytes of a table. Own choice: smaller ones are in no memory's way."""
+"""Bytes of a table. Own choice: smaller ones fit into any memory."""
 BUCKETS = 10
 """Own choice: ids that share a row in hashing."""
 
@@ -184,7 +184,7 @@ class MemoryPlan:
     tables: list[TableMemory]
     """The largest first."""
     other_bytes: int | None
-    """Variables, slots and dense gradients beside the tables; None where not known."""
+    """Variables, slots and dense gradients apart from the tables; None where not known."""
     needed_bytes: int
     """At the peak of a step."""
     device_bytes: int | None
@@ -213,12 +213,12 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     tables.sort(key=lambda one: -one.peak_bytes)
     other = _other_bytes(keras, session.embeddings)
     # Copies of lookups are gone when the updates make their temporaries.
-    beside = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
+    passing = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
     given = session.device_memory_bytes
     return MemoryPlan(
         tables=tables,
         other_bytes=other,
-        needed_bytes=sum(one.kept_bytes for one in tables) + beside + (other or 0),
+        needed_bytes=sum(one.kept_bytes for one in tables) + passing + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
         alternatives=list(_alternatives(tables[0])) if tables else [],
@@ -238,7 +238,7 @@ def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
 
 
 def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
-    """Return what the model and its optimizer have beside the tables, with dense gradients."""
+    """Return what the model and its optimizer have apart from the tables, with dense gradients."""
     if keras is None or keras.variable_bytes is None or keras.trainable_bytes is None:
         return None
     trained = sum(one.table_bytes for one in tables if one.trainable)

@@ -1,7 +1,7 @@
 """A job of several workers that train one model: who they are, and whom the others wait for.
 
 Workers exchange gradients in each step, so all of them take as long as the slowest. What a worker
-does beside the exchange is its own work; the rest of its step it exchanges or waits.
+does apart from the exchange is its own work; in the rest of its step it exchanges or waits.
 """
 
 from __future__ import annotations

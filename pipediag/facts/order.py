@@ -17,7 +17,7 @@ takes them as they stand. Among those that fail:
 6. What a trial left open, and last what it refuted.
 
 Gains are those of the whole run, as far as its ledger covers it. A finding that names another one
-to deal with first stands behind that one. Behind all of them comes what does not fail, by status.
+to deal with first stands after that one. After all of them comes what does not fail, by status.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
     rest = [finding for finding in ordered if not worth_doing(finding)]
     little = [finding for finding in rest if to_act_on(finding)]
     others = [finding for finding in rest if not to_act_on(finding)]
-    return [*_behind_what_they_wait_for(worth), *_behind_what_they_wait_for(little), *others]
+    return [*_after_what_they_wait_for(worth), *_after_what_they_wait_for(little), *others]
 
 
 def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
@@ -183,7 +183,7 @@ def to_act_on(finding: Finding) -> bool:
 
 
 def worth_doing(finding: Finding) -> bool:
-    """Return True if it is to be acted on, for more than a small gain that nobody has seen."""
+    """Return True if it is to be acted on, for more than a small gain that was not measured."""
     return _group(finding) <= _UNTRIED
 
 
@@ -237,7 +237,7 @@ def known_gain(finding: Finding) -> float | None:
     return finding.speedup_at_most if measured is None else measured
 
 
-def _behind_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
+def _after_what_they_wait_for(findings: list[Finding]) -> list[Finding]:
     waiting = list(findings)
     ordered: list[Finding] = []
     while waiting:

@@ -39,7 +39,7 @@ class Pauses:
     epochs: int
     life_s: float
     longest_s: Interval
-    """Seconds of one pause, behind an epoch that is a little shorter or longer."""
+    """Seconds of one pause, after an epoch that is a little shorter or longer."""
     rest_s: float
     """Seconds of the run without the pauses that were seen in it."""
 

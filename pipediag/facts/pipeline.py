@@ -104,7 +104,7 @@ def following_batch(session: Session, op: Operation) -> Operation | None:
     """Return the batching operation that takes this one's single elements.
 
     None where there is none, where elements are already batches, and where the operation can't move
-    behind the batch, as a filter or an unbatch stands between.
+    after the batch, as a filter or an unbatch stands between.
     """
     if any(other.kind in BATCHING for other in upstream(session, op)):
         return None
@@ -205,7 +205,7 @@ def between(session: Session, above: Operation, below: Operation) -> list[Operat
 def keeps_elements(ops: Iterable[Operation]) -> bool:
     """Return True if another order of the elements goes through each of these unharmed.
 
-    A take or a shard would choose other elements, a cache would freeze the order, and behind a
+    A take or a shard would choose other elements, a cache would freeze the order, and after a
     batch or an interleave they are no longer the same things.
     """
     return all(op.kind in KEEPS_ELEMENTS for op in ops)
@@ -221,7 +221,7 @@ def option(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None:
 
 
 def reshuffles(op: Operation) -> bool:
-    """Return True if each pass has an order of its own, which a cache behind it would freeze."""
+    """Return True if each pass has an order of its own, which a cache after it would freeze."""
     return op.kind == "shuffle" and op.parameters.get("reshuffle_each_iteration") is not False
 
 
@@ -316,7 +316,7 @@ def changes_something(op: Operation) -> bool:
 
 
 def condition_of_cache(ops: Sequence[Operation], op: Operation, pass_: str) -> str | None:
-    """Return what must hold of the Python above a cache behind `op`; None where there is none.
+    """Return what must hold of the Python above a cache after `op`; None where there is none.
 
     `pass_` is what reads the data once: an epoch, or an evaluation.
     """

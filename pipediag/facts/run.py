@@ -54,7 +54,7 @@ HAD_BACK: tuple[RunPartName, ...] = (
     "between_loops",
     "after_training",
 )
-"""Parts that a change of the script could shorten, beside the steps."""
+"""Parts that a change of the script could shorten, apart from the steps."""
 
 WHERE_PERCENT = INPUT_BOUND.value
 """Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
@@ -147,7 +147,7 @@ def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
 
 
 def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
-    """Return the ledger's row on the traces of the loop's functions, beside the steps."""
+    """Return the ledger's row on the traces of the loop's functions, apart from the steps."""
     run = session.run
     rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
     steps = {PurePath(one).name for one in loop.step_functions}
@@ -158,7 +158,7 @@ def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
 def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: float) -> float:
     """Return how much faster an evaluation gets where its calls of a model take another time.
 
-    What its steps do beside the calls takes what it took.
+    The time of its steps outside the calls stays the same.
     """
     calls = timed.calls / loop.steps if loop.steps else 1.0
     seen = loop.evaluation
@@ -185,7 +185,7 @@ ones."""
 
 @dataclass(frozen=True)
 class LoopTime:
-    """Time of the diagnosed loop behind its first batch, by the ledger; parts add up to it."""
+    """Time of the diagnosed loop after its first batch, by the ledger; parts add up to it."""
 
     steps_s: float
     """Steps times their mean."""
@@ -267,19 +267,10 @@ def long_percent(session: Session) -> float | None:
     return percent if percent >= FIRST_BATCHES.value else None
 
 
-def later_starts_s(session: Session) -> float | None:
-    """Return the seconds of the run in which epochs but the first wait for their first batch.
-
-    In the first, the pipeline has to start. None where nothing is known of later waits.
-    """
-    time = time_of_epochs(session)
-    return time.first_batches_s if time is not None else None
-
-
 def comes_again(session: Session) -> Operation | None:
     """Return the shuffle that every epoch's first batch waits to fill, by the first epoch alone.
 
-    One before a `repeat` need not fill anew.
+    One before a `repeat` need not fill again.
     """
     wait_ms = session.steps.fill_ms if session.steps is not None else None
     if wait_ms is None or wait_ms < LONGEST_START_MS:

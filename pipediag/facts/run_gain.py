@@ -8,7 +8,7 @@ from math import hypot, sqrt
 from typing import Literal
 
 from pipediag.facts.pauses import pauses_of_run
-from pipediag.facts.run import first_waits, later_starts_s, rows_of_loop, traces_of_step
+from pipediag.facts.run import first_waits, rows_of_loop, time_of_epochs, traces_of_step
 from pipediag.session.edits import Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
@@ -27,7 +27,7 @@ from pipediag.vocabulary import RunPartName
 
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
-imports of one script took 2.0 to 2.3 s while nothing ran beside it, and up to 3.5 s."""
+imports of one script took 2.0 to 2.3 s while nothing else ran, and up to 3.5 s."""
 
 _FEWEST_FREED = 8
 """Own choice: of fewer iterators, none tells how often one pauses."""
@@ -113,23 +113,26 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
     whole_s = run.whole_s
 
     def speedup(saved_s: float, steps_s: float, speedup: float) -> float:
-        slower_s = steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
-        return whole_s / max(whole_s - saved_s + slower_s, _SHORTEST_S)
+        return whole_s / max(whole_s - saved_s + _slower_s(steps_s, speedup), _SHORTEST_S)
 
-    of_steps = (
-        f"{steps.traces} traces instead of {row.count} served all steps of the trial, at "
-        f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
-    )
     of_run = _combined(
         speedup, saved.value, _steps(session, run).value, (steps.speedup, steps.ci95)
     )
-    return _of_the_run(steps, "traces", of_run, of_steps)
+    why = f"{steps.traces} traces instead of {row.count} served all steps of the trial."
+    return _of_the_run(steps, "traces", of_run, why)
 
 
-def _of_the_run(steps: Trial, basis: Basis, of_run: _Value, rests_on: str) -> Trial:
+def _slower_s(steps_s: float, speedup: float) -> float:
+    """Return the seconds that these steps take longer with a trial's speed-up."""
+    return steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
+
+
+def _of_the_run(steps: Trial, basis: Basis, of_run: _Value, why: str) -> Trial:
     """Return the trial of steps with the speed-up of the run."""
     speedup, ci95 = of_run
-    caveats = [*steps.caveats, rests_on]
+    low, high = steps.ci95 or (0.0, 0.0)
+    ran = f"{why} The steps ran at {steps.speedup:.2f}x [{low:.2f}, {high:.2f}] of their speed."
+    caveats = [*steps.caveats, ran]
     update = {"speedup": round(speedup, 4), "ci95": ci95, "basis": basis, "caveats": caveats}
     return steps.model_copy(update=update)
 
@@ -148,9 +151,9 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
     steps_s = _steps(session, run).seconds
 
     def speedup(often: float, pause_s: float, speedup: float) -> float:
-        slower_s = steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
         paused_s = pauses.epochs * often * pause_s
-        return (pauses.rest_s + paused_s) / max(pauses.rest_s + slower_s, _SHORTEST_S)
+        without_s = pauses.rest_s + _slower_s(steps_s, speedup)
+        return (pauses.rest_s + paused_s) / max(without_s, _SHORTEST_S)
 
     often = tried.iterators_paused / tried.iterators_freed
     of_run = _combined(
@@ -162,8 +165,7 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
     how_often = (
         f"TensorFlow paused when it freed {tried.iterators_paused} of {tried.iterators_freed} "
         "iterators after blocks of the trials, and would pause for up to "
-        f"{pauses.longest_s[1]:.1f} s after an epoch of {pauses.life_s:.1f} s. The steps ran at "
-        f"{steps.speedup:.2f}x [{steps.ci95[0]:.2f}, {steps.ci95[1]:.2f}] of their speed."
+        f"{pauses.longest_s[1]:.1f} s after an epoch of {pauses.life_s:.1f} s."
     )
     return _of_the_run(steps, "pauses", of_run, how_often)
 
@@ -311,15 +313,15 @@ def _steps(session: Session, run: Run) -> Taken:
 def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
     """Return the loop's steps with the waits for first batches but the very first.
 
-    The making of its iterators is in no trial. Only behind a cache it gets shorter, which makes
-    nothing of what is in front of it: 5.3 and 0.3 ms an epoch, where its steps took 31 and 3 ms.
+    The making of its iterators is in no trial. It gets shorter only after a cache, which runs
+    nothing of what is before it: 5.3 and 0.3 ms an epoch, where its steps took 31 and 3 ms.
     """
     edit = finding.edit if finding is not None else None
     rows = rows_of_loop(session, "epoch_start")
     cached = edit is not None and fills_a_cache(edit)
     made = _taken(run, (row for row in rows if cached and row.what == MAKING))
-    waits = _taken(run, first_waits(session))
-    later_s = later_starts_s(session) or 0.0
+    waits, time = _taken(run, first_waits(session)), time_of_epochs(session)
+    later_s = time.first_batches_s if time is not None else 0.0
     return _steps(session, run) + made + waits.share(later_s / waits.seconds if later_s else 0.0)
 
 

@@ -12,7 +12,7 @@ from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import CUT_SHORT, FindingStatus, LoopKind, ScriptOutcome
 
-_ENDED_BY_NOBODY_ELSE: tuple[ScriptOutcome, ...] = ("raised", "killed", "exited")
+_ENDED_BY_ITSELF: tuple[ScriptOutcome, ...] = ("raised", "killed", "exited")
 _FROM_OUTSIDE: frozenset[ScriptOutcome] = frozenset({"interrupted", "timed-out"})
 _ASKED_TO_END = frozenset({-signal.SIGTERM, -signal.SIGHUP, -signal.SIGINT})
 
@@ -45,8 +45,8 @@ def script_failure(session: Session) -> str | None:
 
 
 def failed_by_itself(session: Session) -> str | None:
-    """Return how a script failed that nobody ended; None if it did not."""
-    return script_failure(session) if session.script.outcome in _ENDED_BY_NOBODY_ELSE else None
+    """Return how a script failed that was not ended from outside; None if it did not."""
+    return script_failure(session) if session.script.outcome in _ENDED_BY_ITSELF else None
 
 
 _HELD: tuple[LoopKind, ...] = ("keras", "eager", "tf_function")

@@ -26,7 +26,7 @@ def keras_3(session: Session) -> KerasUse | None:
     """Return how the diagnosed loop trains with Keras 3; None where it does not.
 
     What was imported tells it only where the model was not asked: libraries such as
-    `tensorflow_hub` import `tf_keras` beside the Keras that trains.
+    `tensorflow_hub` import `tf_keras` besides the Keras that trains.
     """
     loop = session.diagnosed_loop()
     keras = loop.keras if loop is not None else None
@@ -79,7 +79,7 @@ def most_percent(session: Session, classes: Iterable[StepClass]) -> float:
 
 
 def consumer_ms(session: Session) -> float | None:
-    """Return what a step takes beside its input, while this pipeline runs; None if not known.
+    """Return what a step takes apart from its input, while this pipeline runs; None if not known.
 
     It is the step by its ceiling, or else the step less its input wait. Where pipeline and consumer
     share the CPUs, it is the step less what GetNext waited: that the pipeline's CPU time slows the

@@ -6,10 +6,10 @@
 - differential: what the step loses when one batch is handed out again and again.
 
 Gap times are used where they agree with the repeated batch. Where that says more, beyond both
-intervals, the truth lies between: what the pipeline computes beside the loop slows the loop and not
+intervals, the truth lies between: what the pipeline computes meanwhile slows the loop and not
 GetNext, but repeated rows stay in the caches. Then the wait by gap times counts together with the
 CPU time of the pipeline's Python, and no more than the repeated batch says; threads of tf.data that
-keep half a CPU busy beside a model on the same CPUs explain all of it. Where steps are traced or
+keep half a CPU busy next to a model on the same CPUs explain all of it. Where steps are traced or
 compiled, a repeated batch says nothing, as nothing is compiled for it any more.
 """
 
@@ -145,7 +145,7 @@ def _chosen(
     if repeated is None or contention is None or not repeated.is_clearly_above(native):
         return native, "native", None
     if contention == "python":
-        # Not more than the CPU time that the pipeline's Python took beside the loop.
+        # Not more than the CPU time that the pipeline's Python took on other threads.
         repeated = Measured(
             min(repeated.percent, native.percent + python_percent),
             np.minimum(repeated.draws, native.draws + python_percent),
@@ -220,7 +220,7 @@ def contention_of(
     accelerated: bool,
     pipeline_ms: float | None = None,
 ) -> Contention | None:
-    """Return what computes beside the training loop and may slow it, if anything.
+    """Return what computes in parallel with the training loop and may slow it, if anything.
 
     `host` is of the baseline, and of a mean step `python_percent` is the CPU time of the pipeline's
     Python, `pipeline_ms` what its operations take; `accelerated` models compute on no CPU.

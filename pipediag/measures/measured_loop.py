@@ -118,7 +118,7 @@ def lacking(reason: str) -> Sections:
 
 
 def _as_fields(sections: Sections) -> Sections:
-    """Return fields of the session: what is missing is None, with its reason beside it."""
+    """Return fields of the session: what is missing is None, with its reason in another field."""
     missing = {name: one for name, one in sections.items() if isinstance(one, Missing)}
     reasons = {f"{name}_missing": one.reason for name, one in missing.items()}
     return {**sections, **dict.fromkeys(missing), **reasons}

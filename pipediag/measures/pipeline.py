@@ -283,7 +283,7 @@ def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
 def _with_replicas(
     ops: list[Operation], of_replicas: list[RanIterator], replicas: int
 ) -> list[Operation]:
-    """Add what each replica has of its own: a chain behind the last operation of the host."""
+    """Add what each replica has of its own: a chain after the last operation of the host."""
     ordered = list(ops)
     for number, iterator in enumerate(reversed(of_replicas), start=1):
         below = ordered[-1].id if ordered else None

@@ -226,7 +226,7 @@ def _has_inner(part: str) -> bool:
 def _none_forgotten(path: str, elements: dict[str, float]) -> bool:
     """Return True if the model has counted every iterator that ran at this path, within functions.
 
-    A flat_map hands on what its inner iterators make, so their elements are as many as its own:
+    A flat_map passes on what its inner iterators make, so their elements are as many as its own:
     there are fewer where some are forgotten. A generator's one iterator lasts as long as its data.
     """
     parts = path.split("::")
@@ -300,7 +300,7 @@ class Joined:
     inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)
     """Iterators of no recorded operation, with the operation that they read from."""
     of_replicas: list[RanIterator] = field(default_factory=list)
-    """Iterators of each replica behind all of these, nearest to the consumer first."""
+    """Iterators of each replica after all of these, nearest to the consumer first."""
     operation_of: dict[IteratorKey, str] = field(default_factory=dict)
 
 

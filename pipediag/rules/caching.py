@@ -49,7 +49,7 @@ LEAST_BATCHES = 8
 MEMORY = Threshold("size of the cache", 50.0, "% of the free memory", "tf.data's own budget")
 
 
-def cache_behind(
+def cache_after(
     session: Session,
     op: Operation,
     rule: str,
@@ -166,7 +166,7 @@ def cache_bytes(session: Session, op: Operation) -> float | None:
         return None
     if count is not None:
         return float(count * each)
-    # A reader can't say how many elements its files hold: by how much an element grows behind it.
+    # A reader can't say how many elements its files hold: by how much an element grows after it.
     above = upstream(session, op)
     source = above[-1] if above else op
     held, read = source.parameters.get("file_bytes"), bytes_each(session, source)
@@ -242,7 +242,7 @@ def _of_maps(session: Session) -> Finding | None:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
             op, early = filling, True
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
-    op = _behind_its_filters(session, op)
+    op = _after_its_filters(session, op)
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
@@ -274,7 +274,7 @@ def _of_maps(session: Session) -> Finding | None:
     )
 
 
-def _behind_its_filters(session: Session, op: Operation) -> Operation:
+def _after_its_filters(session: Session, op: Operation) -> Operation:
     """Return the last of the filters that follow at once, so that only what they pass is kept."""
     following = [one for one in downstream(session, op) if op.id in one.parent_ids]
     if (
@@ -282,7 +282,7 @@ def _behind_its_filters(session: Session, op: Operation) -> Operation:
         and following[0].kind == "filter"
         and _gives_the_same(session, following[0])
     ):
-        return _behind_its_filters(session, following[0])
+        return _after_its_filters(session, following[0])
     return op
 
 
@@ -318,7 +318,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         evidence={**cache.evidence, "at_most_if_the_same_ratio": _gain_of_cache(session, op)},
         effect="not known",
         condition=condition,
-        edit=cache_behind(session, op, MISSING_CACHE.id),
+        edit=cache_after(session, op, MISSING_CACHE.id),
     )
 
 
@@ -385,9 +385,9 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."
         )
     else:
-        behind = [op, *moved]
-        moves = [Move(one.id, after.id) for one, after in zip(moved, behind, strict=False)]
-        edit = cache_behind(session, op, MISSING_CACHE.id, first=moves)
+        places = [op, *moved]
+        moves = [Move(one.id, after.id) for one, after in zip(moved, places, strict=False)]
+        edit = cache_after(session, op, MISSING_CACHE.id, first=moves)
     if side_effect or condition is not None:
         effect = "not safe here" if side_effect else "not known"
     return _Cache(size, passes, condition, side_effect, evidence, effect, advice, edit, untried)

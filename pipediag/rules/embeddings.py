@@ -308,8 +308,8 @@ def _moved_bytes(table: Embedding) -> int:
 
 CLASSES = Threshold("classes of a vocabulary", 5000.0, "classes", "own choice: ten times as many")
 SAMPLED = 512
-"""Own choice of classes to draw: as few as leave the products small beside those of a vocabulary of
-ten thousands."""
+"""Own choice of classes to draw: so few that the products are small next to those of a vocabulary
+of ten thousands."""
 _NUMBER_BYTES = 4
 FULL_SOFTMAX = Rule(
     id="full-softmax",

@@ -27,7 +27,6 @@ from pipediag.facts.run import (
     comes_again,
     first_batch_percent,
     holds_all,
-    later_starts_s,
     long_percent,
     rows_of_loop,
     starts_s,
@@ -51,11 +50,7 @@ from pipediag.vocabulary import RunPartName
 def foretold(time: LoopTime | None) -> str:
     """Return what the advice rests on, where no later epoch was seen to wait."""
     seen = time is None or time.ends_seen
-    return (
-        ""
-        if seen
-        else (" No later epoch was seen, so it is inferred that later epochs wait as long.")
-    )
+    return "" if seen else " The waits of later epochs are inferred, as none was seen."
 
 
 Bounds = tuple[float | None, RunGain | None]
@@ -67,12 +62,8 @@ def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0
 
     By the ledger that is a part of the waits, as it may be of one epoch.
     """
-    at_most = bound(time.total_s, time.first_batches_s - instead_s)
-    waits_s = later_starts_s(session)
-    if waits_s is None or time.first_batches_s <= 0.0:
-        return at_most, None
-    left = max(0.0, 1.0 - instead_s / time.first_batches_s)
-    return at_most, gain_at_most(session.run, waits_s * left)
+    saved_s = time.first_batches_s - instead_s
+    return bound(time.total_s, saved_s), gain_at_most(session.run, max(0.0, saved_s))
 
 
 FILL_SHARE = Threshold("time to fill the buffer", 5.0, "% of the loop", "own choice, as for input")
@@ -122,7 +113,7 @@ def _by_later_epochs(
     estimate, share = _fill_estimate_ms(session, op), first_batch_percent(session)
     if _is_the_wait(session, op) or (estimate is None and holds_all(session, op)):
         estimate = wait_ms
-    # What filled the buffer is done beside the steps then. An epoch makes all its elements, and the
+    # What filled the buffer is done during the steps then. An epoch makes all its elements, and the
     # buffer those that it holds: no less is left to do.
     size, above = buffer_size(op), upstream(session, op)
     count = above[0].cardinality if above else None
@@ -284,7 +275,7 @@ class _Cure:
 
     advice: str
     hides: bool = False
-    """True where the work stays, and only runs beside what else there is in an epoch."""
+    """True where the work stays, and only runs in parallel with the rest of an epoch."""
     edit: Edit | None = None
     mixes_less: bool = False
     untried: str | None = None
@@ -294,8 +285,8 @@ class _Cure:
 @SLOW_EPOCH_START.found_by
 def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     run, loop = known(session.run), known(session.diagnosed_loop())
-    later_s = later_starts_s(session)
-    if later_s is None:
+    time = time_of_epochs(session)
+    if time is None:
         percent = 100.0 * starts_s(session) / run.whole_s if run.whole_s > 0 else 0.0
         if percent >= NOTABLE.value:
             yield SLOW_EPOCH_START.finding(
@@ -306,9 +297,11 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
             )
         return
     cure, rows = _cure(session), rows_of_loop(session, "epoch_start")
-    beside = (row for part in _BESIDE for row in rows_of_loop(session, part))
+    beside = (row for part in _IN_PARALLEL for row in rows_of_loop(session, part))
     hides = cure is not None and cure.hides
-    saved_s = min(later_s, sum(row.seconds for row in beside)) if hides else later_s
+    saved_s = time.first_batches_s
+    if hides:
+        saved_s = min(saved_s, sum(row.seconds for row in beside))
     share = (session.breakdown or {}).get("input_wait")
     steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
     weight = weigh_rows(run, rows, saved_s)
@@ -332,8 +325,8 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     )
 
 
-_BESIDE: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
-"""What else an epoch's work could run beside: the steps and what follows them."""
+_IN_PARALLEL: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
+"""Parts that an epoch's work could run in parallel with: the steps and what follows them."""
 
 
 def _loads_first(session: Session) -> bool:

@@ -196,7 +196,7 @@ def _repeated_place(
             at = _above(session, _only_parent(session, at)) if rows is not None else None
     if at is None:
         return None
-    # A cache behind these could hold other elements than a later pass would have.
+    # A cache after these could hold other elements than a later pass would have.
     differ = (*_MIXES, *CACHES, "from_generator")
     for op in (at, *upstream(session, at)):
         if op.kind in differ or differs_by_pass(op) or calls_python(op):
@@ -345,7 +345,7 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
 
 
 def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:
-    """Yield the known dimensions, behind the batch's, of features that are wide rows of floats.
+    """Yield the known dimensions, after the batch's, of features that are wide rows of floats.
 
     Features are the first part of a batch that has targets, and else all of it.
     """

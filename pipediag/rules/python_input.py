@@ -259,7 +259,7 @@ def _gives_the_same(op: Operation) -> bool:
 
 def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Finding:
     op, *others = moved
-    weight, beside_ms = weigh(session, op), _beside_python_ms(session, op)
+    weight, beside_ms = weigh(session, op), _around_python_ms(session, op)
     also = " with the maps after it" if others else ""
     finding = partial(
         PYTHON_EACH_ROW.finding,
@@ -287,8 +287,8 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
     )
 
 
-def _beside_python_ms(session: Session, op: Operation) -> float | None:
-    """Return the most that its calls take beside the user's function, in ms per step.
+def _around_python_ms(session: Session, op: Operation) -> float | None:
+    """Return the most that its calls take around the user's function, in ms per step.
 
     The clock of a `py_function` holds what TensorFlow does around the function, so that only its
     waits are known to be the function's.

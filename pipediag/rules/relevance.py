@@ -203,7 +203,7 @@ def _beside(session: Session, freed: Collection[StepClass]) -> list[StepClass]:
 def parallel(session: Session, op: Operation, calls: float, *, on_cpu: bool) -> float | None:
     """Return the bound for an operation with `calls` in flight instead of one.
 
-    They work ahead, beside the rest of the step, which still takes as long as one of them.
+    They work ahead during the rest of the step, which still takes as long as one of them.
     """
     delay = delay_ms(session, op)
     if delay is None or calls <= 1 or session.steps is None:

@@ -122,7 +122,7 @@ def _check_slow_start(session: Session) -> Iterator[Finding]:
         yield from _of_blocks(SLOW_START, run, blocks, partial(_keep_it, session))
         return
     for block in blocks:
-        # By its seconds alone, where nobody knows how long all of the training is.
+        # By its seconds alone, where the length of the whole training is not known.
         if block.seconds >= max(LATE.value, run.whole_s) and not block.of_framework:
             yield SLOW_START.finding(
                 "informative",
@@ -276,7 +276,7 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
     how = _OF_KERAS.get(block.what) if block.hottest.file is None else None
     if block.what == READING:
         how = "count its batches with `cardinality()`, and keep what else is computed from it"
-    # The first and every fifth behind it stay; all may go of what is not done every few epochs.
+    # The first and every fifth after it stay; all of what is not done every few epochs may go.
     left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
     if how is not None or left == 1.0:
         left = 0.0

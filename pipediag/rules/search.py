@@ -22,7 +22,7 @@ from pipediag.facts.pipeline import (
     upstream,
 )
 from pipediag.facts.step import CALL_CLASSES, class_ms
-from pipediag.rules.caching import cache_behind
+from pipediag.rules.caching import cache_after
 from pipediag.rules.maps import OVERLAPPING, reason, tuned_calls
 from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call, shared_calls_effect
 from pipediag.rules.reading import opened_at_once, opens_in_turn
@@ -166,7 +166,7 @@ def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:
         edit = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources", id, check="shape")
         title = "Read several sources at once"
         yield _fits(title, edit, f"{title}: {edit.label}.", _UP_TO_ORDER, op)
-    keep = cache_behind(session, op, f"{SEARCH.id}:cache") if _could_be_kept(session, op) else None
+    keep = cache_after(session, op, f"{SEARCH.id}:cache") if _could_be_kept(session, op) else None
     if keep is not None:
         ops = session.pipeline.ops if session.pipeline else ()
         condition = condition_of_cache(ops, op, "epoch")

@@ -209,7 +209,7 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> list[Finding]:
                 "element and grows until the memory is full."
             )
             title = "Repeat after the cache, so that it completes"
-            return [finding(advice, title=title, edit=_behind(session, op, cache))]
+            return [finding(advice, title=title, edit=_moved_after(session, op, cache))]
     for op in below:
         count, held = op.parameters.get("count"), cache.cardinality
         whole = held is not None and isinstance(count, int) and 0 <= held <= count
@@ -276,14 +276,14 @@ def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[
     path = between(session, shuffle, cache)
     batch = next((op for op in path or [] if op.kind in BATCHING), None)
     if path is not None and batch is not None:
-        # Behind a cache of batches the shuffle would mix whole batches.
+        # After a cache of batches the shuffle would mix whole batches.
         single, batched = path[: path.index(batch)], path[path.index(batch) + 1 :]
         movable = keeps_elements(single) and not any(op.kind in _CUTS for op in batched)
         return (
             f"Put {call_name(cache)}, followed by {call_name(shuffle)}, directly before "
             f"{call_name(batch)}"
         ), _both_before(shuffle, cache, single) if movable else None
-    edit = _behind(session, shuffle, cache)
+    edit = _moved_after(session, shuffle, cache)
     if edit is None:
         return f"Put a `shuffle` after {call_name(cache)} too", None
     return f"Move {call_name(shuffle)} after {call_name(cache)}", edit
@@ -300,7 +300,7 @@ def _both_before(shuffle: Operation, cache: Operation, single: list[Operation]) 
     return _moved(cache, label, *moves, caveat=_PRICE)
 
 
-def _behind(session: Session, op: Operation, cache: Operation) -> Edit | None:
+def _moved_after(session: Session, op: Operation, cache: Operation) -> Edit | None:
     path = between(session, op, cache)
     if path is None or not keeps_elements(path):
         return None

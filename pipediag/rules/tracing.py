@@ -49,7 +49,7 @@ def _check_retracing(session: Session) -> Iterator[Finding]:
     if not retraced and (percent is None or percent < COMPILE.value):
         return
     # The ledger has traces; what XLA compiles for another shape without one is in the steps.
-    traced = retraced or _made_anew(loop, steps)
+    traced = retraced or _created_again(loop, steps)
     row = traces_of_step(session, loop) if traced else None
     at_most = saved_s = None
     part: RunPartName = "steps" if row is None else "compile"
@@ -63,7 +63,7 @@ def _check_retracing(session: Session) -> Iterator[Finding]:
             steps_s = sum(one.seconds for one in rows_of_loop(session, "steps"))
             saved_s, at_most, part = saved_s + steps_s * host / 100.0, bound(100.0, host), "steps"
     elif not lengths_vary(loop.element_spec or ""):
-        # Where each length is traced once, nobody knows how many are still to come.
+        # Where each length is traced once, it is not known how many are still to come.
         at_most = bound(steps.mean_ms, class_ms(session, ["compile"]))
     yield RETRACING.finding(
         "fail",
@@ -106,7 +106,7 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
             f"Give {names} `reduce_retracing=True`, {also}: it was retraced {steps.retraces} "
             "times while the loop was measured."
         )
-    if _made_anew(loop, steps):
+    if _created_again(loop, steps):
         return f"Create {names} once, outside the loop: it was traced {steps.trace_count} times."
     return (
         "Pad to a few fixed lengths (`bucket_by_sequence_length(..., pad_to_bucket_boundary=True)`)"
@@ -136,7 +136,7 @@ def _saved_part(row: RunPart, left: int) -> float:
     return 1.0 - min(1.0, left / (row.count or 1))
 
 
-def _made_anew(loop: Loop, steps: Steps) -> bool:
+def _created_again(loop: Loop, steps: Steps) -> bool:
     """Return True if functions were traced for the first time again, on batches of one shape."""
     first_traces = steps.trace_count - steps.retraces
     return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")

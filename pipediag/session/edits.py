@@ -143,7 +143,7 @@ class CompileFunction:
 
 @dataclass(frozen=True)
 class MoveLayers:
-    """Layers behind a Keras model's inputs become a `map` of the pipeline, behind `after`."""
+    """Layers after a Keras model's inputs become a `map` of the pipeline, after `after`."""
 
     layers: tuple[str, ...]
     """Their names."""
@@ -151,7 +151,7 @@ class MoveLayers:
     rows: int | None = None
     """How many single elements they are given at once; None where `after` gives batches."""
     kept: int | None = None
-    """Elements of theirs in a cache behind them, filled before it is timed; None without one."""
+    """Elements of theirs in a cache after them, filled before it is timed; None without one."""
     do: Literal["layers"] = "layers"
 
     def __post_init__(self) -> None:
@@ -179,12 +179,12 @@ Change = (
 
 Touched = Literal["elements", "options", "model"]
 """What a change takes effect on: what the pipeline hands out or how, its options, the model or what
-is called beside it."""
+is called next to it."""
 
 
 Check = Literal["equal", "shape", "repeats"]
 """What must hold on real elements before an edit is timed: the same batches as before, batches of
-the same structure, or the same elements in two passes in front of an added cache."""
+the same structure, or the same elements in two passes before an added cache."""
 
 ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
@@ -239,7 +239,7 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
 
 
 def traces_otherwise(changes: Iterable[Change]) -> bool:
-    """Return True if the training step becomes another one, which is traced and compiled anew."""
+    """Return True if the training step becomes another one, which is traced and compiled again."""
     return any(
         isinstance(change, SetModel | MoveLayers)
         or (isinstance(change, CompileFunction) and not change.reduce_retracing)

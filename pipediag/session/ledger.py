@@ -30,7 +30,7 @@ chance (`facts/pauses.py`), so no headline has them."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 EXITING = "exit"
-"""What a row is where Python and the framework end, behind the script's last line."""
+"""What a row is where Python and the framework end, after the script's last line."""
 
 
 def callback_words(name: str) -> str:
@@ -82,7 +82,7 @@ class Run(Record):
     """The whole, where it was not seen to its end; the parts add up to it."""
     projected_missing: str | None = None
     pipediag_s: float
-    """What pipediag took beside: its start, the profile, trials."""
+    """Time that pipediag itself took: its start, the profile, trials."""
     epochs_seen: float | None = None
     """Of the diagnosed loop, in all calls of its `fit`; may be a fraction."""
     epochs_planned: int | None = None

@@ -220,7 +220,7 @@ class BlockRun:
     traces: int | None = None
     """How many traces the variant's `tf.function` has, where that is what the variant changes."""
     freed_ns: int | None = None
-    """Time that freeing this iterator took, behind the block."""
+    """Time that freeing this iterator took, after the block."""
 
     @property
     def examples_per_s(self) -> float:

@@ -141,7 +141,7 @@ class StackLine:
 
 @dataclass
 class RecordedStacks:
-    """Python stacks sampled beside the training loop, while its steps run."""
+    """Python stacks sampled while the steps of the training loop run."""
 
     loop_id: str
     samples: int

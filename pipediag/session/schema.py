@@ -1,4 +1,4 @@
-"""The JSON Schema of `session.json`: generated from the model, shipped beside it.
+"""The JSON Schema of `session.json`: generated from the model, shipped next to it.
 
 Run `python -m pipediag.session.schema` after the model has changed.
 """

@@ -44,7 +44,7 @@ class SeenLine:
     in_framework: bool = False
     """True if it was waiting for TensorFlow's, Keras's or JAX's own code."""
     at_ns: int | None = None
-    """The mean moment of the looks that met it; None in what was written before that was kept."""
+    """The mean moment of the samples that met it; None in what was written before that was kept."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Trial(SpeedUp):
     """Number of traces with which a `tf.function` with `reduce_retracing` made all steps of the
     trial; None for other edits."""
     same_elements: int | None = None
-    """Number of elements in front of an added cache that were the same in two passes; None where
+    """Number of elements before an added cache that were the same in two passes; None where
     that was not checked."""
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
@@ -125,6 +125,6 @@ class TrialRun(Record):
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     iterators_freed: int = 0
-    """Iterators of the pipeline as written that were freed behind blocks of steps."""
+    """Iterators of the pipeline as written that were freed after blocks of steps."""
     iterators_paused: int = 0
     """Iterators among these for which TensorFlow waited."""

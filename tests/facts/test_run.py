@@ -9,7 +9,6 @@ import pytest
 from pipediag.facts import run as facts
 from pipediag.facts.run import (
     first_batch_percent,
-    later_starts_s,
     long_percent,
     loop_time,
     steps_beside_percent,
@@ -115,7 +114,6 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
     assert (time.first_batches_s, time.steps_s, time.slower_s) == (14.0, 10.0, 38.0)
     assert first_batch_percent(session) == pytest.approx(100.0 * 14 / 62)
     assert steps_beside_percent(session) == pytest.approx(100.0 * 10 / 62)
-    assert later_starts_s(session) == 14.0
 
 
 @pytest.mark.parametrize(
@@ -153,7 +151,6 @@ def test_of_other_first_waits_nothing_follows(session: Session) -> None:
     assert time_of_epochs(session) is None
     assert first_batch_percent(session) == 0.0
     assert steps_beside_percent(session) is None
-    assert later_starts_s(session) is None
 
 
 @pytest.mark.parametrize(("first_batches_s", "percent"), [(5.0, 5.0), (4.9, None)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.run import later_starts_s, making_ms
+from pipediag.facts.run import making_ms, time_of_epochs
 from pipediag.facts.run_gain import (
     gain_at_most,
     gain_for_run,
@@ -63,7 +63,9 @@ def test_making_an_iterator_is_no_wait_and_gets_shorter_behind_a_cache(cache: bo
     session = make_session(run=make_run(making, waits, steps), loops=[make_loop(epoch_ends=3)])
     twice = Trial(state="confirmed", reason=None, speedup=2.0, basis="epoch")
 
-    assert later_starts_s(session) == pytest.approx(6.0)
+    time = time_of_epochs(session)
+    assert time is not None
+    assert time.first_batches_s == pytest.approx(6.0)
     assert making_ms(session) == 2000.0
     change = Insert("op2", "cache" if cache else "prefetch")
     found = make_finding(part="steps", trial=twice, edit=Edit("one", "a change", (change,)))

@@ -227,11 +227,11 @@ def _settle_waits(
 
 def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
     """Return what the call that built the step waited for its batch: no longer than later waits,
-    where each epoch starts its pipeline anew and none reads what the first one kept."""
+    where each epoch starts its pipeline again and none reads what the first one kept."""
     found = loop.fill_ns or 0
-    anew = loop.iterators > len(loop.epoch_boundaries)
+    again = loop.iterators > len(loop.epoch_boundaries)
     kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
-    return min(found, max(waits)) if waits and anew and not kept else found
+    return min(found, max(waits)) if waits and again and not kept else found
 
 
 def _wait(amounts: Amounts, ns: int, call: _FirstCall, starts: Place) -> None:

@@ -263,33 +263,46 @@ def without_pauses(
             continue
         first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
         number = pause_among(times, first_ns)
-        if number is None:
-            shortest = min([*times, first_ns] if first_ns else times)
-            beyond = [ns - shortest if ns - shortest >= PAUSED_NS else 0 for ns in times]
-            if len(times) > 1 and any(beyond):
-                pauses = Place(place.part, PAUSES, loop.file, loop.line, loop.id)
-                amounts.move(sum(beyond), place, pauses)
-                ends[pauses] = beyond
-                ends[place] = [ns - more for ns, more in zip(times, beyond, strict=True)]
-                if not epochs.ends_seen:
-                    before[place] -= sum(beyond)
-                    before[pauses] = sum(beyond)
-            continue
-        once = True
-        pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
-        amounts.move(times[number], place, pause)
-        amounts.count[pause] = 1
-        if place in amounts.count:
-            amounts.count[place] = max(1, amounts.count[place] - 1)
-        ends[place] = [*times[:number], *times[number + 1 :]]
+        if number is not None:
+            once, paused_ns = True, times[number]
+            _set_pause_apart(amounts, paused_ns, place, loop)
+            if place in amounts.count:
+                amounts.count[place] = max(1, amounts.count[place] - 1)
+            ends[place] = [*times[:number], *times[number + 1 :]]
+        else:
+            beyond = _beyond_the_shortest(times, first_ns)
+            paused_ns, pauses = sum(beyond), _row_of(PAUSES, place, loop)
+            if not paused_ns:
+                continue
+            amounts.move(paused_ns, place, pauses)
+            ends[pauses] = beyond
+            ends[place] = [ns - more for ns, more in zip(times, beyond, strict=True)]
+            if not epochs.ends_seen:
+                before[pauses] = paused_ns
         if not epochs.ends_seen:
-            before[place] -= times[number]
+            before[place] -= paused_ns
     for place in at_line:
-        # The last iterator is destroyed behind the last epoch, of which no end is among the others.
+        # The last iterator is destroyed after the last epoch, of which no end is among the others.
         times = ends.get(place, []) if epochs.ends_seen else []
         last_ns = amounts.ns.get(place, 0) - before.get(place, 0) - sum(times)
         if pause_among([*times, last_ns]) == len(times):
-            pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
-            amounts.move(last_ns, place, pause)
-            amounts.count[pause] = 1
+            _set_pause_apart(amounts, last_ns, place, loop)
     return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once)
+
+
+def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:
+    """Return what each of several times takes beyond the shortest, where that is a pause."""
+    shortest = min([*times, first_ns] if first_ns else times, default=0)
+    several = len(times) > 1
+    return [ns - shortest if several and ns - shortest >= PAUSED_NS else 0 for ns in times]
+
+
+def _set_pause_apart(amounts: Amounts, ns: int, place: Place, loop: RecordedLoop) -> None:
+    """Move one pause from a place to a row of its own."""
+    pause = _row_of(PAUSE, place, loop)
+    amounts.move(ns, place, pause)
+    amounts.count[pause] = 1
+
+
+def _row_of(what: str, place: Place, loop: RecordedLoop) -> Place:
+    return Place(place.part, what, loop.file, loop.line, loop.id)

@@ -270,7 +270,7 @@ def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) ->
 
 
 _SMALLEST_PERCENT = 0.2
-"""Own choice: under it a row tells nobody anything."""
+"""Own choice: a smaller row is of no use to a reader."""
 
 
 def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projected]:

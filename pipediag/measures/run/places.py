@@ -329,7 +329,7 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
 _FEWEST_MS = 50
-"""Own choice: under a few looks at fifty a second, a line was met by chance."""
+"""Own choice: under a few samples at fifty a second, a line was met by chance."""
 
 _MOST = 0.5
 

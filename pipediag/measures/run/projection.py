@@ -74,7 +74,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
         )
         tell = whole[1:] or whole
         if len(whole) == 1 and place.part == "compile":
-            # What the round that was stopped has not traced anew, none of those to come will.
+            # What the round that was stopped has not traced again, none of those to come will.
             tell = [stopped]
         to_come = planned - len(whole) - (within or bool(stopped))
         again = _again(place, stretches, tell, to_come, amounts)
@@ -141,7 +141,7 @@ def _again(
 
 _LEAVING_NS = 1_000_000_000
 """Own choice: what an exception takes from a step to the end of the script, with a callback or two
-that it passes. A script that does something behind its training does it for longer."""
+that it passes. A script that does something after its training does it for longer."""
 
 
 def in_its_training(spent: Sequence[Spent]) -> bool:
@@ -151,13 +151,13 @@ def in_its_training(spent: Sequence[Spent]) -> bool:
     if not numbers:
         return False
     steps, start = spent[numbers[-1]], ("epoch_start", spent[numbers[-1]].place.loop_id)
-    behind = [
+    after = [
         one
         for one in spent[numbers[-1] + 1 :]
         if (one.fit is None or one.fit != steps.fit)
         and (one.place.part, one.place.loop_id) != start
     ]
-    return own_ns(behind) <= _LEAVING_NS
+    return own_ns(after) <= _LEAVING_NS
 
 
 @dataclass

@@ -136,7 +136,7 @@ def no_verdict_sentence(reason: str | None) -> str:
 
 
 def elsewhere(time: LoopTime) -> str:
-    """Return where the loop's time went beside its steps, the largest part first."""
+    """Return where the loop's time went apart from its steps, the largest part first."""
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
         "creating the iterators of each epoch": time.making_s,
