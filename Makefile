@@ -17,7 +17,7 @@ DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 VERSIONS ?=
 
-.PHONY: help demo test test-faults test-samples test-versions test-lowest test-jax sdist lint format lock clean
+.PHONY: help demo test test-faults test-samples test-versions test-lowest test-jax dist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -49,8 +49,8 @@ test-lowest: $(READY) ## Run commands, reports and the library with the lowest v
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
 
-sdist: $(READY) ## Build the source distribution, unpack it, and run the pure tests out of it
-	.ci/sdist $(PYTEST_ARGS)
+dist: $(READY) ## Build wheel and source distribution, and try each in an empty environment
+	.ci/dist
 
 lint: $(READY) ## Check style, types and the direction of imports
 	$(VENV)/bin/ruff check .
