@@ -150,16 +150,10 @@ class InGraphLoops:
     """Counts the steps of in-graph loops, measures those that train, and can cancel a call."""
 
     def __init__(
-        self,
-        loops: LoopRegistry,
-        updates: UpdateWatch,
-        instruments: Instruments,
-        guard: Guard,
+        self, loops: LoopRegistry, updates: UpdateWatch, instruments: Instruments, guard: Guard
     ) -> None:
         settings = instruments.pace.settings
-        self._loops = loops
-        self._updates = updates
-        self._with = instruments
+        self._loops, self._updates, self._with = loops, updates, instruments
         self._stop_after = not (settings.run_to_end or settings.hold_loop or settings.loop)
         # By the function itself: an id would be used again for another one.
         self._measure_of: weakref.WeakKeyDictionary[Any, InGraphMeasure] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.callsites import frames
@@ -42,12 +42,12 @@ class _Evaluation:
     began_ns: int = 0
 
 
+@dataclass
 class Evaluations:
     """Times some steps of each loop that evaluates, once."""
 
-    def __init__(self, instruments: Instruments) -> None:
-        self._with = instruments
-        self._timed: dict[str, _Evaluation] = {}
+    _with: Instruments
+    _timed: dict[str, _Evaluation] = field(default_factory=dict)
 
     def step(self, consumer: Consumer, now_ns: int) -> None:
         record = consumer.loop.record
@@ -90,37 +90,33 @@ _LONGER = 0.5
 _ABANDONED_NS = 3_000_000_000
 
 
+@dataclass
 class LoopChoice:
     """Measures one loop at a time, each in its turn; called at every step of the script's own."""
 
-    def __init__(
-        self,
-        updates: UpdateWatch,
-        instruments: Instruments,
-        held: Trials,
-        leave: Callable[[], None] | None,
-        keep: Callable[[], None],
-    ) -> None:
-        """`leave` ends a process whose script swallows its stop; `keep` keeps what is evaluated."""
-        self._updates = updates
-        self._with = instruments
-        self._settings = settings = instruments.pace.settings
-        self._held = held
-        self._leave = leave
-        self._keep = keep
+    _updates: UpdateWatch
+    _with: Instruments
+    _held: Trials
+    _leave: Callable[[], None] | None
+    """Ends a process whose script swallows its stop."""
+    _keep: Callable[[], None]
+    """Keeps what is evaluated."""
+    active: Diagnosis | None = None
+    """That of the loop which is being measured: a plain attribute, read on every step."""
+    before_training: Callable[[], None] = nothing
+    """Called when a training loop has its first batch and has made no step with it."""
+    deadline_ns: int | None = None
+    """Until when later loops are waited for; None before any was measured."""
+    kept_alive: list[Any] = field(default_factory=list)
+    """Iterators of the script that was stopped; the process ends without freeing them."""
+    _begun: int = 0
+    _stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self._settings = settings = self._with.pace.settings
         self._holds_only = settings.hold_loop is not None
         self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
-        self._evaluations = Evaluations(instruments)
-        self._begun = 0
-        self.active: Diagnosis | None = None
-        """That of the loop which is being measured: a plain attribute, read on every step."""
-        self.before_training: Callable[[], None] = nothing
-        """Called when a training loop has its first batch and has made no step with it."""
-        self._stopped = False
-        self.deadline_ns: int | None = None
-        """Until when later loops are waited for; None before any was measured."""
-        self.kept_alive: list[Any] = []
-        """Iterators of the script that was stopped; the process ends without freeing them."""
+        self._evaluations = Evaluations(self._with)
 
     @property
     def looks(self) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage
 from pipediag.capture.loops.registry import LoopRegistry
@@ -143,7 +142,7 @@ class StepClock:
     def fed_step(self, function: Any = None) -> None:
         """Begin a training step without an iterator, of a function or of eager code."""
         thread = self._threads.here
-        consumer = thread.fed.begins(self._loops, call_site, thread.last, eager=function is None)
+        consumer = thread.fed.begins(self._loops, thread.last, eager=function is None)
         if consumer is None or self._over:
             return
         if function is not None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
 
-from pipediag.capture.callsites import CallSite
+from pipediag.capture.callsites import call_site
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.session.recorded_loops import NestedCall
@@ -42,7 +42,6 @@ class FedSteps:
     def begins(
         self,
         loops: LoopRegistry,
-        find_site: Callable[[], CallSite | None],
         last: Consumer | None,
         *,
         eager: bool,
@@ -50,9 +49,9 @@ class FedSteps:
         """Return the consumer of the step that the call begins; None within another step.
 
         The first call alone tells of no loop: a model is built so, too. `last` handed over a batch
-        last on this thread, and `find_site` takes a while.
+        last on this thread.
         """
-        if self._is_read(last) or (site := find_site()) is None:
+        if self._is_read(last) or (site := call_site()) is None:  # in this order: it takes a while
             return None
         place = (site.file, site.line)
         if place != self.place:

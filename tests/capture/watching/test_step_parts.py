@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.watching import step_clock
+from pipediag.capture.watching import step_clock, step_parts
 from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
 from tests.capture.watching.clocks import Stage
@@ -233,10 +232,6 @@ def fed(stage: Stage) -> Consumer:
     return consumer
 
 
-def _finding(site: CallSite) -> Callable[[], CallSite]:
-    return lambda: site
-
-
 class Script:
     """Calls training steps from its lines; `loops` are the lines that became loops."""
 
@@ -256,7 +251,9 @@ class Script:
         taken = []
         for line in lines:
             site = CallSite("train.py", line, "<module>", by_framework=False)
-            found: Any = self.steps.begins(self.registry, _finding(site), last, eager=False)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(step_parts, "call_site", lambda site=site: site)
+                found: Any = self.steps.begins(self.registry, last, eager=False)
             taken.append(found.line if found is not None else None)
         return taken
 

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
@@ -32,6 +33,7 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """How far results may be apart: other batch sizes add up in another order."""
 
 
+@dataclass
 class PairedCalls:
     """Calls by the line that makes them, of which some are followed by another call, timed too.
 
@@ -40,20 +42,14 @@ class PairedCalls:
     Python. The other call has the same arguments.
     """
 
-    def __init__(
-        self,
-        predictions: list[Prediction],
-        timeline: Timeline,
-        consumed: Callable[[], RecordedLoop | None],
-    ) -> None:
-        """`consumed` returns the loop whose batch this thread was handed last."""
-        self._predictions = predictions
-        self._timeline = timeline
-        self._consumed = consumed
-        self._found: dict[tuple[str, str, int], Prediction] = {}
-        self._compiled: dict[tuple[str, int], Any] = {}
-        self._nested = threading.local()
-        """`depth` of calls of models, one within the other."""
+    _predictions: list[Prediction]
+    _timeline: Timeline
+    _consumed: Callable[[], RecordedLoop | None]
+    """Returns the loop whose batch this thread was handed last."""
+    _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
+    _compiled: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _nested: threading.local = field(default_factory=threading.local)
+    """`depth` of calls of models, one within the other."""
 
     def predicted(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
