@@ -52,7 +52,6 @@ class Guard:
         self.aside = False
         """True if every hook is its original."""
         self.entries: list[Entry] = []
-        self.hooks: list[Callable[..., Any]] = []
         self._calls: dict[Moment, list[Callable[[], None]]] = defaultdict(list)
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,7 +63,6 @@ class Guard:
                 return original(*args, **kwargs)
             return ours(*args, **kwargs)
 
-        self.hooks.append(hooked)
         return hooked
 
     def before(self, original: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,7 +137,6 @@ class Guard:
         # The recording, among what is not held on to, is as large as what was seen.
         self._note = nothing
         self.entries.clear()
-        self.hooks.clear()
         self._calls.clear()
 
     def _around_fork(self, moment: Moment) -> None:
