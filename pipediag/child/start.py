@@ -10,7 +10,7 @@ import sys
 import time
 
 AT_START = frozenset(sys.modules)
-"""What the interpreter itself has imported. All else that is imported here is ours."""
+"""Modules that the interpreter itself has imported. All else that is imported here is ours."""
 
 REFUSED = 2
 

@@ -68,7 +68,7 @@ class Quantity:
     floor: float | None = None
     """The smallest change that counts: percent, or points."""
     missing: str | None = None
-    """Why nothing is judged or decided, as a sentence."""
+    """The reason why nothing is judged or decided, as a sentence."""
 
     @property
     def difference(self) -> float | None:

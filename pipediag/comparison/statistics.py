@@ -54,7 +54,7 @@ LEAST_OF_FASTEST = 0.5
 """Own choice: a load beside half of the runs makes the medians differ, the fastest by chance."""
 
 LEAST_OF_PARTS = 2.0
-"""How many floors the interval must exceed if the slow-down is not visible in the fastest steps.
+"""Floors that the interval must exceed if the slow-down is not visible in the fastest steps.
 
 Own choice, by simulation: beside every other run of head, another load makes the same code slower
 in 0.45 % of comparisons with it, in 0.85 % with one floor, and in 1.8 % without the condition. It
@@ -88,7 +88,7 @@ class Change:
     low: float
     high: float
     basis: Basis
-    """What was sampled: whole runs, stretches of steps within them, or steps, whose interval the
+    """Kind of the samples: whole runs, stretches of steps within them, or steps, whose interval the
     sessions contain."""
     samples: tuple[int, int]
     """The number of samples of base, and of head."""

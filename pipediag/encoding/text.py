@@ -14,7 +14,7 @@ LONGEST_LINE = 4_000
 """Characters of a line of a log or of an annotation; what a person reads is far shorter."""
 
 LOOKED_AT = 4
-"""Where blanks are taken out first, this many times as much of a text is read as is shown."""
+"""Characters that are read for each that is shown, where blanks are taken out first."""
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls but for tab and newline; a C1 one can start a command

@@ -55,7 +55,7 @@ class Limit:
     place: Place = (None, None)
     unit: Unit = "percent"
     narrower: str = _MORE_STEPS
-    """How to narrow an interval that contains the limit, as a sentence."""
+    """A sentence on how to narrow an interval that contains the limit."""
     diff: str | None = None
     """A change of the script that keeps the limit."""
 

@@ -42,7 +42,7 @@ class CompanionRequest(WrittenFile):
     budget_s: float
     """Seconds for trials."""
     began_ns: int
-    """When the measurement began, by `time.monotonic_ns()`."""
+    """Start of the measurement, by `time.monotonic_ns()`."""
     kept: bool = False
     """True if the directory is the user's: reports are written there, too, and it is not removed if
     the program ends too soon."""

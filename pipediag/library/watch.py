@@ -58,7 +58,7 @@ class Watch:
 
     @property
     def result_missing(self) -> str | None:
-        """Why there is no result, as a sentence."""
+        """The reason why there is no result, as a sentence."""
         self._end_if_over()
         return self._result_missing
 

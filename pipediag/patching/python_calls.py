@@ -107,7 +107,7 @@ def _imports(source: Source, needed: Iterable[str]) -> list[str]:
 
 
 _PARAMETERS = ("a", "size", "replace", "p")
-"""Of `choice`, in their order."""
+"""Parameters of `choice`, in order."""
 WEIGHTED, ROWS_OF = "weighted_choice", "rows_of"
 _OF_A_SERIES = frozenset(
     "array at attrs dtype empty flags hasnans iat iloc index is_unique loc name nbytes ndim shape "

@@ -27,7 +27,7 @@ from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 EXPERIMENTAL = ("optimization", "distribute", "slack")
-"""What a session calls by the name it will have: TensorFlow still has `experimental_` before it."""
+"""Options before whose names TensorFlow still has `experimental_`, and a session does not."""
 _DOTTED = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
@@ -122,7 +122,7 @@ _BY_HAND = {
 """Settings and optimizers that can't be written, with the reason."""
 
 COMPILE = "compile"
-"""What the call of `compile` is anchored as, as operations are by their ids."""
+"""Name by which the call of `compile` is anchored, as operations are by their ids."""
 
 
 def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Source:

@@ -72,7 +72,7 @@ def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
 _LOOPS = (cst.While, cst.CompFor)
 _COMPREHENSIONS = (cst.GeneratorExp, cst.BaseComp)
 _DEPTH = 8
-"""Of functions that call one another; no pipeline is made so deep."""
+"""Most functions that call one another; no pipeline is made deeper."""
 
 
 Suits = Literal["one", "cached", "moved", "any"]
@@ -89,11 +89,11 @@ class Repeats:
     """Nodes in which calls may be made several times, each time for another pipeline or model."""
 
     files: Sequence[Source]
-    """Of the program, whose calls count."""
+    """Files of the program, whose calls count."""
     suits: Suits = "one"
     """Pipelines for which the change is right."""
     what: str = "pipeline"
-    """It makes."""
+    """The thing that the node makes."""
 
     def refuse(
         self, source: Source, call: cst.CSTNode, until: int | None = None, depth: int = 0

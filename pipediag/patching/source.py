@@ -83,7 +83,7 @@ class Source:
     encoding: str
     bom: bytes = b""
     anchors: Mapping[str, int] = field(default_factory=dict)
-    """Where the called name of an operation, by its id, begins."""
+    """Offsets at which the called names of operations begin, by the operations' ids."""
 
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:
@@ -163,7 +163,7 @@ class Source:
         return self._parents.get(node)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """From the node's parent up to the module."""
+        """Yield the nodes around a node, from its parent up to the module."""
         above = self.parent(node)
         while above is not None:
             yield above

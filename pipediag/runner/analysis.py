@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipediag.session.model import Session
 
 LOOK_THROUGH_S = 600.0
-"""How long a script may go on to find its longest loop. Own choice: a longer one has been found."""
+"""Longest time that a script goes on to find its longest loop. Own choice."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class AnalysisResult:
     session: Session
     directory: Path
     kept_aside: Path | None
-    """Where the report that was in the directory before is now."""
+    """New place of the report that was in the directory before."""
     child: ChildResult
     report_failure: str | None = None
-    """Which reports could not be written and why; all others were, and the session is saved."""
+    """The reports that could not be written and why; all others were, and the session is saved."""
 
 
 def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult:

@@ -83,10 +83,10 @@ UNDECIDED = Verdict(
     confidence="low",
     reasons=[],
 )
-"""What a session holds until its verdict is decided, as that rests on all the rest of it."""
+"""Placeholder until the verdict is decided, as that rests on all the rest of the session."""
 
 _PEER_ENDED = re.compile(r"(Unavailable|Aborted|Cancelled)Error\b")
-"""What TensorFlow raises in a worker where another one of its job has ended."""
+"""Errors of TensorFlow in a worker where another one of its job has ended."""
 LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
 
 

@@ -62,10 +62,10 @@ class MessageReader:
 
 
 EXIT_GRACE_S = 10.0
-"""How long interpreter exit may take, once nothing of the script is left to run."""
+"""Longest interpreter exit, once nothing of the script is left to run."""
 
 IDLE_S = 20.0
-"""How long the script's own last code may do nothing at all: no CPU time, nothing written."""
+"""Longest time without CPU time and output in the script's own last code."""
 
 LONGEST_S = 600.0
 """Own choice: a script that is still busy after that was not stopped by being told to."""

@@ -91,7 +91,7 @@ def same_interpreter() -> list[str]:
 
 
 TERMINATE_GRACE_S = 5.0
-"""How long a script that timed out may take over SIGTERM."""
+"""Longest time that a script which timed out may take over SIGTERM."""
 
 WATCH_INTERVAL_S = 0.1
 CHILD = Path(__file__).parents[1] / "child" / "start.py"
@@ -194,7 +194,7 @@ class _Watch:
     _commands: int | None
     _on_trials: OnTrials | None
     _signals: HeldSignals | None = None
-    """Those to pass on to it."""
+    """Signals to pass on to it."""
     _timeout_s: float | None = None
     ends_what_lingers: bool = True
     """False for a script that runs to its end: only `--timeout` and its own signals end it."""

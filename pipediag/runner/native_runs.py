@@ -45,7 +45,7 @@ class Obtained:
     gain: Estimate
     """Wall time of the script over that of its copy."""
     script_s: float
-    """What the script took, from start to exit: the mean of its runs."""
+    """Seconds of the script from start to exit: the mean of its runs."""
 
 
 @dataclass(frozen=True)

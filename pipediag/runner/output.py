@@ -73,7 +73,7 @@ class OutputDirectory:
     path: Path
     capture: Path
     kept_aside: Path | None
-    """Where an earlier report was moved to."""
+    """Place to which an earlier report was moved."""
     made: bool
     """True if the directory was not there before."""
     lock: DirectoryLock

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pipediag.session.trials import Trial
 
 COLUMNS = 80
-"""Where the terminal does not tell."""
+"""Width of a terminal that does not say its own."""
 ERASE_LINE = "\r\033[2K"
 ERASE_TO_END = "\033[K"
 

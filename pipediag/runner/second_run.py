@@ -77,7 +77,7 @@ class SecondRun:
     """Outcome of a second run."""
 
     says: str
-    """That it was made, or why not, as sentences."""
+    """Sentences that it was made, or why not."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop; empty where nothing came to be tried."""
     began_s: float | None = None
@@ -144,7 +144,7 @@ class _Held:
 
     first: Recording
     recording_path: Path
-    """Of the second run."""
+    """Recording of the second run."""
     hold_loop: str
     tried: TrialsOfRun
     otherwise: str | None = None

@@ -63,13 +63,13 @@ FORWARDED = frozenset(
         signal.SIGCONT,
     }
 )
-"""What others send to a program to end it or to tell it something."""
+"""Signals that others send to a program to end it or to tell it something."""
 
 _SI_KERNEL = 0x80
-"""From asm-generic/siginfo.h: sent by the kernel, as a terminal's signals are."""
+"""Code of asm-generic/siginfo.h for signals that the kernel sends, as for a terminal."""
 
 _LOOK_S = 0.2
-"""How often `wait_for` asks whether Ctrl-C came."""
+"""Seconds after which `wait_for` asks again whether Ctrl-C came."""
 
 
 @contextmanager

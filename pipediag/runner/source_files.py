@@ -146,7 +146,7 @@ def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
 
 
 MOST_BYTES = 2_000_000
-"""Of a source file; what is longer was written by a program, and takes minutes to take apart."""
+"""Largest source file; a larger one was written by a program, and takes minutes to parse."""
 
 
 def with_patches(session: Session, began_s: float) -> Session:

@@ -59,7 +59,7 @@ class ChildExecutor:
     common: tuple[Change, ...] = ()
     """Changes that all variants share, the base too."""
     session: Session | None = None
-    """Of the loop, where its source is asked whether a cache would be filled twice."""
+    """Session of the loop, if its source is asked whether a cache would be filled twice."""
 
     def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
@@ -144,7 +144,7 @@ class TrialsOfRun:
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop."""
     fault: str | None = None
-    """What went wrong on our side."""
+    """A fault of ours."""
 
     def __post_init__(self) -> None:
         self._given_s = self.budget_s

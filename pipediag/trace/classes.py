@@ -95,7 +95,7 @@ _TORCH = re.compile(r"(aten|autograd|torch|c10d|nccl)::?\w|(cuda|hip)[A-Z]|Optim
 
 @dataclass(frozen=True)
 class Activity:
-    """When each class holds, each by itself: overlaps are not resolved yet."""
+    """Times of each class by itself: overlaps are not resolved yet."""
 
     line: Line | None
     """The training thread; None where the loop runs inside a graph and no call of it ended."""
@@ -103,11 +103,11 @@ class Activity:
     loop: GraphLoop | None = None
     """The loop over a dataset inside a graph, where it has the steps."""
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
-    """When each batch had come, in order of time; the replicas' parts of a batch are one."""
+    """Times at which batches had come, in order; the replicas' parts of a batch are one."""
     graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], _NO_RUNS, _NO_RUNS))
     """The training step's graph on the host."""
     eager: Intervals = field(default_factory=lambda: EMPTY)
-    """When the training thread ran the kernel of an eager operation."""
+    """Times at which the training thread ran the kernel of an eager operation."""
 
 
 def classify(events: TraceEvents) -> Activity:

@@ -76,7 +76,7 @@ class DeviceEvents:
 
     @cached_property
     def busy(self) -> Intervals:
-        """When any stream of the device had any activity."""
+        """Times at which any stream of the device had any activity."""
         return normalise(self.start_ns, self.end_ns)
 
     def of_class(self, name: DeviceClass) -> NDArray[np.bool_]:
@@ -148,7 +148,7 @@ class LaunchCalls:
     line_ids: NDArray[np.int32]
     """The place of the call's line in `lines`."""
     copies: NDArray[np.bool_]
-    """Which calls copy memory from or to the host."""
+    """True for calls that copy memory from or to the host."""
 
     def __len__(self) -> int:
         return len(self.correlation_ids)

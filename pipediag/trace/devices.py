@@ -92,7 +92,7 @@ class DeviceTrace:
     window: Window
     """The steps; without steps, first start to last end on the device."""
     gaps: DeviceGaps = field(repr=False)
-    """Those that are no shorter than the floor."""
+    """Gaps that are no shorter than the floor."""
 
     @property
     def name(self) -> str:

@@ -70,9 +70,9 @@ class CompiledWork:
     """Operations of the graph, as `scope/name:Type`, of which XLA made one instruction."""
 
     ends_in: frozenset[str]
-    """Those whose results it gives; for what XLA put in between, those beside it."""
+    """Operations whose results it gives; for what XLA put in between, its neighbours."""
     holds: frozenset[str]
-    """All that were fused into it, and these."""
+    """All operations that were fused into it, and these."""
 
 
 class Program(Protocol):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipediag.trace.events import TraceEvents
 
 RUNS = "plugins/profile"
-"""Where TensorBoard keeps the runs under a log directory."""
+"""Directory of TensorBoard's runs within a log directory."""
 
 LARGEST_FILE_BYTES = 1 << 31
 """Protobuf's own limit for one message."""

@@ -1,4 +1,4 @@
-"""Why a device was idle: every nanosecond of every gap gets exactly one cause.
+"""Causes of a device's idle time: every nanosecond of every gap gets exactly one.
 
 A gap ends where the device's next activity starts, and the call that launched that activity divides
 it. Until the call began, the host was late, and its activity is the cause:

@@ -53,7 +53,7 @@ class IteratorRecord:
     calls: list[tuple[Line, Indices]] = field(default_factory=list)
     """Its GetNext calls: line, and indices of the events."""
     work: Spans = field(default_factory=lambda: NO_SPANS)
-    """When it worked, on its threads and in each call of its function."""
+    """Times at which it worked, on its threads and in each call of its function."""
 
 
 Records = dict[IteratorKey, IteratorRecord]

@@ -39,18 +39,18 @@ FEWEST_REPEATS = 3
 """Between two events of a kind lies one stretch, which cannot be seen to repeat."""
 
 SAME_SHARE = 0.75
-"""How many of the stretches, and how much of their cost, must hold the same: a checkpoint may come
-now and then."""
+"""Share of the stretches, and of their cost, that must hold the same: a checkpoint may come now and
+then."""
 
 LONGEST_REST = 2
-"""How many usual stretches may lie before the first event, and as many from the last one on."""
+"""Usual stretches that may lie before the first event, and as many from the last one on."""
 
 DOMINANT_SHARE = 0.9
 """A function with this much of the cost is the step, whatever is called between its calls."""
 
 LARGEST_DEVIATION = 0.25
-"""How far from the median the number of launches may be where a name does not say which function is
-called. Different functions lie further apart."""
+"""Largest share by which a number of launches may differ from the median where a name does not say
+which function is called. Different functions lie further apart."""
 
 _FUNCTION_CALL = "tf_function_call"
 # They say which function they call; PyTorch's optimizers are called once a step.

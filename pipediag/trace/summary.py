@@ -156,7 +156,7 @@ class HostSummary:
     summary: TraceSummary | None = None
     """None where it could not be read."""
     reason: str | None = None
-    """Why it could not be read, as a sentence."""
+    """The reason why it could not be read, as a sentence."""
     framework: Framework = "tensorflow"
     warnings: tuple[str, ...] = ()
     """Notes of the profiler, or of the reader."""

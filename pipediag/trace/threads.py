@@ -39,10 +39,10 @@ from pipediag.trace.intervals import (
 
 CAPTURED_FUNCTION = "InstantiatedCapturedFunction::"
 TOP = -1
-"""In place of a parent: no chosen event lies around this one."""
+"""Parent of an event around which no chosen event lies."""
 
 FEWEST_BATCHES = 3
-"""Two hand-overs may be two replicas' first batches; a third makes it a loop."""
+"""Fewest batches of a loop: two hand-overs may be two replicas' first batches."""
 
 THUNK = "hlo_op"
 """The statistic of events in which XLA ran an instruction."""
@@ -287,7 +287,7 @@ class GraphLoop:
     running: Intervals
     """Each pass from its first step's start to its last step's end."""
     input: Intervals
-    """When the loop was in the GetNext call of the iterator below the scan."""
+    """Times of the loop in the GetNext call of the iterator below the scan."""
     body_ids: frozenset[int]
     """Step ids of the body's runs."""
     scan_names: frozenset[str]

@@ -37,7 +37,7 @@ RETRACED = Variant("base made anew", (SetModel({ANEW: True}),))
 RETRACED_LABEL = "the step as written, traced once more"
 
 FIRST_TRACE_S = 0.4
-"""How much longer the first trace of a process takes than a later one of the same step: up to 0.4 s
+"""Seconds that the first trace of a process takes more than a later one of the same step: up to 0.4
 on two cores of a small machine, 0.6 s instead of 0.2 to 0.3 s. An edit that traces a model which
 ran eagerly makes the run pay for that too."""
 
@@ -74,7 +74,7 @@ class TakenBy:
     why: str = "The training loop can't be run by itself"
     """Without a loop: why no step was made, as the start of a sentence."""
     left_out: tuple[str, ...] = ()
-    """What all variants leave out, the base too, as sentences."""
+    """Sentences on what all variants leave out, the base too."""
 
     @property
     def consumer(self) -> Consumer:

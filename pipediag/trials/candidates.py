@@ -35,7 +35,7 @@ class Candidate:
     changes_hyper_parameter: bool
     safe: bool
     condition: str | None = None
-    """What only the user can decide before it is used."""
+    """A condition that only the user can decide before it is used."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
