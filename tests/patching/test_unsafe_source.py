@@ -11,10 +11,13 @@ from pipediag.session.edits import (
     Edit,
     Insert,
     Move,
+    Remove,
     SetModel,
     SetOptions,
     SetParameters,
 )
+from pipediag.session.findings import Patch
+from pipediag.session.model import Script
 from pipediag.session.pipeline import Operation
 from tests.patching.scripts import SCRIPT, op, patch, patched, refused, session_of
 
@@ -49,6 +52,21 @@ def map_in(text: str, needle: str = ".map(") -> list[Operation]:
             "def make(files):\n    return read(files).map(f)\n\n\nfor x in y:\n    make(x)\n",
             "in a loop",
         ),
+        ("make = lambda x: read(x).map(f)\na, b = make(x), make(y)\n", "lambda"),
+        (
+            "def make(x):\n    return read(x).map(f)\n\n\na, b = list(each(make, (x, y)))\n",
+            "any number of times",
+        ),
+        (
+            "def make(x):\n    return read(x).map(f)\n\n\nbuild = make\na = build(x)\n",
+            "any number of times",
+        ),
+        (
+            "class D:\n    def data(self):\n        return read(x).map(f)\n\n"
+            "    def train(self):\n        for epoch in range(9):\n"
+            "            for b in self.data():\n                step(b)\n",
+            "in a loop",
+        ),
     ],
 )
 def test_a_pipeline_that_may_be_made_several_times_is_left_alone(text: str, reason: str) -> None:
@@ -70,6 +88,11 @@ def test_the_head_of_a_loop_is_not_in_the_loop() -> None:
 
 LARGER = SetParameters("batch", {"batch_size": 32})
 BEHIND = Move("shuffle", "map")
+STEPS = SetModel({"steps_per_execution": 16})
+ROW_WISE = SetModel({"optimizer": "row_wise"})
+POOL = SetOptions({"threading.private_threadpool_size": 16})
+REPEAT = Insert("batch", "repeat")
+KINDS = ("shuffle", "map", "unbatch", "batch", "take", "skip", "shard")
 LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
     "arguments by stars": ("ds = ds.map(f, **settings)\n", PARALLEL, "`**`"),
     "no python": ("ds = ds.map(f) oops\n", PARALLEL, "read as Python"),
@@ -110,16 +133,106 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
     ),
     "an optimizer made elsewhere": (
         "m.compile(make_optimizer())\nm.fit(ds)\n",
-        SetModel({"optimizer": "row_wise"}),
+        ROW_WISE,
         "`Adam`",
     ),
+    "an optimizer that callers give": (
+        "def train(opt):\n    model.compile(optimizer=opt)\n    model.fit(ds)\n\n\n"
+        "opt = Adam(1e-3)\ntrain(Adam(1e-5))\n",
+        ROW_WISE,
+        "parameter",
+    ),
+    "a size that callers give": (
+        "def make(x, size):\n    return read(x).batch(size)\n\n\nds = make(x, 8)\nmodel.fit(ds)\n",
+        LARGER,
+        "parameter",
+    ),
+    "counts that are not seen": (
+        "ds = read(x).batch(8)\nmodel.fit(ds, **more)\n",
+        LARGER,
+        "counts batches",
+    ),
+    **{
+        f"a {kind} of batches": (
+            f"ds = read(x).batch(8)\nval = ds.{kind}(10)\nmodel.fit(ds)\n",
+            LARGER,
+            f"The `{kind}` after it counts",
+        )
+        for kind in ("take", "skip", "shard")
+    },
+    "a repeat without an end": (
+        "train = read(x).batch(32)\nmodel.fit(train)\n",
+        REPEAT,
+        "never end",
+    ),
+    "a repeat that is evaluated": (
+        "train = read(x).batch(32)\nmodel.fit(train, steps_per_epoch=9)\nmodel.evaluate(train)\n",
+        REPEAT,
+        "never reach its end",
+    ),
+    "options of another pipeline": (
+        "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
+        "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
+        POOL,
+        "perhaps for another pipeline",
+    ),
+    "options in some cases": (
+        "o = tf.data.Options()\nif debug:\n    o.threading.private_threadpool_size = 1\n"
+        "ds = read(x).batch(3)\nds = ds.with_options(o)\nmodel.fit(ds)\n",
+        POOL,
+        "only in some cases",
+    ),
+    "attributes that look like options": (
+        "class C:\n    def __init__(self, n):\n"
+        "        self.threading.private_threadpool_size = n\n\n\n"
+        "ds = read(x).batch(3)\nmodel.fit(ds)\n",
+        POOL,
+        "perhaps for another pipeline",
+    ),
+    "an evaluation reads the elements": (
+        "with scope():\n    ds = src.shuffle(9)\n    train = ds.map(f)\nmodel.evaluate(ds)\n",
+        BEHIND,
+        "Other code reads `ds`",
+    ),
+    "a method reads the elements": (
+        "class T:\n    def predict(self):\n        return ds\n\n\nds = src.shuffle(9)\n"
+        "train = ds.map(f)\n",
+        BEHIND,
+        "Other code reads `ds`",
+    ),
+    "what goes is read elsewhere": (
+        "flat = rows.unbatch()\nn = flat.reduce(0, add)\ntrain = flat.batch(64)\n",
+        Remove("unbatch"),
+        "Other code also reads `flat`",
+    ),
+    "a comment in the chain": (
+        "ds = (\n    src.map(f)  # parse\n    .unbatch()  # as shards hold 8\n    .batch(64)\n)\n",
+        Remove("unbatch"),
+        "comment",
+    ),
+    "a compile of its own": (
+        "class GAN(keras.Model):\n    def compile(self, d):\n        super().compile()\n\n\n"
+        "gan.fit(ds)\n",
+        STEPS,
+        "its own `compile`",
+    ),
+    "a model of several": (
+        'def build(n):\n    m = make(n)\n    m.compile("sgd")\n    return m\n\n\n'
+        "small = build(8)\nlarge = build(800)\nlarge.fit(ds)\n",
+        STEPS,
+        "used in 2 places",
+    ),
+    "a model compiled before anything was recorded": ("model.fit(ds)\n", STEPS, "not recorded"),
 }
 
 
 @pytest.mark.parametrize(("text", "change", "reason"), LEFT_ALONE.values(), ids=LEFT_ALONE)
 def test_what_is_not_safe_is_left_alone(text: str, change: Change, reason: str) -> None:
-    kinds = [kind for kind in ("shuffle", "map", "batch") if f"ds.{kind}(" in text]
-    assert reason in refused(HEAD + text, [op(HEAD + text, kind) for kind in kinds], change)
+    whole = HEAD + text
+    kinds = sorted((kind for kind in KINDS if f".{kind}(" in text), key=text.index)
+    ops = [op(whole, kind, f".{kind}(") for kind in kinds]
+    keras = {"optimizer": "Adam", "steps_per_epoch": 100}
+    assert reason in refused(whole, ops, change, keras=keras)
 
 
 def test_a_line_that_calls_something_else_is_none_that_was_measured() -> None:
@@ -199,3 +312,132 @@ def test_a_file_in_another_encoding_keeps_it() -> None:
         session_of(text, source), [Edit("edit", "", (CACHE,))], lambda _: text.encode("latin-1")
     )
     assert contents[SCRIPT].decode("latin-1") == text + "ds = ds.cache()\n"
+
+
+BUILDER = (
+    'import keras\n\n\ndef build():\n    m = keras.Model()\n    m.compile("adam")\n    return m\n'
+)
+TRAINS = "from model import build\nmodel = build()\nmodel.fit(ds)\n"
+
+
+@pytest.mark.parametrize(
+    ("builder", "script", "right"),
+    [
+        (BUILDER, TRAINS, True),
+        (BUILDER, TRAINS + "other = build()\n", False),
+        (BUILDER.replace("def build", "def compile"), TRAINS, False),
+    ],
+)
+def test_a_model_is_compiled_otherwise_where_it_was_compiled(
+    builder: str, script: str, right: bool
+) -> None:
+    keras = {"compile_file": "/work/model.py", "compile_line": 6}
+    session = session_of(script, keras=keras).model_copy(
+        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+    )
+    contents = {SCRIPT: script.encode(), "/work/model.py": builder.encode()}
+    made, after = make_patch(session, [Edit("edit", "an edit", (STEPS,))], contents.__getitem__)
+    assert (made.diff is not None) == right
+    if right:
+        assert b'm.compile("adam", steps_per_execution=16)' in after["/work/model.py"]
+
+
+def test_an_argument_that_is_given_by_its_place_is_not_given_twice() -> None:
+    text = 'import tensorflow as tf\nmodel.compile("adam", "mse", None, [], None, False, 4)\n'
+    text += "model.fit(ds)\n"
+    made, after = patch(text, [], STEPS)
+    assert made.left_out == []
+    assert 'model.compile("adam", "mse", None, [], None, False, 16)' in after
+
+
+def test_the_first_of_two_calls_in_a_row_is_not_taken_for_both() -> None:
+    """As AutoGraph converts the function, both are recorded in the line of the statement."""
+    text = (
+        "import tensorflow as tf\n\n\ndef rows(x):\n    return read(x).map(f) \\\n        .map(g)\n"
+    )
+    first = op(text, "map", ".map(f)", id="first")
+    second = op(text, "map", ".map(f)", id="second")
+    change = SetParameters("second", {"num_parallel_calls": 4})
+    made, after = patch(text, [first, second], change)
+    assert after == text
+    assert "more than once" in made.left_out[0].reason
+
+
+MODULE = """import tensorflow as tf
+
+def make(x, training):
+    ds = read(x).map(parse)
+    ds = ds.batch(8)
+    if training:
+        ds = ds.shuffle(9)
+    return ds
+"""
+CALLED_ONCE = "import data\nfirst = data.make(x, True)\n"
+CALLED_TWICE = "from package.data import make as m\nfirst = m(x, True)\nsecond = m(y, False)\n"
+
+
+def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
+    ops = [op(module, kind, file="/work/data.py") for kind in ("map", "batch")]
+    session = session_of(module, *ops).model_copy(
+        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+    )
+    contents = {SCRIPT: script.encode(), "/work/data.py": module.encode()}
+    made, _ = make_patch(session, [Edit("edit", "an edit", (change,))], contents.__getitem__)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        (SetParameters("map", {"num_parallel_calls": -1}), True),
+        (Insert("batch", "prefetch", {"buffer_size": 2}), True),
+        (Insert("batch", "cache"), True),
+        (Move("map", "batch"), True),
+        (Insert("batch", "skip", {"count": 2}), False),
+        (Insert("map", "unbatch"), False),
+    ],
+)
+def test_what_is_right_for_all_callers_of_a_factory_in_a_module_is_written(
+    change: Change, right: bool
+) -> None:
+    """What the callers choose between behind the place does not matter there."""
+    made = of_a_module(CALLED_TWICE, change)
+    assert (made.diff is not None) == right
+    assert ["`make` is called in train.py:2 and train.py:3" in one for one in made.shared] == (
+        [True] if right else []
+    )
+    assert of_a_module(CALLED_ONCE, change).diff is not None
+    assert of_a_module(CALLED_ONCE, change).shared == []
+
+
+def test_what_a_factory_chooses_before_the_place_matters() -> None:
+    module = MODULE.replace("    ds = ds.batch(8)\n", "").replace(
+        "    return ds\n", "    ds = ds.batch(8)\n    return ds\n"
+    )
+    assert of_a_module(CALLED_TWICE, Insert("batch", "cache"), module).diff is None
+    assert of_a_module(CALLED_TWICE, Insert("map", "cache"), module).diff is not None
+    assert of_a_module(CALLED_TWICE, Insert("batch", "prefetch"), module).diff is not None
+
+
+def test_how_often_a_factory_that_is_handed_on_is_called_is_not_known() -> None:
+    script = "import data\nbuild = data.make\n"
+    (left,) = of_a_module(script, Insert("batch", "cache")).left_out
+    assert "`make` may be called any number" in left.reason
+    assert of_a_module(script, Insert("batch", "prefetch")).diff is not None
+
+
+def test_another_function_of_the_same_name_is_no_caller() -> None:
+    script = CALLED_ONCE + "def make(): pass\nmake()\nother.make()\n"
+    assert of_a_module(script, Insert("batch", "skip", {"count": 2})).diff is not None
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_an_installed_package_is_not_changed(folder: str) -> None:
+    path = f"/usr/lib/python3/{folder}/data.py"
+    ops = [op(MODULE, kind, file=path) for kind in ("map", "batch")]
+    edit = Edit("edit", "an edit", (Insert("batch", "prefetch", {"buffer_size": 2}),))
+    made, _ = make_patch(session_of(MODULE, *ops), [edit], lambda _: MODULE.encode())
+    assert made.diff is None
+    (left,) = made.left_out
+    assert "belongs to an installed package" in left.reason
+    assert left.snippet
