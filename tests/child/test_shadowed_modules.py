@@ -26,23 +26,14 @@ IMPORTS_ALL = f"""
 """
 
 
-def test_modules_beside_a_script_win_over_ours(make_probe: MakeProbe) -> None:
+@pytest.mark.parametrize("arguments", [("probe.py",), ("-m", "package")], ids=" ".join)
+def test_modules_beside_a_script_or_a_module_win_over_ours(
+    arguments: tuple[str, ...], make_probe: MakeProbe
+) -> None:
     mine = {f"{name}.py": MINE for name in (*OF_THE_STANDARD_LIBRARY, *OF_PIPEDIAG)}
-    probe = make_probe({"probe.py": IMPORTS_ALL, **mine})
+    starts = {"probe.py": IMPORTS_ALL, "package/__main__.py": IMPORTS_ALL}
+    probe = make_probe({**starts, **mine}, *arguments)
 
-    natively = probe.natively()
-
-    assert natively.stdout.count("is mine") == len(mine)
-    assert probe.under_pipediag("--run-to-end") == natively
-
-
-def test_modules_beside_a_module_win_over_ours(make_probe: MakeProbe) -> None:
-    mine = {f"{name}.py": MINE for name in ("statistics", "random", "json")}
-    probe = make_probe(
-        {"package/__main__.py": "import statistics, random, json", **mine},
-        "-m",
-        "package",
-    )
     natively = probe.natively()
 
     assert natively.stdout.count("is mine") == len(mine)

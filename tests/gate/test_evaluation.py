@@ -172,45 +172,30 @@ RULE = "parallel-map"
 
 
 @pytest.mark.parametrize(
-    ("severity", "fail_on", "outcomes"),
+    ("status", "severity", "level", "fail_on", "outcomes"),
     [
-        ("error", "error", ["fail"]),
-        ("warn", "error", ["warn"]),
-        ("warn", "warn", ["fail"]),
-        ("info", "warn", []),
+        # A rule that fails counts at its own severity,
+        ("fail", "error", None, "error", ["fail"]),
+        ("fail", "warn", None, "error", ["warn"]),
+        ("fail", "warn", None, "warn", ["fail"]),
+        ("fail", "info", None, "warn", []),
+        # or at the one that is configured.
+        ("fail", "info", "off", "error", []),
+        ("fail", "info", "warn", "error", ["warn"]),
+        ("fail", "info", "error", "error", ["fail"]),
+        ("pass", "info", "error", "error", ["pass"]),
+        ("inconclusive", "info", "error", "error", ["inconclusive"]),
+        ("error", "info", "error", "error", ["inconclusive"]),
+        ("informative", "info", "error", "error", ["pass"]),
+        ("not-applicable", "info", "error", "error", ["pass"]),
     ],
 )
-def test_a_failed_rule_counts_at_its_own_severity(
-    severity: str, fail_on: Level, outcomes: list[str]
+def test_the_outcome_of_a_rule(
+    status: str, severity: str, level: RuleLevel | None, fail_on: Level, outcomes: list[str]
 ) -> None:
-    session = make_session(findings=[make_finding(severity=severity)])
-    checks = finding_checks(session, GateConfig(fail_on=fail_on))
-    assert [check.outcome for check in checks] == outcomes
-
-
-@pytest.mark.parametrize(
-    ("level", "outcomes"), [("off", []), ("warn", ["warn"]), ("error", ["fail"])]
-)
-def test_the_configured_level_replaces_the_severity(level: RuleLevel, outcomes: list[str]) -> None:
-    session = make_session(findings=[make_finding(RULE, severity="info")])
-    checks = finding_checks(session, GateConfig(rules={RULE: level}))
-    assert [check.outcome for check in checks] == outcomes
-
-
-@pytest.mark.parametrize(
-    ("status", "outcomes"),
-    [
-        ("pass", ["pass"]),
-        ("inconclusive", ["inconclusive"]),
-        ("error", ["inconclusive"]),
-        ("informative", ["pass"]),
-        ("not-applicable", ["pass"]),
-    ],
-)
-def test_each_status_of_a_configured_rule(status: str, outcomes: list[str]) -> None:
-    session = make_session(findings=[make_finding(RULE, status=status, severity="info")])
-    checks = finding_checks(session, GateConfig(rules={RULE: "error"}))
-    assert [check.outcome for check in checks] == outcomes
+    session = make_session(findings=[make_finding(RULE, status=status, severity=severity)])
+    config = GateConfig(fail_on=fail_on, rules={RULE: level} if level else {})
+    assert [check.outcome for check in finding_checks(session, config)] == outcomes
 
 
 def test_a_configured_rule_without_a_result_is_inconclusive() -> None:

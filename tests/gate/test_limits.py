@@ -28,10 +28,6 @@ def only(config: GateConfig, *sessions: Session) -> Check:
     return check
 
 
-def step_check(session: Session, config: GateConfig) -> Check:
-    return only(config, session)
-
-
 def idle_check(*sessions: Session, most: float) -> Check:
     return only(GateConfig(max_device_idle_percent=most), *sessions)
 
@@ -59,7 +55,7 @@ def speedup_check(*sessions: Session) -> Check:
 )
 def test_input_wait_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
     # The session's input wait is 70 %, interval 69 to 71 %.
-    check = step_check(make_session(), GateConfig(max_input_wait_percent=limit))
+    check = only(GateConfig(max_input_wait_percent=limit), make_session())
     assert check.outcome == outcome
     assert (check.value, check.interval, check.limit) == (70.0, (69.0, 71.0), limit)
 
@@ -70,7 +66,7 @@ def test_overhead_adds_four_classes_and_their_intervals() -> None:
             input_wait=20.0, dispatch=4.0, python=3.0, compile=2.0, device_wait=6.0
         )
     )
-    check = step_check(session, GateConfig(max_overhead_percent=10))
+    check = only(GateConfig(max_overhead_percent=10), session)
     assert check.value == pytest.approx(15.0)
     assert check.interval == pytest.approx((11.0, 19.0))
     assert check.outcome == "fail"
@@ -107,14 +103,14 @@ def limits(**percents: float) -> GateConfig:
     [(37.9, "fail"), (38.0, "inconclusive"), (42.9, "inconclusive"), (43.0, "pass")],
 )
 def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
-    (check,) = limit_checks([session_of_a_run()], limits(epoch_start=limit))
+    check = only(limits(epoch_start=limit), session_of_a_run())
 
     assert check.outcome == outcome
     assert (check.value, check.interval, check.limit) == (40.0, (38.0, 43.0), limit)
 
 
 def test_a_broken_limit_points_to_the_costliest_line() -> None:
-    (check,) = limit_checks([session_of_a_run()], limits(epoch_start=20))
+    check = only(limits(epoch_start=20), session_of_a_run())
 
     assert (check.name, check.line) == ("max-run-percent.epoch-start", 12)
     assert check.sentence == (

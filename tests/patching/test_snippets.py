@@ -17,18 +17,18 @@ SHOWN = 1500
 """Characters of such code that the page shows."""
 
 
-def by_hand(**settings: Scalar) -> str:
-    session = make_session(loops=[make_loop(keras=make_keras(optimizer="Adam"))])
+ADAM = make_keras(optimizer="Adam")
+
+
+def by_hand(keras: KerasUse = ADAM, **settings: Scalar) -> str:
+    session = make_session(loops=[make_loop(keras=keras)])
     code = snippet(session, [SetModel(settings)])
     assert code is not None
     return code
 
 
 def sgd_for_embeddings(keras: KerasUse) -> str:
-    session = make_session(loops=[make_loop(keras=keras)])
-    code = snippet(session, [SetModel({"optimizer": "sgd_for_tables"})])
-    assert code is not None
-    return code
+    return by_hand(keras, optimizer="sgd_for_tables")
 
 
 def test_a_table_without_its_terms() -> None:
@@ -40,19 +40,19 @@ def test_a_table_without_its_terms() -> None:
     assert "row_wise" not in code
 
 
-def test_what_is_not_set_is_not_written() -> None:
-    assert (
-        by_hand(jit_compile=True, table_terms_left_out=False)
-        == "model.compile(..., jit_compile=True)"
-    )
-
-
-def test_plain_sgd_is_an_argument() -> None:
-    assert by_hand(optimizer="sgd") == "model.compile(..., optimizer='sgd')"
+@pytest.mark.parametrize(
+    ("settings", "argument"),
+    [
+        ({"jit_compile": True, "table_terms_left_out": False}, "jit_compile=True"),
+        ({"optimizer": "sgd"}, "optimizer='sgd'"),
+    ],
+)
+def test_plain_settings_are_arguments(settings: dict[str, Scalar], argument: str) -> None:
+    assert by_hand(**settings) == f"model.compile(..., {argument})"
 
 
 def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
-    code = sgd_for_embeddings(make_keras(optimizer="Adam"))
+    code = sgd_for_embeddings(ADAM)
 
     assert code.startswith("class SgdForTables(keras.optimizers.Adam):")
     assert "optimizer = SgdForTables(...)  # with its arguments, except `use_ema`" in code
