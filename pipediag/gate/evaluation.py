@@ -22,9 +22,9 @@ _RULE_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": 
 _VERDICT_LEVELS: dict[VerdictSeverity, Level] = {"high": "error", "moderate": "warn"}
 
 
-def evaluate(session: Session, config: GateConfig, label: str | None = None) -> GateResult:
-    """Check a session against every limit and rule; `label` is the script as typed by default."""
-    return evaluate_runs([session], config, label)
+def evaluate(session: Session, config: GateConfig) -> GateResult:
+    """Check a session against every limit and rule."""
+    return evaluate_runs([session], config)
 
 
 def evaluate_runs(
@@ -34,7 +34,7 @@ def evaluate_runs(
     *,
     only_named: bool = False,
 ) -> GateResult:
-    """Check several runs of one script, which are judged as one.
+    """Check several runs of one script, which are judged as one; `label` is the script by default.
 
     A value is the median of the runs, with their spread in its interval. Verdict and rules are
     those of the run with the median step, so that one odd run decides nothing. A configured limit

@@ -7,8 +7,7 @@ from contextlib import suppress
 
 import libcst as cst
 
-from pipediag.patching.arguments import argument, with_arguments
-from pipediag.patching.chains import moved
+from pipediag.patching.chains import argument, moved, with_arguments
 from pipediag.patching.names import free_name, imported_as, references, tensorflow
 from pipediag.patching.python_calls import defined, lines_of
 from pipediag.patching.source import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.arguments import argument
+from pipediag.patching.chains import argument
 from pipediag.patching.names import (
     bound,
     free_name,

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from pipediag.patching.arguments import argument, with_arguments
-from pipediag.patching.chains import inserted
+from pipediag.patching.chains import argument, inserted, with_arguments
 from pipediag.patching.names import free_name, is_parameter, last_import, references, tensorflow
 from pipediag.patching.sites import Repeats
 from pipediag.patching.source import (

@@ -9,9 +9,16 @@ from typing import Any
 import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass
-from pipediag.patching.arguments import argument, with_arguments
 from pipediag.patching.batch_forms import for_batches, vectorized
-from pipediag.patching.chains import called_by_readers, inserted, moved, removed, renamed
+from pipediag.patching.chains import (
+    argument,
+    called_by_readers,
+    inserted,
+    moved,
+    removed,
+    renamed,
+    with_arguments,
+)
 from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.python_calls import (
     in_chunks,

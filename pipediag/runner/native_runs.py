@@ -63,7 +63,6 @@ def obtained(
     runs: tuple[NativeRun, NativeRun],
     rounds: int,
     *,
-    env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
 ) -> Obtained:
@@ -75,7 +74,7 @@ def obtained(
     for _ in range(rounds):
         walls = {}
         for index in order.sample((0, 1), 2):
-            walls[index] = wall_s(runs[index], env, timeout_s)
+            walls[index] = wall_s(runs[index], None, timeout_s)
             tell(runs[index].name, walls[index])
         rounds_s.append((walls[0], walls[1]))
     ratios = [script_s / copy_s for script_s, copy_s in rounds_s]

@@ -265,9 +265,7 @@ THOROUGH_INTERVAL_S = 0.5
 class HostSampler:
     """Samples one process from `start` to `stop`, whatever becomes of that process meanwhile."""
 
-    def __init__(self, root: Path = Path("/"), platform: str = sys.platform) -> None:
-        self._root = root
-        self._platform = platform
+    def __init__(self) -> None:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._reader: ProcessReader | None = None
@@ -278,8 +276,8 @@ class HostSampler:
     def start(self, pid: int) -> None:
         """Begin to sample process `pid`; return at once."""
         self._pid = pid
-        if not self._platform.startswith("linux"):
-            self._missing = f"The host sampler reads Linux's /proc; this is {self._platform}."
+        if sys.platform != "linux":
+            self._missing = f"The host sampler reads Linux's /proc; this is {sys.platform}."
             return
         self._missing = "The process ended before the host sampler could read it."
         self._thread = threading.Thread(target=self._run, name="pipediag-host", daemon=True)
@@ -302,7 +300,7 @@ class HostSampler:
         )
 
     def _run(self) -> None:
-        self._reader = ProcessReader(self._pid, self._root)
+        self._reader = ProcessReader(self._pid)
         nvml = Nvml()
         try:
             self._sample(self._reader, nvml)
