@@ -32,10 +32,9 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
 
     Those that a library's helper makes for the user are among them.
     """
-    ops = session.pipeline.ops if session.pipeline else []
     return [
         op
-        for op in ops
+        for op in session.ops
         if not (op.inserted_by_tensorflow or op.removed_by_tensorflow)
         and (op.helper is not None or not op.made_by_framework)
         and (not kinds or op.kind in kinds)
@@ -44,7 +43,7 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
 
 def upstream(session: Session, op: Operation) -> list[Operation]:
     """Return every operation whose elements reach this one, nearest first."""
-    return upstream_of(session.pipeline.ops if session.pipeline else (), op)
+    return upstream_of(session.ops, op)
 
 
 def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
@@ -62,10 +61,7 @@ def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
 
 def downstream(session: Session, op: Operation) -> list[Operation]:
     """Return every operation that this one's elements reach, in the order of the data."""
-    ops = session.pipeline.ops if session.pipeline else []
-    return [
-        other for other in ops if any(parent.id == op.id for parent in upstream(session, other))
-    ]
+    return [one for one in session.ops if any(up.id == op.id for up in upstream(session, one))]
 
 
 def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]:
@@ -84,7 +80,6 @@ def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) ->
     """Return True if its elements reach the training loop through none of these kinds."""
     last = last_operation(session)
     barred = set(without)
-    ops = session.pipeline.ops if session.pipeline else []
     waiting, seen = [op.id], {op.id}
     while waiting:
         reached = waiting.pop()
@@ -92,7 +87,7 @@ def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) ->
             return True
         following = [
             other.id
-            for other in ops
+            for other in session.ops
             if reached in other.parent_ids and other.kind not in barred and other.id not in seen
         ]
         seen.update(following)
@@ -181,8 +176,8 @@ def last_before_prefetch(session: Session) -> Operation | None:
 
 def last_operation(session: Session) -> Operation | None:
     """Return the operation that hands batches to the loop, as it was written."""
-    ops = session.pipeline.ops if session.pipeline else []
-    path = [op for op in ops if op.inside_function_of is None and not op.inserted_by_tensorflow]
+    outer = (op for op in session.ops if op.inside_function_of is None)
+    path = [op for op in outer if not op.inserted_by_tensorflow]
     return path[-1] if path else None
 
 

@@ -133,8 +133,7 @@ def only_python(session: Session, op: Operation) -> bool:
 
 def per_batch_callbacks(session: Session) -> list[Callback]:
     """Return the callbacks of the diagnosed loop that override a per-batch method."""
-    loop = session.diagnosed_loop()
-    callbacks = loop.keras.callbacks if loop and loop.keras else []
+    callbacks = session.keras.callbacks if session.keras is not None else []
     return [callback for callback in callbacks if callback.batch_hooks]
 
 

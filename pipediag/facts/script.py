@@ -69,8 +69,7 @@ def edits_for_held_loop(session: Session) -> list[Edit]:
     loop = session.diagnosed_loop()
     if loop is None or loop.kind not in _HELD or loop.replicas != 1 or loop.from_python:
         return []
-    functions = [op.function for op in session.pipeline.ops] if session.pipeline else []
-    if any(function is not None and function.side_effect for function in functions):
+    if any(op.function is not None and op.function.side_effect for op in session.ops):
         return []
     edits: list[Edit] = []
     for finding in session.findings:

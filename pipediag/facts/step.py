@@ -28,8 +28,7 @@ def keras_3(session: Session) -> KerasUse | None:
     What was imported tells it only where the model was not asked: libraries such as
     `tensorflow_hub` import `tf_keras` besides the Keras that trains.
     """
-    loop = session.diagnosed_loop()
-    keras = loop.keras if loop is not None else None
+    keras = session.keras
     known = keras.legacy if keras is not None else None
     legacy = session.environment.legacy_keras if known is None else known
     return None if legacy else keras

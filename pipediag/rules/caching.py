@@ -64,7 +64,7 @@ def cache_after(
     elements = elements_to_cache(session, op)
     if elements is None:
         return None
-    check: Check | None = None if _condition(session, op) is None else "repeats"
+    check: Check | None = "repeats" if condition_of_cache(session.ops, op, "epoch") else None
     return cache_of(op, rule, elements, first=first, check=check, whole_epoch=whole_epoch)
 
 
@@ -79,10 +79,6 @@ def cache_of(
         caveat="Measured once the cache is full.",
         **given,
     )
-
-
-def _condition(session: Session, op: Operation) -> str | None:
-    return condition_of_cache(session.pipeline.ops if session.pipeline else (), op, "epoch")
 
 
 def elements_to_cache(session: Session, op: Operation) -> int | None:
@@ -200,8 +196,7 @@ MISSING_CACHE = pipeline_rule(
     title="Cache the prepared data",
     why="From the second epoch on, a cache replaces everything before it.",
     fix="Put `.cache()` after the map, and before `shuffle`, `repeat` and anything random. Use "
-    "`.cache(path)` if the elements don't fit in memory, and delete that file when the data or "
-    "the map changes.",
+    "`.cache(path)` if they don't fit in memory, and delete that file when data or map change.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
 _ENOUGH = ("pass", "inconclusive")
@@ -301,8 +296,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         weight=weigh(session, op),
         title="Cache the generator if it yields the same data in every epoch",
     )
-    loop = session.diagnosed_loop()
-    cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
+    cut = session.keras is not None and bool(session.keras.steps_per_epoch)
     if cache.size is None and (not each or cut):
         return finding(
             f"A cache after {call_name(op)} could help {cache.condition}. It was not tried "
@@ -364,7 +358,7 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
     ]
     paths = [between(session, other, op) for other in moved]
     size, passes = cache_bytes(session, op), passes_over_data(session)
-    condition = _condition(session, op)
+    condition = condition_of_cache(session.ops, op, "epoch")
     evidence: dict[str, Scalar] = {
         "passes_over_data": "unlimited" if passes == math.inf else passes,
         "cache_bytes": size,

@@ -41,8 +41,7 @@ def _check_missing_prefetch(session: Session) -> Iterator[Finding]:
         return
     last, weight = written[-1], weigh_input(session)
     injected = any(
-        op.inserted_by_tensorflow and "prefetch" in op.kind.lower()
-        for op in (session.pipeline.ops if session.pipeline else [])
+        op.inserted_by_tensorflow and "prefetch" in op.kind.lower() for op in session.ops
     )
     name = (session.operation(last.fused_into) or last).iterator_name or ""
     if last.kind == "prefetch" or injected or works_ahead(name):
@@ -53,8 +52,8 @@ def _check_missing_prefetch(session: Session) -> Iterator[Finding]:
     can_try = weight.worth_trying and not session.environment.tf_data_debug_mode
     yield MISSING_PREFETCH.weighed(
         weight,
-        f"Add `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: `{switch}` keeps TensorFlow "
-        "from adding one.",
+        f"Add `.prefetch(tf.data.AUTOTUNE)` after {call_name(last)}: TensorFlow adds none with "
+        f"`{switch}`.",
         op=last,
         evidence={"switched_off_by": switch},
         edit=edit if can_try else None,
@@ -145,9 +144,8 @@ def _check_iterator_pauses(session: Session) -> Iterator[Finding]:
     label = "options.autotune.enabled = False"
     yield ITERATOR_PAUSES.finding(
         "informative",
-        f"Set `{label}` for the training data. TensorFlow may pause for up to "
-        f"{pauses.longest_s[1]:.2g} s when it frees the iterator of an epoch of "
-        f"{pauses.life_s:.3g} s.",
+        f"Set `{label}` for the training data. Freeing the iterator of an epoch of "
+        f"{pauses.life_s:.3g} s may pause training for up to {pauses.longest_s[1]:.2g} s.",
         op=written[-1],
         evidence={"epoch_s": pauses.life_s, "pause_at_most_s": pauses.longest_s[1]},
         edit=Edit(ITERATOR_PAUSES.id, label, (SetOptions({"autotune.enabled": False}),)),

@@ -153,7 +153,7 @@ def _of_cause(
         meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
         yield finding(
             "fail",
-            f"{advice} {full_name(device)} is idle {percent:.0f} % of the time because of "
+            f"{advice} {full_name(device)} is idle {percent:.0f} % of the time for "
             f"this.{meanwhile}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
             untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
@@ -326,8 +326,7 @@ def _check_launch_bound(
 
 SYNC_POINT = _idle_rule(
     title="Read results less often than every step",
-    why="Reading a value waits until the device has computed it, and nothing is launched in the "
-    "meantime.",
+    why="Reading a value waits until the device has computed it; nothing is launched meanwhile.",
     fix="Keep loss and metrics on the device, and read them every hundredth step. Progress bars "
     "and logs then update less often.",
     thresholds=(SYNC_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
@@ -337,8 +336,8 @@ SYNC_POINT = _idle_rule(
 _READ_LESS: Mapping[Framework, str] = {
     "tensorflow": "(`.numpy()`, `float(loss)`, `print`): update a `keras.metrics.Mean`, and call "
     "`.result()` every hundredth step.",
-    "jax": "(`float(loss)`, `.item()`, `print`): add them up inside the step, and read the sums "
-    "every hundredth step.",
+    "jax": "(`float(loss)`, `.item()`, `print`): add them up in the step, and read the sums every "
+    "hundredth step.",
     "pytorch": "(`.item()`, `.cpu()`, `if` on a tensor): add up `loss.detach()` on the device, and "
     "call `.item()` every hundredth step.",
 }
@@ -354,8 +353,7 @@ def _check_sync_point(
 
 PYTHON_GAP = _idle_rule(
     title="Run less Python between steps",
-    why="Callbacks, logging and metrics run between two steps, and nothing is launched in the "
-    "meantime.",
+    why="Callbacks, logging and metrics run between two steps; nothing is launched meanwhile.",
     fix="Do this work every hundredth step or in another thread, or use `steps_per_execution=16`. "
     "Logs and callbacks then see fewer steps.",
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),

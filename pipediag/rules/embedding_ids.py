@@ -41,9 +41,8 @@ def _of_tables(
 
 IDS_OUTSIDE_TABLE = _ids_rule(
     title="Look up only ids that are in the embedding table",
-    why="On a CPU, a lookup of an id outside the table raises an error. On a GPU it returns a "
-    "vector of zeros and trains nothing, and XLA on a CPU uses the last row. Neither reports an "
-    "error.",
+    why="On a CPU, a lookup of an id outside the table raises an error. On a GPU it returns zeros "
+    "and trains nothing, and XLA on a CPU uses the last row, both without an error.",
     fix="Set `input_dim` to at least the largest id plus one, or map the ids into the table.",
     needs=(),
 )

@@ -15,7 +15,6 @@ from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     compiled_by_xla,
     drawn_classes,
-    keras_of,
     no_optimizer_edit,
     passing_arguments,
     row_wise_update,
@@ -114,8 +113,7 @@ DENSE_EMBEDDING_UPDATE = _tables_rule(
     why="Adam, RMSprop, momentum, weight decay and others update every row in each step. Their "
     "time grows with the table, not with the batch.",
     fix="Use a row-wise Adam such as `pipediag.optimizers.LazyAdam`, or SGD for the tables only. "
-    "Rows are then no longer updated in steps that don't look them up, so the learning rate has "
-    "to be tuned again.",
+    "Rows are then updated only in steps that look them up, so tune the learning rate again.",
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
@@ -152,8 +150,7 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             yield rule.finding(
                 "informative",
                 f"Update {_names_of(from_rows)} with SGD without momentum, and the other "
-                "variables as before. SGD keeps no averages, so its learning rate has to be tuned "
-                "again.",
+                "variables as before. SGD keeps no averages, so tune its learning rate again.",
                 place=(found.file, found.line),
                 evidence=evidence,
                 title="Use plain SGD for the embeddings",
@@ -183,7 +180,7 @@ def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
 
 
 def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
-    keras = keras_of(session)
+    keras = session.keras
     return _evidence_of(
         tables,
         slots_bytes=sum(table.slot_bytes or 0 for table in tables),
@@ -193,7 +190,7 @@ def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str,
 
 
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
-    keras = keras_of(session)
+    keras = session.keras
     own = (keras.optimizer if keras else None) or "The optimizer"
     row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
     # By which rule a loop of the script's own is to go on learning, only its author knows.
@@ -277,7 +274,7 @@ def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
         "Look up rows in the variable itself, in a layer whose `call` is "
         "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, or compile with "
         "`jit_compile=True`. If a mixed-precision policy casts the table, create the weight with "
-        f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB: the whole of "
+        f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB, all of "
         f"{_names_of(tables)}."
     )
     informs = input_first(session)

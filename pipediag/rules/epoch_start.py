@@ -72,9 +72,8 @@ SHUFFLE_PART = Threshold("time to fill it", 30.0, "% of the wait", "own choice: 
 SLOW_SHUFFLE_FILL = Rule(
     id="epoch-start",
     title="Shuffle before the costly work",
-    why="A shuffle yields nothing until its buffer is full, and the buffer fills again in each "
-    "epoch. That takes the buffer size times the time of one element, and nothing is trained in "
-    "the meantime.",
+    why="A shuffle yields nothing until its buffer is full, in each epoch again. That takes the "
+    "buffer size times the time of one element, and nothing is trained meanwhile.",
     fix="Shuffle before the costly map (paths, ids or records instead of decoded elements), but "
     "after a cache. Use a smaller buffer if the shuffle can't be moved.",
     needs=("loop", "pipeline", "steps"),
@@ -82,8 +81,8 @@ SLOW_SHUFFLE_FILL = Rule(
     effect="same up to order or rounding",
     frees=("input_wait",),
     tried_when_informing=True,
-    untried="The shuffle can't be moved: an operation before it does not turn each element into "
-    "one other.",
+    untried="An operation before the shuffle does not keep elements one to one, so it can't be "
+    "moved.",
 )
 
 
@@ -198,8 +197,7 @@ def _judged(
     if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
         yield finding(
             "informative" if edit else "inconclusive",
-            f"The loop waited {took} for the first batch. Filling {name} may be a part of that "
-            "wait.",
+            f"The loop waited {took} for the first batch; filling {name} may be part of that.",
             title="Check whether the first batch waits for the shuffle buffer",
         )
         return

@@ -45,8 +45,7 @@ COSTLY_EVALUATION = Rule(
     why="Few decisions need an evaluation after every epoch, or on all of the data.",
     fix="Evaluate every few epochs (`validation_freq`), on a part of the data "
     "(`validation_steps`), or in larger batches. EarlyStopping and ReduceLROnPlateau then see "
-    "fewer values. If its steps wait for data, give its pipeline a cache, parallel calls or a "
-    "prefetch.",
+    "fewer values. If it waits for data, give its pipeline a cache, parallel calls or a prefetch.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     untried="A trial never skips an evaluation: only you know how often you need its result.",

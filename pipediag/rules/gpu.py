@@ -95,7 +95,7 @@ def _unused_advice(environment: Environment) -> str:
         return "Install JAX's GPU plugin: `pip install 'jax[cuda12]'`."
     if environment.cuda_build is False:
         return (
-            "Install a GPU build with `pip install 'tensorflow[and-cuda]'`: this TensorFlow is "
+            "Install a GPU build: `pip install 'tensorflow[and-cuda]'`. This TensorFlow is "
             "CPU-only."
         )
     if driver := _message(environment, _DRIVER_MARKS):
@@ -182,8 +182,7 @@ GAIN = Threshold("upper bound with products in half the time", 1.05, "times", "o
 MIXED_PRECISION = Rule(
     id="mixed-precision",
     title="Use mixed precision",
-    why="Tensor cores multiply 16-bit matrices several times as fast as other cores multiply "
-    "32-bit ones.",
+    why="Tensor cores multiply 16-bit matrices several times as fast as other cores 32-bit ones.",
     fix='Use `keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability '
     '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
     "multiples of 8. Every product is rounded, so validate the accuracy.",
@@ -270,8 +269,7 @@ RATIO = Threshold("its own time over the others' median", 1.2, "times", "own cho
 DEVICE_STRAGGLER = Rule(
     id="device-straggler",
     title="Give all devices equal work",
-    why="A collective ends when the last device joins it, so the slowest device sets the pace for "
-    "all.",
+    why="A collective ends when the last device joins it, so the slowest one sets the pace.",
     fix="Give the devices equal shards, sequence lengths and parts of the tables, or fix what "
     "slows the one device. Different shards change the order of the data.",
     needs=("devices",),

@@ -233,8 +233,7 @@ PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     title="Run `map` in parallel",
     why="tf.data runs only stateless maps in parallel by itself. Its pool has one thread per CPU, "
-    "and a waiting call keeps its thread: 16 calls on two CPUs gave 49 batches/s, and 269 with a "
-    "pool of 16.",
+    "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, and 269 on 16 threads.",
     fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads; both are "
     f"tried. Elements keep their order, but {OVERLAPPING}.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),

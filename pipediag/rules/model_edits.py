@@ -26,19 +26,13 @@ SLOTS_TWICE = 0.25
 choice: what else a trial needs comes on top."""
 
 
-def keras_of(session: Session) -> KerasUse | None:
-    """Return the diagnosed `fit`; None for a loop of one's own."""
-    loop = session.diagnosed_loop()
-    return loop.keras if loop is not None else None
-
-
 def _setting(rule: str, label: str, caveat: str | None, **settings: Scalar) -> Edit:
     return Edit(rule, label, (SetModel(settings),), caveat=caveat)
 
 
 def several_steps_a_call(session: Session, rule: str) -> Edit | None:
     """Return many steps per call; None where the loop is not Keras' or does so already."""
-    keras = keras_of(session)
+    keras = session.keras
     if keras is None or keras.steps_per_execution > 1 or on_torch(session):
         return None
     hooked = ", ".join(callback.name for callback in per_batch_callbacks(session))
@@ -54,7 +48,7 @@ def shared_calls_effect(session: Session) -> EffectOnResults:
 
 def compiled_by_xla(session: Session, rule: str) -> Edit | None:
     """Return the model compiled by XLA, which rounds otherwise; None where it is or can't be."""
-    keras = keras_of(session)
+    keras = session.keras
     if keras is None or keras.jit_compile or keras.run_eagerly or on_torch(session):
         return None
     caveat = "The step time does not include compiling, which happens once for each shape."
@@ -63,7 +57,7 @@ def compiled_by_xla(session: Session, rule: str) -> Edit | None:
 
 def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
     """Return all layers but the last under a policy for 16 bits; None for a loop of one's own."""
-    if keras_of(session) is None:
+    if session.keras is None:
         return None
     caveat = "The model's last layer stays in float32."
     if policy == "mixed_float16":
@@ -140,7 +134,7 @@ def sgd_for_tables(session: Session, rule: str) -> Edit | None:
 
 def no_optimizer_edit(session: Session) -> str:
     """Return why there is neither `row_wise_update` nor `sgd_for_tables`, as a sentence."""
-    if keras_of(session) is None:
+    if session.keras is None:
         return NO_MODEL_EDIT
     if keras_3(session) is None:
         return "It is tried only with Keras 3, and this model uses `tf_keras`."

@@ -167,8 +167,7 @@ def _generator(session: Session) -> Operation | None:
 
 def _generator_of_keras(session: Session) -> Operation | None:
     """Return the generator that Keras makes of what it is given."""
-    ops = session.pipeline.ops if session.pipeline else []
-    made = (op for op in ops if op.made_by_framework and op.helper is None)
+    made = (op for op in session.ops if op.made_by_framework and op.helper is None)
     return next((op for op in made if op.kind == "from_generator"), None)
 
 
@@ -324,8 +323,7 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
-    loop, generators = session.diagnosed_loop(), operations(session, "from_generator")
-    keras = loop.keras if loop is not None else None
+    keras, generators = session.keras, operations(session, "from_generator")
     if keras is not None and keras.data_adapter == "PyDatasetAdapter":
         yield _of_keras(session, keras, is_pydataset=True)
     elif generators:
@@ -461,7 +459,7 @@ def _workers_edit(
     queued = {} if queue is None else {"max_queue_size": queue}
     behind = [
         Remove(one.id)
-        for one in (session.pipeline.ops if session.pipeline else [])
+        for one in session.ops
         if one.kind == "prefetch" and one.made_by_framework and one.parent_ids == [op.id]
     ]
     changes: list[Change] = [Replace(op.id, "PyDataset", {"workers": workers, **queued}), *behind]
@@ -491,7 +489,7 @@ _DRAWING = ("numpy.random.", "random.")
 @TRACE_ONLY_PYTHON.found_by
 def _check_trace_only_python(session: Session) -> Iterator[Finding]:
     # Removed operations count too: TensorFlow drops a map that is nothing without its Python.
-    for op in session.pipeline.ops if session.pipeline else []:
+    for op in session.ops:
         idle = [] if op.function is None or op.made_by_framework else _idle(op.function)
         if idle:
             yield TRACE_ONLY_PYTHON.finding(

@@ -256,5 +256,4 @@ def uncounted_wait_ms(session: Session) -> float:
 
 def _explained_ms(session: Session) -> float:
     """Return the delays of a step that operations' clocks count, in milliseconds."""
-    ops = session.pipeline.ops if session.pipeline else []
-    return sum(delay_ms(session, op) or 0.0 for op in ops if op.fused_into is None)
+    return sum(delay_ms(session, op) or 0.0 for op in session.ops if op.fused_into is None)

@@ -174,8 +174,7 @@ def _keep_it(session: Session, block: Block) -> str:
 WORK_BETWEEN_TRAININGS = _script_rule(
     title="Do work that each training repeats only once",
     why="The same data gives the same result, yet each training waits for this work again.",
-    fix="Compute it once, before the first training, keep it in memory, and let each training use "
-    "its part of it.",
+    fix="Compute it once, before the first training, and let each training use its part of it.",
     thresholds=THRESHOLDS,
     untried="A trial compares training steps, and this work comes between trainings.",
 )
@@ -190,8 +189,7 @@ def _check_work_between_trainings(session: Session) -> Iterator[Finding]:
 
 WORK_AFTER_TRAINING = _script_rule(
     title="Move the work after training to a separate script",
-    why="The machine trains nothing in the meantime, although the next training could run during "
-    "this work.",
+    why="The machine trains nothing meanwhile, although the next training could already run.",
     fix="Do it in a separate script that reads the saved model, or do less of it.",
     thresholds=(SHARE, A_SECOND, SHORT),
     untried="A trial compares training steps, and this work comes after them.",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
+    call_name,
     changes_something,
     condition_of_cache,
     delay_ms,
@@ -16,7 +18,6 @@ from pipediag.facts.pipeline import (
     operations,
     option,
     passes_over_data,
-    place_name,
     reaches_the_loop,
     reshuffles,
     upstream,
@@ -47,8 +48,7 @@ SEARCH = Rule(
     why="Rules know causes that were seen before. If none of them fits, trying common changes "
     "costs a minute, and it is also useful to know that none of them helps.",
     fix="Apply what a trial confirms: parallel calls, several sources read at once, a cache, a "
-    "prefetch, elements in any order, or a separate thread pool; for the model, several steps per "
-    "call or XLA.",
+    "prefetch, elements in any order, a separate thread pool, several steps per call, or XLA.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
@@ -120,24 +120,10 @@ def _fitting(session: Session) -> list[Finding]:
     return [*of_input, *of_model] if waits_more else [*of_model, *of_input]
 
 
-def _fits(
-    title: str,
-    edit: Edit,
-    advice: str,
-    effect: EffectOnResults = "same results",
-    op: Operation | None = None,
-    condition: str | None = None,
-) -> Finding:
+def _fits(title: str, edit: Edit, advice: str, **given: Any) -> Finding:
+    condition = given.get("condition")
     advice = advice if condition is None else f"{advice} Do this only {condition}."
-    return SEARCH.finding(
-        "informative",
-        advice,
-        op=op,
-        title=title,
-        effect=effect,
-        condition=condition,
-        edit=edit,
-    )
+    return SEARCH.finding("informative", advice, title=title, edit=edit, **given)
 
 
 def _of_the_model(session: Session) -> Iterator[Finding]:
@@ -145,34 +131,34 @@ def _of_the_model(session: Session) -> Iterator[Finding]:
     if shared is not None:
         argument = shared.label.removesuffix(" in compile")
         advice, effect = f"Use `compile({argument})`.", shared_calls_effect(session)
-        yield _fits("Run several steps per call", shared, advice, effect)
+        yield _fits("Run several steps per call", shared, advice, effect=effect)
     compiled = compiled_by_xla(session, f"{SEARCH.id}:jit_compile")
     if compiled is not None:
         advice = "Use `compile(jit_compile=True)`."
-        yield _fits("Compile the model with XLA", compiled, advice, _UP_TO_ORDER)
+        yield _fits("Compile the model with XLA", compiled, advice, effect=_UP_TO_ORDER)
 
 
 def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:
-    name = place_name(op)
+    name = call_name(op)
     if op.kind == "map" and (op.parallelism or 1) <= 1:
-        advice, effect = f"Give the {name} `num_parallel_calls=tf.data.AUTOTUNE`.", _SAME
+        advice, effect = f"Give {name} `num_parallel_calls=tf.data.AUTOTUNE`.", _SAME
         if op.function is not None and op.function.stateful and not only_looks_up(op.function):
             advice += f" It uses {reason(op.function)}: {OVERLAPPING}."
             effect = _UP_TO_ORDER
         edit = tuned_calls(op, f"{SEARCH.id}:parallel")
-        yield _fits("Run `map` in parallel", edit, advice, effect, op)
+        yield _fits("Run `map` in parallel", edit, advice, effect=effect, op=op)
     if opens_in_turn(op):
         id = f"{SEARCH.id}:interleave:{op.id}"
         edit = opened_at_once(op, SOURCES_AT_ONCE, AUTOTUNE, "sources", id, check="shape")
         title = "Read several sources at once"
-        yield _fits(title, edit, f"{title}: {edit.label}.", _UP_TO_ORDER, op)
+        yield _fits(title, edit, f"{title}: {edit.label}.", effect=_UP_TO_ORDER, op=op)
     keep = cache_after(session, op, f"{SEARCH.id}:cache") if _could_be_kept(session, op) else None
     if keep is not None:
-        ops = session.pipeline.ops if session.pipeline else ()
-        condition = condition_of_cache(ops, op, "epoch")
+        condition = condition_of_cache(session.ops, op, "epoch")
         effect = _SAME if condition is None else "not known"
-        advice = f"Put `.cache()` directly after the {name}."
-        yield _fits("Cache the prepared data", keep, advice, effect, op, condition)
+        advice = f"Put `.cache()` directly after {name}."
+        given = {"effect": effect, "op": op, "condition": condition}
+        yield _fits("Cache the prepared data", keep, advice, **given)
 
 
 def _could_be_kept(session: Session, op: Operation) -> bool:
@@ -202,8 +188,11 @@ def _of_all(session: Session, ops: Sequence[Operation]) -> Iterator[Finding]:
         advice = (
             "Set `options.deterministic = False`: elements are then used as soon as they are ready."
         )
-        condition = "if the order of the examples does not matter"
-        yield _fits("Yield elements in any order", edit, advice, _UP_TO_ORDER, condition=condition)
+        given = {
+            "effect": _UP_TO_ORDER,
+            "condition": "if the order of the examples does not matter",
+        }
+        yield _fits("Yield elements in any order", edit, advice, **given)
     if option(session.pipeline, "threading.private_threadpool_size") is None:
         threads = THREADS_A_CPU * max(1, round(cpus(session)))
         pool = SetOptions({"threading.private_threadpool_size": threads})

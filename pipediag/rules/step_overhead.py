@@ -29,7 +29,6 @@ from pipediag.facts.step import (
 from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
-    keras_of,
     several_steps_a_call,
     shared_calls_effect,
 )
@@ -356,7 +355,7 @@ EAGER_EXECUTION = Rule(
 
 @EAGER_EXECUTION.found_by
 def _check_eager_execution(session: Session) -> Iterator[Finding]:
-    loop, keras = known(session.diagnosed_loop()), keras_of(session)
+    loop, keras = known(session.diagnosed_loop()), session.keras
     edit = untried = None
     place = (loop.file, loop.line)
     if session.environment.run_functions_eagerly:

@@ -151,8 +151,7 @@ REPEATED_COMPILE = Rule(
     title="Build each model and function once",
     why="A new model, a new `compile` or a new tf.function is traced and compiled again.",
     fix="Build and compile the model once, and start each fold or configuration from the same "
-    "weights and a fresh optimizer state, both set by hand. Define a tf.function once, outside "
-    "the loop.",
+    "weights and a fresh optimizer state, both set by hand. Define a tf.function outside the loop.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     effect="same up to order or rounding",
@@ -286,8 +285,7 @@ def _check_graph_constants(session: Session) -> Iterator[Finding]:
             yield GRAPH_CONSTANTS.finding(
                 "fail",
                 f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, of "
-                "the 2 GiB that TensorFlow allows: an array that it reads becomes part of the "
-                "graph.",
+                "the 2 GiB that TensorFlow allows: arrays that it reads become part of it.",
                 op=op,
                 place=place,
                 evidence={"constants_bytes": size},

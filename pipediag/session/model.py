@@ -27,6 +27,7 @@ from pipediag.session.loops import (
 )
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
@@ -278,11 +279,14 @@ class Session(Record):
     wall_s: float
     """Seconds from the start of the script to its end or stop."""
 
+    @property
+    def ops(self) -> list[Operation]:
+        """Return the operations of the diagnosed loop's pipeline; none where it is not known."""
+        return self.pipeline.ops if self.pipeline is not None else []
+
     def operation(self, op_id: str | None) -> Operation | None:
         """Return the pipeline operation with that id, or None."""
-        if self.pipeline is None:
-            return None
-        return next((op for op in self.pipeline.ops if op.id == op_id), None)
+        return next((op for op in self.ops if op.id == op_id), None)
 
     def trials_of(self, edit: Edit | None) -> TrialRun | None:
         """Return the trials of the loop that the edit is about, or None."""
@@ -293,3 +297,9 @@ class Session(Record):
     def diagnosed_loop(self) -> Loop | None:
         """Return the loop that the verdict speaks of, or None."""
         return next((loop for loop in self.loops if loop.diagnosed), None)
+
+    @property
+    def keras(self) -> KerasUse | None:
+        """Return how the diagnosed loop trains with Keras; None for a loop of the script's own."""
+        loop = self.diagnosed_loop()
+        return loop.keras if loop is not None else None
