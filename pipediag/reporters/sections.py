@@ -9,7 +9,7 @@ from itertools import islice
 from pipediag.encoding.text import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
-from pipediag.facts.order import to_act_on, worth_doing
+from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
@@ -26,8 +26,8 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import BY_ITSELF
 
 _SHORT = 200
-_MOST_OTHERS = 1
-"""Further findings that are named."""
+WORTH_NAMING = 1.05
+"""Own choice: a change that gains less is left to the report."""
 _MOST_PARTS = 3
 _MOST_CHANGES = 6
 _LEAST_PERCENT = 1.0
@@ -43,7 +43,17 @@ def title(session: Session) -> tuple[str, str]:
 
 
 def answer(session: Session) -> Iterator[Row]:
-    """Yield what to change first, what it gains, and why to believe it; or what to try next."""
+    """Yield what to change first, what it gains, and why to believe it; or what to try next.
+
+    A file that the heading or an earlier row names is left out: `line 31`.
+    """
+    rows = list(_answer(session))
+    texts = advice.file_named_once([advice.heading(session), *(text for _, text, _ in rows)])
+    for (name, _, meant), text in zip(rows, islice(texts, 1, None), strict=True):
+        yield name, text, meant
+
+
+def _answer(session: Session) -> Iterator[Row]:
     script, found = session.script, advice.answer(session)
     if script.outcome not in BY_ITSELF and script.detail:
         yield "Script", clipped(script.detail, _SHORT), ""
@@ -57,29 +67,35 @@ def answer(session: Session) -> Iterator[Row]:
             yield "Try next", text, ""
         return
     changes = "; ".join(clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES])
-    yield "Change", f"{changes}." if changes else found.finding.advice, ""
+    yield "Change", f"{changes}." if changes else advice.brief(found.finding.advice), ""
     if found.gain is not None:
         condition = f", {found.condition}" if found.condition else ""
         measured = found.gain.known_by == "measured"
         yield "Gain", f"{found.gain}{condition}.", "good" if measured else ""
     yield "Why", found.why, ""
-    others = [one for one in session.findings if worth_doing(one) and not found.holds(one)]
+    others = [
+        one
+        for one in session.findings
+        if worth_doing(one) and not found.holds(one) and _worth_naming(one)
+    ]
     places = labels.SourceNames(session)
-    for finding in others[:_MOST_OTHERS]:
+    for finding in others[:1]:
         gain = advice.gain(finding)
         at = places.at(finding.file, finding.line)
         name = f"{clipped(finding.title, _SHORT)}{f' ({at})' if at else ''}"
-        yield "Also", f"{name}: {gain}" if gain else name, ""
-    if len(others) > _MOST_OTHERS:
-        yield "Also", f"{len(others) - _MOST_OTHERS} more in the report", "aside"
+        yield "Also", f"{name}: {gain.brief}" if gain else name, ""
+
+
+def _worth_naming(finding: Finding) -> bool:
+    known = known_gain(finding)
+    return known is None or known >= WORTH_NAMING
 
 
 def overview(session: Session) -> Iterator[Row]:
     """Yield where run and step go, a line each, and what limits the diagnosis."""
     if session.run is not None:
         parts = run.in_one_line(session.run.parts, _MOST_PARTS)
-        unseen = run.unseen(session.run)
-        yield "Run", f"{run.whole(session.run)}: {parts}.{f' {unseen}' if unseen else ''}", ""
+        yield "Run", f"{run.whole(session.run)}: {parts}", ""
     steps = session.steps
     if steps is None:
         yield "Step", clipped(session.steps_missing or labels.NO_REASON, _SHORT), ""

@@ -49,8 +49,8 @@ def test_fits_a_screen(make: Callable[[], Session], width: int) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_advice_is_never_cut_and_a_path_keeps_its_end() -> None:
-    advice = f"{'Do this at once. ' * 25}Then rest."
+def test_advice_is_never_cut_within_a_sentence_and_a_path_keeps_its_end() -> None:
+    advice = f"{'Do this at once. ' * 20}Then rest."
     script = Script(path="/deep" * 40 + "/train.py", args=["--lr"], outcome="stopped")
     session = factories.make_session(
         findings=[factories.make_finding(advice=advice)], script=script
@@ -58,6 +58,8 @@ def test_advice_is_never_cut_and_a_path_keeps_its_end() -> None:
     text = words(shown(session))
     assert advice in text
     assert "/train.py" in text.split(" Change ")[0]
+    longer = factories.make_session(findings=[factories.make_finding(advice=advice * 2)])
+    assert "Do this at once. The report has the code." in words(shown(longer))
 
 
 @every_session
@@ -87,7 +89,7 @@ def test_verbose_leaves_nothing_out() -> None:
     ]
     session = factories.make_session(findings=findings)
     assert "Title number 29." not in shown(session)
-    assert "more in the report" in shown(session)
+    assert "(30 changes)" in shown(session)
     everything = shown(session, verbose=True)
     assert "Title number 29." in everything
     assert "▶ map(parse)" in everything

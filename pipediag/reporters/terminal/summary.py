@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.facts.names import as_typed
+from pipediag.facts.order import worth_doing
 from pipediag.reporters import sections
 from pipediag.reporters.terminal import MAX_WIDTH, Encoded, facts, shortened
 from pipediag.reporters.words import advice, labels
@@ -72,7 +73,8 @@ def _following(
     session: Session, directory: Path | None, report: Path | None
 ) -> Iterator[sections.Row]:
     if report is not None:
-        yield "Report", str(report), "bold"
+        changes = sum(map(worth_doing, session.findings))
+        yield "Report", f"{report}{f' ({changes} changes)' if changes > 1 else ''}", "bold"
     following = advice.next_command(session, directory)
     if following is not None:
         yield following.purpose, following.command, "bold"

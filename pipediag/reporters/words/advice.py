@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipediag.facts.names import RUN_PART, default_directory
@@ -23,11 +23,13 @@ from pipediag.vocabulary import VerdictSeverity
 
 LONGEST_HEADING = 150
 """Characters: two lines of a heading on a page."""
+_LONGEST_ADVICE = 400
+"""Characters of an advice that a summary has whole."""
 MUCH = 1.2
 """Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
 LONGER_RUN_STEPS = 200
 """Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
-_PLACE = re.compile(r"([^\s`]+\.py):(\d+)")
+_PLACE = re.compile(r"([^\s`(]+\.py):(\d+)")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _MORE_TIME = 3.0
 """Times the budget that trials had: an interval gets narrower by the root of that."""
@@ -114,6 +116,13 @@ def lead(text: str) -> tuple[str, str]:
     return first, rest
 
 
+def brief(text: str) -> str:
+    """Return an advice for a summary: all of it, or its first sentence where it holds long code."""
+    if len(text) <= _LONGEST_ADVICE:
+        return text
+    return f"{_SENTENCE.split(text, maxsplit=1)[0]} The report has the code."
+
+
 @dataclass(frozen=True)
 class Groups:
     """The findings of a session or of a profile, by what a reader does with them."""
@@ -162,6 +171,11 @@ class Gain:
         bound = "at most " if self.known_by == "at most" else ""
         known = "" if bound else f", {self.known_by}"
         return f"{bound}{' '.join(filter(None, (self.number, self.bounds)))} {self.of_what}{known}"
+
+    @property
+    def brief(self) -> str:
+        """`2.4x [2.0, 2.9] for the run, measured`: without the times of the run."""
+        return str(replace(self, of_what=self.of_what.partition(" (")[0]))
 
 
 def gain(finding: Finding) -> Gain | None:
@@ -233,7 +247,7 @@ def answer(session: Session) -> Answer | None:
     ):
         return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
     every = [trials.change(session, one, with_effect=True) for one in together.findings]
-    changes = tuple(_file_named_once(every))
+    changes = tuple(file_named_once(every))
     shared = set(Combined.model_fields) & set(Trial.model_fields)
     trial = finding.trial.model_copy(update=together.model_dump(include=shared))
     all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
@@ -243,7 +257,7 @@ def answer(session: Session) -> Answer | None:
     return Answer(finding, changes, patch, gain(all_of_them), why, edits)
 
 
-def _file_named_once(texts: list[str]) -> Iterator[str]:
+def file_named_once(texts: Iterable[str]) -> Iterator[str]:
     """Yield the texts with `line 31` in place of `train.py:31` where the file is named before."""
     named: set[str] = set()
 
@@ -280,12 +294,14 @@ def _why(session: Session, finding: Finding) -> str:
         return f"It is about correct results, which come before speed.{found}"
     if trial.speedup is None or not trial.blocks:
         reason = trial.reason if trial != NOT_TRIED else session.trials_missing
-        bound = "The bound follows from times measured in this run. " if gain(finding) else ""
-        return f"{bound}The change was not tried.{f' {reason}' if reason else ''}"
+        bound = (
+            "An upper bound from this run's times; not tried." if gain(finding) else "Not tried."
+        )
+        return f"{bound} {reason}" if reason else bound
     if trials.is_estimate(trial):
         return f"{trials.estimate_basis(trial)} Over {counted(trial.blocks, 'round')}."
     return (
-        "Measured in your loop: the original and the changed version alternated "
+        "Measured in your loop: original and changed version alternated "
         f"{counted(trial.blocks, 'time')}."
     )
 
