@@ -196,7 +196,7 @@ MISSING_CACHE = pipeline_rule(
     title="Cache the prepared data",
     why="From the second epoch on, a cache replaces everything before it.",
     fix="Put `.cache()` after the map, and before `shuffle`, `repeat` and anything random. Use "
-    "`.cache(path)` if they don't fit in memory, and delete that file when data or map change.",
+    "`.cache(path)` for data that doesn't fit in memory; delete that file when data or map change.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
 _ENOUGH = ("pass", "inconclusive")

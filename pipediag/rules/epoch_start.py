@@ -72,8 +72,8 @@ SHUFFLE_PART = Threshold("time to fill it", 30.0, "% of the wait", "own choice: 
 SLOW_SHUFFLE_FILL = Rule(
     id="epoch-start",
     title="Shuffle before the costly work",
-    why="A shuffle yields nothing until its buffer is full, in each epoch again. That takes the "
-    "buffer size times the time of one element, and nothing is trained meanwhile.",
+    why="In every epoch, a shuffle yields nothing until its buffer is full. That takes the buffer "
+    "size times the time of one element, and nothing is trained meanwhile.",
     fix="Shuffle before the costly map (paths, ids or records instead of decoded elements), but "
     "after a cache. Use a smaller buffer if the shuffle can't be moved.",
     needs=("loop", "pipeline", "steps"),

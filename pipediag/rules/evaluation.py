@@ -45,7 +45,7 @@ COSTLY_EVALUATION = Rule(
     why="Few decisions need an evaluation after every epoch, or on all of the data.",
     fix="Evaluate every few epochs (`validation_freq`), on a part of the data "
     "(`validation_steps`), or in larger batches. EarlyStopping and ReduceLROnPlateau then see "
-    "fewer values. If it waits for data, give its pipeline a cache, parallel calls or a prefetch.",
+    "fewer values. If evaluation waits for data, give it a cache, parallel calls or a prefetch.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     untried="A trial never skips an evaluation: only you know how often you need its result.",
@@ -90,7 +90,7 @@ def _how_often(
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
     advice = (
         "Evaluate every few epochs, or on a part of the data (`validation_freq`, "
-        f"`validation_steps`). Its batches{size} can be larger, as no gradients are kept."
+        f"`validation_steps`). Batches{size} can be larger here, as no gradients are kept."
     )
     if seldom:
         times = "once" if count == 1 else f"{count} times"

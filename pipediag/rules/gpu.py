@@ -182,7 +182,7 @@ GAIN = Threshold("upper bound with products in half the time", 1.05, "times", "o
 MIXED_PRECISION = Rule(
     id="mixed-precision",
     title="Use mixed precision",
-    why="Tensor cores multiply 16-bit matrices several times as fast as other cores 32-bit ones.",
+    why="Tensor cores are several times as fast on 16-bit matrices as other cores on 32-bit ones.",
     fix='Use `keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability '
     '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
     "multiples of 8. Every product is rounded, so validate the accuracy.",

@@ -106,7 +106,7 @@ SLOW_CALL = Rule(
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
     effect="not known",
-    untried="pipediag does not rewrite this call.",
+    untried="Pipediag does not rewrite this call.",
     frees=("input_wait",),
 )
 

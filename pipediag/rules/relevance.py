@@ -88,7 +88,8 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
     evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
     if waiting.status == "fail" and percent < OPERATION_SHARE.value:
         sentence = (
-            f"It takes only {percent:.1f} % of the step: the input wait comes from elsewhere."
+            f"This operation takes only {percent:.1f} % of the step: the input wait comes from "
+            "elsewhere."
         )
         return Weight("informative", sentence, evidence)
     undecided = waiting.undecided and percent >= OPERATION_SHARE.value

@@ -172,7 +172,7 @@ def _keep_it(session: Session, block: Block) -> str:
 
 
 WORK_BETWEEN_TRAININGS = _script_rule(
-    title="Do work that each training repeats only once",
+    title="Do repeated work once, before the first training",
     why="The same data gives the same result, yet each training waits for this work again.",
     fix="Compute it once, before the first training, and let each training use its part of it.",
     thresholds=THRESHOLDS,

@@ -211,7 +211,7 @@ HOST_OVERHEAD = Rule(
     tried_when_informing=True,
     untried=OWN_LOOP,
 )
-OWN_PYTHON_FIRST = "Most of that is the script's own Python: fix that first."
+OWN_PYTHON_FIRST = "Most of the overhead is the script's own Python: fix that first."
 
 
 @HOST_OVERHEAD.found_by

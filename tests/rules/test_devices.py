@@ -21,7 +21,7 @@ from pipediag.rules.gpu import (
 )
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.edits import Edit, Insert, SetModel
+from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
 from pipediag.session.recording import Device
@@ -111,6 +111,9 @@ def test_a_gpu_that_is_not_used(environment: dict[str, Any], status: str, said: 
     assert said in finding.advice
 
 
+AHEAD = (Insert("batch_0", "prefetch_to_device", {"device": "/gpu:0"}),)
+
+
 def copying(model: str = "NVIDIA H200", idle: float = 0.0, **overrides: Any) -> DeviceActivity:
     return gpu({"input": idle}, model=model, copies=[copies(**overrides)])
 
@@ -134,11 +137,7 @@ def test_copies_from_the_host(device: DeviceActivity, status: str, at_most: floa
 
 
 def test_tries_to_copy_ahead_unless_a_strategy_does_so_by_itself() -> None:
-    assert only(EXPOSED_HOST_COPY, session_on(copying())).edit == Edit(
-        id="exposed-host-copy",
-        label="prefetch_to_device(/gpu:0) at the end of the pipeline",
-        changes=(Insert("batch_0", "prefetch_to_device", {"device": "/gpu:0"}),),
-    )
+    assert changes(only(EXPOSED_HOST_COPY, session_on(copying()))) == AHEAD
     replicas = session_on(copying(), loops=[make_loop(replicas=2)])
     assert tried(only(EXPOSED_HOST_COPY, replicas)) == ("fail", False)
 
@@ -310,7 +309,6 @@ def test_the_bound_is_the_span_without_that_idle_time(
 
 
 WAITS = gpu({"input": 30.0}, gaps=[gap("input", 30.0, op_id="map_0")])
-AHEAD = (Insert("batch_0", "prefetch_to_device", {"device": "/gpu:0"}),)
 
 
 @pytest.mark.parametrize(
