@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel
 
-from pipediag.session.devices import TraceReport
 from pipediag.session.model import SCHEMA_VERSION, Session
 
 POISON = (
@@ -86,10 +85,6 @@ def session_content(text: str, *, choice: int = 0, sections: bool = True) -> dic
     if not sections:
         content["breakdown"] = None
     return {**content, "schema_version": SCHEMA_VERSION}
-
-
-def trace_report(text: str) -> TraceReport:
-    return TraceReport.model_validate(Filler(text).record(TraceReport))
 
 
 def acting(text: str) -> set[str]:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -271,11 +271,3 @@ def test_a_session_that_does_not_come_is_given_up(
     assert time.monotonic() - began < 60
     assert not is_there(stuck.process.pid)
     assert len(os.listdir("/proc/self/fd")) < before  # noqa: PTH208
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    told, telling = os.pipe()
-    yield told, telling
-    os.close(told)
-    os.close(telling)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipediag.patching.making import make_patch
@@ -99,8 +98,3 @@ def refused(text: str, ops: list[Operation], *changes: Change, **given: Any) -> 
     assert after == text
     (left,) = made.left_out
     return left.reason
-
-
-def source_file(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path

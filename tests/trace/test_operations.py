@@ -175,28 +175,16 @@ def test_shares_add_up_to_the_time_in_which_any_ran(
     assert summed == sum(total(intersect(normalise([a], [b]), inside)) for a, b in ran.tolist())
 
 
-def text_times(path: Path, *operations: tuple[str, str, int, int]) -> TextTimes | None:
-    """Of two steps of a microsecond; each operation is a thread, `scope/name:Type`, and a span."""
-    builder = TraceBuilder()
-    host = builder.host()
-    training = host.line("python")
-    add_steps(training, 0, 1000, 2000)
-    add_graph_call(training, 0, 1000)
-    add_graph_call(training, 1000, 2000)
-    for thread, name, start, end in operations:
-        line = host.line(thread)
-        line.event("ExecutorState::Process", start, end, id=7)
-        line.event(name, start, end)
-    return summarise_events(builder.events(path)).text
-
-
-def test_operations_on_text_are_told_from_the_rest_by_type(tmp_path: Path) -> None:
-    found = text_times(
-        tmp_path,
-        ("tf_Compute/1", "f/words/Split:StringSplitV2", 100, 300),
-        ("tf_Compute/1", "f/dense/MatMul:MatMul", 300, 600),
-        ("tf_Compute/1", "f/words/Find:LookupTableFindV2", 600, 700),
+def test_operations_on_text_are_told_from_the_rest_by_type(
+    builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
+) -> None:
+    executing(
+        host.line("tf_Compute/1"),
+        ("f/words/Split:StringSplitV2", 100, 300),
+        ("f/dense/MatMul:MatMul", 300, 600),
+        ("f/words/Find:LookupTableFindV2", 600, 700),
     )
+    found = summarise_events(builder.events(tmp_path)).text
     assert found == TextTimes(300, {"StringSplitV2": 200, "LookupTableFindV2": 100})
 
 

@@ -16,7 +16,6 @@ from pipediag.trace.steps import (
     StepWindows,
     annotated_steps,
     find_steps,
-    repeats,
     root_windows,
     split_steps,
 )
@@ -145,8 +144,7 @@ def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None
         for step in range(4):
             start = 100 * step + 6 * replica
             line.event("IteratorGetNextOp::DoCompute", start, start + 5, id=step + 1, iter_num=0)
-    events = builder.events(tmp_path)
-    steps = find_steps(events, classify(events))
+    steps = found_in(builder, tmp_path)
     assert steps is not None
     assert (steps.basis, steps.windows.tolist()) == (
         "get_next",
@@ -237,13 +235,6 @@ def test_which_annotation_is_taken(
         assert steps is not None
         assert steps.windows.tolist() == expected
         assert steps.numbers == numbers
-
-
-def repeated(sequence: str, costs: list[int] | None = None) -> dict[str, float]:
-    """Which letters may begin a step, with the share that is the same each time."""
-    kinds = np.array([ord(letter) for letter in sequence], np.int64)
-    lengths = np.array(costs or [10] * len(sequence), np.int64)
-    return {chr(kind): same for kind, same in repeats(kinds, lengths).items()}
 
 
 def call_windows(builder: TraceBuilder, directory: Path) -> list[list[int]] | None:

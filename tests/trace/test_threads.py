@@ -12,9 +12,7 @@ from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.trace.threads import (
     TOP,
-    GraphLoop,
     captured_function_ids,
-    find_graph_loop,
     nested_events,
     training_line,
 )
@@ -175,12 +173,6 @@ def add_input(producer: LineBuilder, start: int, function: int) -> None:
 
 
 RECORDED = Path(__file__).parent / "data" / "graph_loop.xplane.pb.gz"
-
-
-def found(builder: TraceBuilder, directory: Path) -> GraphLoop:
-    loop = find_graph_loop(builder.events(directory))
-    assert loop is not None
-    return loop
 
 
 @pytest.fixture
