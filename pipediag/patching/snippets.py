@@ -9,23 +9,7 @@ from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.names import is_tuned
 from pipediag.patching.python_calls import CALL_MODEL, ROWS_OF, WEIGHTED, lines_of, source_of
 from pipediag.patching.settings import attribute
-from pipediag.session.edits import (
-    Change,
-    CompileCall,
-    CompileFunction,
-    Insert,
-    Move,
-    MoveLayers,
-    PredictOnBatch,
-    Remove,
-    Replace,
-    RewriteCall,
-    SetModel,
-    SetOptions,
-    SetParameters,
-    SkipCallback,
-    as_written,
-)
+from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse, Softmax
@@ -104,25 +88,25 @@ def sgd_for_tables(keras: KerasUse | None) -> list[str]:
     return code.splitlines()
 
 
-def snippet(session: Session, changes: Sequence[Change]) -> str | None:
+def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
     """Code that does what the changes do; None where no code says it.
 
     Behind one operation stands first what is added, then what is moved there, then a prefetch, as
     in capture/replay/changes.py.
     """
 
-    def place(change: Change) -> int:
-        if isinstance(change, Insert):
+    def place(change: edits.Change) -> int:
+        if isinstance(change, edits.Insert):
             return 2 if change.kind.startswith("prefetch") else 0
         return 1
 
-    written = sorted(map(as_written, changes), key=place)
-    moved = [find(session, each.op_id) for each in written if isinstance(each, Move)]
+    written = sorted(map(edits.as_written, changes), key=place)
+    moved = [find(session, each.op_id) for each in written if isinstance(each, edits.Move)]
     lines: list[str] = []
     last: dict[str, str] = {}
     for change in written:
         lines += _lines(session, change)
-        if isinstance(change, Insert | Move):
+        if isinstance(change, edits.Insert | edits.Move):
             if change.after in last:
                 call = lines[-1].partition("  # ")[0]
                 lines[-1] = f"{call}  # after that {last[change.after]}"
@@ -132,24 +116,24 @@ def snippet(session: Session, changes: Sequence[Change]) -> str | None:
     return "\n".join(lines) or None
 
 
-def _lines(session: Session, change: Change) -> list[str]:
+def _lines(session: Session, change: edits.Change) -> list[str]:
     match change:
-        case SetOptions(options=options):
+        case edits.SetOptions(options=options):
             given = [f"options.{attribute(name)} = {value!r}" for name, value in options.items()]
             lines = ["options = tf.data.Options()", *given]
             lines.append("dataset = dataset.with_options(options)")
-        case SetModel():
+        case edits.SetModel():
             lines = _model(session, change)
-        case RewriteCall():
+        case edits.RewriteCall():
             lines = _rewritten(session, change)
-        case CompileFunction(function=function):
+        case edits.CompileFunction(function=function):
             relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
             lines = [f"@tf.function{relaxed}", f"def {function.rpartition('.')[2]}(...):"]
-        case PredictOnBatch():
+        case edits.PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
-        case CompileCall(model=model):
+        case edits.CompileCall(model=model):
             lines = [*CALL_MODEL, "", f"call_model({model}, ...)  # in place of {model}(...)"]
-        case SkipCallback():
+        case edits.SkipCallback():
             lines = ["if batch % 100:", "    return"]
         case _:
             lines = _of_pipeline(session, change)
@@ -157,30 +141,36 @@ def _lines(session: Session, change: Change) -> list[str]:
 
 
 def _of_pipeline(
-    session: Session, change: SetParameters | Insert | Move | Remove | Replace | MoveLayers
+    session: Session,
+    change: edits.SetParameters
+    | edits.Insert
+    | edits.Move
+    | edits.Remove
+    | edits.Replace
+    | edits.MoveLayers,
 ) -> list[str]:
     match change:
-        case SetParameters():
+        case edits.SetParameters():
             return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
-        case Remove():
+        case edits.Remove():
             return [f"# without {_place(session, change.op_id)}"]
-        case Replace():
+        case edits.Replace():
             return _replaced(session, change)
-        case Insert(kind="prefetch_to_device"):
+        case edits.Insert(kind="prefetch_to_device"):
             device = repr(change.parameters.get("device"))
             call = f".apply(tf.data.experimental.prefetch_to_device({device}))"
-        case Insert():
+        case edits.Insert():
             call = f".{change.kind}({_arguments(change.parameters)})"
-        case Move():
+        case edits.Move():
             given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
             call = f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
-        case MoveLayers():
+        case edits.MoveLayers():
             kept = "" if change.kept is None else ".cache()"
             call = f".map(prepare){kept}  # prepare: layers {', '.join(change.layers)}"
     return [f"{call}  # after {_place(session, change.after)}"]
 
 
-def _rewritten(session: Session, change: RewriteCall) -> list[str]:
+def _rewritten(session: Session, change: edits.RewriteCall) -> list[str]:
     lines = session.host.hot_python if session.host is not None else []
     code = [one.code or "" for one in lines if (one.file, one.line) == (change.file, change.line)]
     if any("iterrows(" in one for one in code):
@@ -188,7 +178,7 @@ def _rewritten(session: Session, change: RewriteCall) -> list[str]:
     return [*lines_of(WEIGHTED), "", "weighted_choice(rng, values, size, weights)"]
 
 
-def _replaced(session: Session, change: Replace) -> list[str]:
+def _replaced(session: Session, change: edits.Replace) -> list[str]:
     given = _arguments(change.parameters)
     match change.kind, _kind(session, change.op_id):
         case "PyDataset", _:
@@ -203,7 +193,7 @@ def _replaced(session: Session, change: Replace) -> list[str]:
     return []
 
 
-def _model(session: Session, change: SetModel) -> list[str]:
+def _model(session: Session, change: edits.SetModel) -> list[str]:
     settings = dict(change.settings)
     policy = settings.pop("dtype_policy", None)
     lines = (

@@ -29,8 +29,8 @@ from pipediag.patching.python_calls import (
 from pipediag.patching.settings import compiled, with_options, with_workers
 from pipediag.patching.sites import Suits
 from pipediag.patching.snippets import every
-from pipediag.patching.source import Change as SourceChange
 from pipediag.patching.source import (
+    Change,
     NotPatchableError,
     Source,
     Span,
@@ -41,20 +41,7 @@ from pipediag.patching.source import (
 )
 from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
-from pipediag.session.edits import (
-    Change,
-    CompileCall,
-    CompileFunction,
-    Insert,
-    Move,
-    PredictOnBatch,
-    Remove,
-    Replace,
-    RewriteCall,
-    SetModel,
-    SetOptions,
-    SetParameters,
-)
+from pipediag.session import edits
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import Scalar
 
@@ -72,9 +59,11 @@ _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 than the one that was measured."""
 
 
-def write(workspace: Workspace, changes: Sequence[Change]) -> None:
+def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     """Write all of the changes into the files."""
-    workers = [each for each in changes if isinstance(each, Replace) and each.kind == "PyDataset"]
+    workers = [
+        each for each in changes if isinstance(each, edits.Replace) and each.kind == "PyDataset"
+    ]
     if workers:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
@@ -88,20 +77,20 @@ def write(workspace: Workspace, changes: Sequence[Change]) -> None:
                 write_one(workspace, change)
 
 
-def _pass_of(change: Change) -> str:
-    if isinstance(change, Insert) and change.kind == "prefetch":
+def _pass_of(change: edits.Change) -> str:
+    if isinstance(change, edits.Insert) and change.kind == "prefetch":
         return "prefetch"
-    if isinstance(change, Replace) and change.kind == "in_chunks":
+    if isinstance(change, edits.Replace) and change.kind == "in_chunks":
         return "in_chunks"
     return change.do
 
 
-def _refuse_contradictions(changes: Sequence[Change]) -> None:
+def _refuse_contradictions(changes: Sequence[edits.Change]) -> None:
     """Raise if two changes give one parameter different values, as a trial of both does.
 
     Or if two move behind the same call, as each edit would have its own stand first.
     """
-    places = [change.after for change in changes if isinstance(change, Move)]
+    places = [change.after for change in changes if isinstance(change, edits.Move)]
     if len(set(places)) < len(places):
         raise NotPatchableError("Two of the changes move a call to the same place.")
     given: dict[tuple[str, str], Scalar] = {}
@@ -110,20 +99,23 @@ def _refuse_contradictions(changes: Sequence[Change]) -> None:
         for name, value in values.items():
             if given.setdefault((place, name), value) != value:
                 raise NotPatchableError(f"Two of the changes set `{name}` to different values.")
-    gone = {change.op_id for change in changes if isinstance(change, Remove)}
-    if any(isinstance(c, SetParameters | Move | Replace) and c.op_id in gone for c in changes):
+    gone = {change.op_id for change in changes if isinstance(change, edits.Remove)}
+    if any(
+        isinstance(c, edits.SetParameters | edits.Move | edits.Replace) and c.op_id in gone
+        for c in changes
+    ):
         raise NotPatchableError("One of the changes removes a call that another one changes.")
 
 
-def _settings(change: Change) -> tuple[str, dict[str, Scalar]]:
-    if isinstance(change, SetParameters):
+def _settings(change: edits.Change) -> tuple[str, dict[str, Scalar]]:
+    if isinstance(change, edits.SetParameters):
         return change.op_id, change.parameters
-    if isinstance(change, SetOptions):
+    if isinstance(change, edits.SetOptions):
         return "options", change.options
-    return ("model", change.settings) if isinstance(change, SetModel) else ("", {})
+    return ("model", change.settings) if isinstance(change, edits.SetModel) else ("", {})
 
 
-def _set(workspace: Workspace, change: SetParameters) -> None:
+def _set(workspace: Workspace, change: edits.SetParameters) -> None:
     suits: Suits = "any" if set(change.parameters) <= _PARALLEL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits)
     if "batch_size" in change.parameters:
@@ -175,7 +167,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
     return {name: written(source, name, value) for name, value in values.items()}
 
 
-def _insert(workspace: Workspace, change: Insert) -> None:
+def _insert(workspace: Workspace, change: edits.Insert) -> None:
     suits: Suits = "any" if change.kind == "prefetch" else "one"
     if change.kind == "cache" and not _drawn_anew(workspace, change.after):
         suits = "cached"
@@ -224,7 +216,7 @@ def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
     return False
 
 
-def _move(workspace: Workspace, change: Move) -> None:
+def _move(workspace: Workspace, change: edits.Move) -> None:
     op, target = workspace.operation(change.op_id), workspace.operation(change.after)
     _, after = workspace.call(change.after)
     if (op.inside_function_of, op.file) != (target.inside_function_of, target.file):
@@ -236,7 +228,7 @@ def _move(workspace: Workspace, change: Move) -> None:
     workspace.moved.add(change.op_id)
     if in_place:
         return
-    rewritten: list[SourceChange] = []
+    rewritten: list[Change] = []
     if change.vectorized:
         rewritten = vectorized(source, call)
     elif op.kind == "map" and batched:
@@ -251,7 +243,7 @@ def _move(workspace: Workspace, change: Move) -> None:
     workspace.change(source, [*moved(source, call, after), *rewritten])
 
 
-def _remove(workspace: Workspace, change: Remove) -> None:
+def _remove(workspace: Workspace, change: edits.Remove) -> None:
     source, call = workspace.only_call(change.op_id)
     found = assigns(source, call)
     alone = rebinds(source, call) is not None
@@ -260,7 +252,7 @@ def _remove(workspace: Workspace, change: Remove) -> None:
     workspace.change(source, removed(source, call))
 
 
-def _replace(workspace: Workspace, change: Replace) -> None:
+def _replace(workspace: Workspace, change: edits.Replace) -> None:
     if change.kind == "PyDataset":
         keras = workspace.keras()
         source = workspace.source(keras.source_file)
@@ -281,13 +273,13 @@ def _replace(workspace: Workspace, change: Replace) -> None:
     workspace.change(source, changes)
 
 
-def _stack(workspace: Workspace, change: Replace) -> None:
+def _stack(workspace: Workspace, change: edits.Replace) -> None:
     suits: Suits = "one" if is_of_its_caller(*workspace.call(change.op_id)) else "any"
     source, call = workspace.only_call(change.op_id, suits=suits)
     workspace.change(source, in_chunks(source, call, change.parameters))
 
 
-def _options(workspace: Workspace, change: SetOptions) -> None:
+def _options(workspace: Workspace, change: edits.SetOptions) -> None:
     source, call = workspace.only_call(_last(workspace).id)
     workspace.change(source, with_options(source, call, change.options))
 
@@ -303,7 +295,7 @@ def _last(workspace: Workspace) -> Operation:
     return only((op for op in own if op.id not in read), "Where the pipeline ends is not known.")
 
 
-def _compile(workspace: Workspace, change: SetModel) -> None:
+def _compile(workspace: Workspace, change: edits.SetModel) -> None:
     source, call = workspace.compile_call()
     workspace.change(source, compiled(source, call, workspace.keras(), change.settings))
 
@@ -311,7 +303,7 @@ def _compile(workspace: Workspace, change: SetModel) -> None:
 _LEFT_OUT = frozenset({"batch_size", "verbose"})
 
 
-def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
+def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
     source = workspace.source(change.file)
     calls = source.calls_of("predict", line=change.line)
     call = only(calls, f"Line {change.line} calls `predict` {len(calls)} times.")
@@ -339,17 +331,17 @@ def _predict(workspace: Workspace, change: PredictOnBatch) -> None:
     workspace.change(source, changes)
 
 
-def _rewrite(workspace: Workspace, change: RewriteCall) -> None:
+def _rewrite(workspace: Workspace, change: edits.RewriteCall) -> None:
     source = workspace.source(change.file)
     workspace.change(source, rewritten_call(source, change.line))
 
 
-def _compile_call(workspace: Workspace, change: CompileCall) -> None:
+def _compile_call(workspace: Workspace, change: edits.CompileCall) -> None:
     source = workspace.source(change.file)
     workspace.change(source, through_a_function(source, change.line, change.model))
 
 
-def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
+def _compile_function(workspace: Workspace, change: edits.CompileFunction) -> None:
     source = workspace.source(change.file)
     name, tf = change.function.rpartition(".")[2], tensorflow(source)
     found = [
@@ -372,7 +364,7 @@ def _compile_function(workspace: Workspace, change: CompileFunction) -> None:
     workspace.change(source, [insertion(at, line)])
 
 
-def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[SourceChange]:
+def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Change]:
     for each in definition.decorators:
         made = each.decorator
         if isinstance(made, cst.Call) and source.code(made.func) == f"{tf}.function":
