@@ -46,29 +46,29 @@ def analyze(
     steps: int | None = None,
     **fit: Any,
 ) -> Result:
-    """Train for as long as it takes to find where the time goes, and restore everything.
+    """Train for as long as it takes to find where the time goes, then restore everything.
 
-    It does with a dataset and what trains on it what `pipediag analyze` does with a script:
-    warm-up, a window without a profiler, a profile, and trials of what is recommended, in the
-    running loop. Training ends as soon as that is done, or after `epochs`. Then all variables and
-    the states of Python's, NumPy's and TensorFlow's generators are what they were before.
+    This does for a dataset and a model what `pipediag analyze` does for a script: warm-up, a window
+    without a profiler, a profile, and trials of what is recommended, in the running loop. Training
+    ends as soon as that is done, or after `epochs`. Afterwards all variables and the states of
+    Python's, NumPy's and TensorFlow's random generators are what they were before.
 
     Args:
         dataset: a `tf.data.Dataset`, or a function without arguments that makes one. For a dataset
-            that was made before, the lines of its calls are not known; it is made again from its
+            that was made before, the lines of its calls are not known; it is rebuilt from its
             objects, and not read itself.
         model: a compiled Keras model on TensorFlow, whose `fit` is called; or a function that makes
-            one training step with one batch. A model that is not built yet is built by the shapes
-            of the dataset's elements, and stays so.
+            one training step with one batch. A model that is not built yet is built from the shapes
+            of the dataset's elements, and stays built.
         epochs: as many as your training has: the run is projected to their end.
-        steps_per_epoch: batches of an epoch, if less than the dataset has.
+        steps_per_epoch: batches of an epoch, if fewer than the dataset has.
         budget: seconds for trials; 0 tries nothing.
         steps: measured steps; None adapts to their length.
-        **fit: more arguments of Keras's `fit`, such as `class_weight` or `callbacks`.
+        **fit: further arguments of Keras's `fit`, such as `class_weight` or `callbacks`.
 
     Raises:
         PipediagError: nothing can be measured, for the reason that it names.
-        TypeError: `model` is neither, or arguments for `fit` came with a function.
+        TypeError: `model` is something else, or arguments for `fit` came with a function.
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; it must be 1 or more.")
@@ -92,11 +92,11 @@ def analyze(
 def analyze_input(dataset: Any, *, budget: float = 90.0, steps: int | None = None) -> Result:
     """Take batches of a pipeline as fast as they come, and find what limits it.
 
-    Nothing is trained, so nothing is said about training: what a faster pipeline gains there
-    depends on how long a step takes. Trials compare the pipeline alone.
+    Nothing is trained, so the result says nothing about training: what a faster pipeline gains
+    there depends on how long a step takes. Trials compare the pipeline alone.
 
     Args:
-        dataset: as for `analyze`. One that ends is read again from its beginning.
+        dataset: as for `analyze`. A dataset that ends is read again from its beginning.
         budget: seconds for trials; 0 tries nothing.
         steps: measured batches; None adapts to their length.
 

@@ -52,12 +52,12 @@ def _remove(path: str, owner: int) -> None:
 class Result:
     """A session with its tables and reports.
 
-    It prints as the summary of the command, without colours; a notebook shows the beginning of the
+    It prints as the command's summary, without colours; a notebook shows the beginning of the
     report.
 
     Attributes:
-        session: all that was recorded, as docs/session.md lists it. What is not known is None, and
-            `<name>_missing` beside it says why.
+        session: everything that was recorded, as listed in docs/session.md. What is not known is
+            None, and `<name>_missing` next to it says why.
         directory: the directory of its report; None if none was written.
     """
 
@@ -102,7 +102,7 @@ class Result:
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write session.json, report.html and the CSV files into a directory; return it.
 
-        The raw profile is copied, too. An earlier report is written over.
+        The raw profile is copied as well. An earlier report is overwritten.
 
         Raises:
             PipediagError: something can't be written.
@@ -166,7 +166,7 @@ def load(path: str | PathLike[str]) -> Result:
     TensorFlow is not needed, and not imported.
 
     Raises:
-        PipediagError: it can't be read, is no session, or is of another schema version.
+        PipediagError: it can't be read, is not a session, or has another schema version.
     """
     place = Path(path)
     session = load_session(place)

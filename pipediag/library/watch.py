@@ -33,8 +33,8 @@ _NOT_LEFT = "It is still being measured: there is a result once the `with` block
 class Watch:
     """A measurement around code of the program; make it with `pipediag.watch`.
 
-    If something of ours fails, the training goes on: there is no result then, one line on standard
-    error says so, and `result_missing` says why.
+    If pipediag itself fails, the training goes on without a result: one line on standard error says
+    so, and `result_missing` says why.
     """
 
     def __init__(self, out: Path | None, steps: int | None, call: Call = "watch") -> None:
@@ -225,28 +225,28 @@ class WatchingCallback:
 
 
 def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Watch:
-    """Measure the training inside a `with` block, which goes on to its own end.
+    """Measure the training inside a `with` block, which runs to its own end.
 
-    It does with the block what `pipediag analyze --run-to-end` does with a script: warm-up, a
+    This does for the block what `pipediag analyze --run-to-end` does for a script: warm-up, a
     window without a profiler, a profile. Nothing is tried: `pipediag analyze --rerun` tries changes
-    in a second run of a script. Leaving the block takes all hooks off and waits for the session.
+    in a second run of a script. Leaving the block removes all hooks and waits for the session.
 
     Args:
-        out: directory of the report; an earlier one is kept aside. None writes none; the result can
-            be saved.
+        out: directory of the report; an earlier report is kept under another name. None writes no
+            report; the result can be saved later.
         steps: measured steps; None adapts to their length.
 
     Raises:
-        ValueError: a number is out of range. Any other problem leaves the training unmeasured, and
-            `result_missing` of the watch says why.
+        ValueError: a number is out of range. After any other problem the training goes on without
+            being measured, and `result_missing` of the watch says why.
     """
     return Watch(None if out is None else Path(out), steps)
 
 
 def callback(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Any:
-    """Return a Keras callback that measures a `fit` as `pipediag.watch` does.
+    """Return a Keras callback that measures each `fit` as `pipediag.watch` does.
 
-    It has `result` and `result_missing` of the last `fit` afterwards.
+    Afterwards its `result` and `result_missing` are those of the last `fit`.
 
     Args:
         out: as for `pipediag.watch`.

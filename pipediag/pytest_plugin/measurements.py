@@ -63,7 +63,7 @@ class Measurements:
 
     A limit that is certainly broken fails the test. What cannot be decided skips it: an interval
     that contains the limit, something that was not measured, or other programs that used the CPUs
-    meanwhile. The report of a test that did not pass is written, and the message names its place.
+    meanwhile. If a test does not pass, its report is written, and the message says where.
     """
 
     reports: Path
