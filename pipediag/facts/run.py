@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, Threshold
 from pipediag.facts.pipeline import (
@@ -150,9 +149,15 @@ def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
     """Return the ledger's row on the traces of the loop's functions, apart from the steps."""
     run = session.run
     rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
-    steps = {PurePath(one).name for one in loop.step_functions}
-    named = (r for r in rows if f"{PurePath(r.file or '').name}:{r.line} {r.what}" in steps)
-    return next(named, None)
+    return next((row for row in rows if is_step_function(loop, row)), None)
+
+
+def is_step_function(loop: Loop, row: RunPart) -> bool:
+    """Return True if a row of traced functions is of a function that makes the loop's steps."""
+    traced = f"{row.file}:{row.line} {row.what}"
+    # The recording names a function that another one makes `make.<locals>.step`.
+    names = (one.partition(" ")[0::2] for one in loop.step_functions)
+    return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, name in names}
 
 
 def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: float) -> float:

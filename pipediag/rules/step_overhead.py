@@ -260,9 +260,20 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     )
 
 
-def _other_rule(session: Session, loop: Loop) -> str | None:
+def _own_code_first(session: Session, loop: Loop) -> str | None:
+    """Return what in the loop's own code makes most of the overhead; None where Keras runs it."""
     if takes_the_steps(session):
         return OWN_PYTHON_FIRST
+    calls = [call for call in loop.nested if call.percent >= SHARE.value]
+    if loop.kind != "keras" and calls:
+        return f"Much of the overhead is `{calls[0].what}` in each step: change that first."
+    return None
+
+
+def _other_rule(session: Session, loop: Loop) -> str | None:
+    first = _own_code_first(session, loop)
+    if first is not None:
+        return first
     keras = loop.keras
     if keras is not None and on_torch(session):
         return "Keras does not support `steps_per_execution` on PyTorch."
@@ -328,7 +339,7 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
     if not likely and (edit is None or not could_gain):
         return
-    waits = input_first(session) or (OWN_PYTHON_FIRST if takes_the_steps(session) else None)
+    waits = input_first(session) or _own_code_first(session, loop)
     yield finding(
         "fail" if likely and waits is None else "informative",
         waits

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name
-from pipediag.facts.run import rows_of_loop, traces_of_step
+from pipediag.facts.run import is_step_function, rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import GROUPS, class_ms, class_percent, lengths_vary, most_percent
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
@@ -167,12 +167,15 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
 
     In a run of unknown length, of which no share can be told, it informs of what was seen.
     """
-    run = known(session.run)
+    run, loop, steps = known(session.run), session.diagnosed_loop(), session.steps
     whole = run.scope == "run"
+    of_step = traces_of_step(session, loop) if loop is not None else None
+    # A function has one first trace, so several tell that it was made several times.
+    made_again = steps is not None and steps.trace_count - steps.retraces >= AGAIN.value
 
     def again(row: RunPart) -> bool:
         of_keras = (row.what or "").startswith(("the step of `", "what `"))
-        limit = AGAIN if of_keras else OWN_AGAIN
+        limit = AGAIN if of_keras or (made_again and row is of_step) else OWN_AGAIN
         return row.part == "compile" and row.count is not None and row.count >= limit.value
 
     def left(row: RunPart) -> int:
@@ -204,10 +207,8 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
 
 def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:
     """Return the training loop whose step this function is, if its batches vary in length."""
-    step = f":{row.line} {row.what or ''}"
     for loop in session.loops:
-        known = any(one.endswith(step) for one in loop.step_functions)
-        if loop.role == "training" and known and _shapes_vary(loop):
+        if loop.role == "training" and is_step_function(loop, row) and _shapes_vary(loop):
             return loop
     return None
 

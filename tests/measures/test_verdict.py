@@ -84,7 +84,7 @@ def test_what_bounds_the_step(percents: dict[str, float], bottleneck: str, sever
 @pytest.mark.parametrize(
     ("interval", "bottleneck", "confidence"),
     [
-        ((18.0, 22.0, 26.0), "input", "medium"),
+        ((18.0, 22.0, 26.0), "compute", "medium"),
         ((14.0, 18.0, 22.0), "compute", "medium"),
         ((3.0, 6.0, 9.0), "compute", "medium"),
         ((3.0, 12.0, 22.0), "inconclusive", "low"),

@@ -252,3 +252,13 @@ def test_a_prediction_in_each_step(what: str, percent: float, status: str) -> No
     finding = only(PREDICT_IN_STEP, make_session(loops=[loop]))
     assert (finding.status, finding.line) == (status, 12 if status == "fail" else None)
     assert finding.speedup_at_most == (pytest.approx(100 / 19) if status == "fail" else None)
+
+
+def test_overhead_of_a_call_in_each_step_waits_for_that_call_to_go() -> None:
+    call = NestedCall(what="predict", file="/work/gan.py", line=12, percent=47.0, ms=90.0)
+    step = {"dispatch": 41.0, "python": 18.0, "device_compute": 41.0}
+    loop = make_loop(**OWN, from_python=True, nested=[call])
+    session = make_session(loops=[loop], breakdown=make_breakdown(**step))
+    assert only(HOST_OVERHEAD, session).status == "informative"
+    alone = make_session(loops=[replace(loop, nested=[])], breakdown=make_breakdown(**step))
+    assert only(HOST_OVERHEAD, alone).status == "fail"

@@ -181,6 +181,16 @@ def test_what_is_traced_and_compiled_again(
     assert saved_s(finding) == (saved and pytest.approx(saved))
 
 
+@pytest.mark.parametrize(("first_traces", "status"), [(3, "fail"), (2, "pass")])
+def test_a_function_that_is_made_anew_needs_fewer_traces(first_traces: int, status: str) -> None:
+    loop = make_loop(
+        kind="eager", keras=None, step_functions=["train.py:7 make.<locals>.train_step"]
+    )
+    session = session_of(source(), loops=[loop], run=make_run(compiled(60.0, 3, **OWN)))
+    session = session.model_copy(update={"steps": make_steps(trace_count=first_traces)})
+    assert only(REPEATED_COMPILE, session).status == status
+
+
 def test_retraces_in_the_steps_are_told_by_the_rule_on_them() -> None:
     session = session_with(compiled(40.0, **OWN))
     session = session.model_copy(update={"steps": make_steps(retraces=40)})

@@ -156,7 +156,9 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
             "the bottleneck. Measure longer with --steps."
         )
         return _inconclusive(session, summary, straddled)
-    if share.percent >= INPUT_BOUND.value:
+    most = max(group_percents(breakdown).values())
+    outdone = bool(straddled) and most - share.percent >= BALANCED_POINTS
+    if share.percent >= INPUT_BOUND.value and not outdone:
         culprit = input_culprit(session)
         summary = input_sentence(share, culprit, most_of_free_input(session))
         why = doubts(session, "input", straddled)
