@@ -61,7 +61,7 @@ def _answer(session: Session) -> Iterator[Row]:
         nothing = advice.nothing_worth_doing(session)
         if nothing is not None:
             yield "Change", nothing, ""
-        if session.trials is not None:
+        if any(one.trial.state != "inconclusive" for one in trials.tried(session)):
             yield "Trials", f"{trials.counted_outcomes(session)}.", ""
         for text in islice(advice.what_else(session), 2):
             yield "Try next", text, ""

@@ -322,9 +322,11 @@ def _what_else(session: Session) -> Iterator[str]:
     verdict = session.verdict
     budget = _longer_budget(session)
     if budget is not None:
+        undecided = [_undecided(finding) for finding in _left_open(session)]
+        more = f"; {len(undecided) - 2} more" if len(undecided) > 2 else ""
         yield (
-            f"{counted(len(_left_open(session)), 'change')} left undecided: `--budget {budget}` "
-            "gives the trials more time."
+            f"Undecided: {'; '.join(undecided[:2])}{more}. `--budget {budget}` gives the trials "
+            "more time."
         )
     if verdict.bottleneck == "inconclusive":
         alone = only_input_is_told(session)
@@ -343,6 +345,13 @@ def _longer_budget(session: Session) -> int | None:
 
 def _left_open(session: Session) -> list[Finding]:
     return [finding for finding in session.findings if finding.trial.state == "inconclusive"]
+
+
+def _undecided(finding: Finding) -> str:
+    """Return `a cache after the map at train.py:12, 1.04x [0.97, 1.11]`."""
+    bounds = speedup_interval(finding.trial.ci95) if finding.trial.ci95 else ""
+    measured = f", {speedup(finding.trial.speedup)} {bounds}" if finding.trial.speedup else ""
+    return f"{finding.edit.label if finding.edit else finding.title}{measured.rstrip()}"
 
 
 def _longer_run(session: Session) -> int:
