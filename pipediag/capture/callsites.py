@@ -35,7 +35,7 @@ ON_BEHALF = KERAS | frozenset(
 )
 """They make or consume a pipeline for the line that calls them.
 
-Not all that is installed does: a user's own package may be, and its lines are those to be told of.
+Not every installed package does: a user's own may be installed, and its lines are the user's.
 """
 
 
@@ -59,7 +59,7 @@ _CELL = "<ipython-input-"
 
 @dataclass(frozen=True)
 class CallSite:
-    """A line of user code; `by_framework` tells that Keras or the like called on its behalf."""
+    """A line of user code; `by_framework` says that Keras or the like called on its behalf."""
 
     file: str
     line: int
@@ -204,7 +204,7 @@ def line_of(frame: FrameType) -> int:
     return frame.f_code.co_firstlineno if line is None else line
 
 
-class Look(NamedTuple):
+class ScriptLine(NamedTuple):
     """The innermost line of the script's own code on a stack."""
 
     file: str
@@ -218,7 +218,7 @@ class Look(NamedTuple):
     """True if a framework's code runs for it."""
 
 
-def look_at(frame: FrameType | None) -> Look | None:
+def script_line_of(frame: FrameType | None) -> ScriptLine | None:
     """Return the innermost line of the script's own code; None where a stack has none."""
     importing = in_framework = False
     while frame is not None:
@@ -230,7 +230,7 @@ def look_at(frame: FrameType | None) -> Look | None:
             importing = True
         elif package is None and is_users(code.co_filename):
             place = (code.co_filename, line_of(frame), name_of(code), code.co_firstlineno)
-            return Look(*place, importing, in_framework)
+            return ScriptLine(*place, importing, in_framework)
         frame = frame.f_back
     return None
 

@@ -129,7 +129,7 @@ class Capture:
     def leave_alone(self, *, stopped: bool = True) -> None:
         """Take back what `install_in` did, and keep nothing of the program.
 
-        `stopped` tells that its loop was ended before its time.
+        `stopped` says that its loop was ended before its time.
         """
         # Where an error or Ctrl-C came in the middle, a window is open still.
         if os.getpid() == self._pid:

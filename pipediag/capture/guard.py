@@ -65,11 +65,11 @@ class Guard:
 
         return hooked
 
-    def before(self, original: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a hook that calls `told`, an entry, with the original's arguments before that."""
+    def before(self, original: Callable[..., Any], entry: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a hook that calls an entry with the arguments, and then the original."""
 
         def ours(*args: Any, **kwargs: Any) -> Any:
-            told(*args, **kwargs)
+            entry(*args, **kwargs)
             return original(*args, **kwargs)
 
         return self.hook(original, ours)
@@ -166,7 +166,7 @@ def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *a
 
 
 def sentence(what: str, error: Exception) -> str:
-    """Return the sentence that tells what was given up."""
+    """Return the sentence that says what was given up."""
     return (
         f"Pipediag stopped {what} after an error of its own, which the script did not see: "
         f"{type(error).__name__}: {_text(error)}"

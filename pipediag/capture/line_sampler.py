@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import Look, current_frames, look_at
+from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
 from pipediag.session.timeline import SeenLine, SeenLines
 
-# Own choices: a look takes some 20 microseconds of the interpreter lock.
+# Own choices: a sample takes some 20 microseconds of the interpreter lock.
 _INTERVAL_NS = 20_000_000
 _TELL_EVERY_NS = 2_000_000_000
 _MOST_LINES = 20
@@ -55,11 +55,11 @@ class LineSampler:
         """Released to wake it."""
         self._task: Path | None = None
         """Where the system has the thread that was started last."""
-        self._seen: dict[Look, _Met] = {}
+        self._seen: dict[ScriptLine, _Met] = {}
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
-        """Look at that thread from now on."""
+        """Sample that thread from now on."""
         with self._lock:
             self._thread = thread
             if self._wanted:
@@ -119,13 +119,13 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                look = self._look(current_frames())
+                line = self._line_in(current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
                         return
-                    if look is not None:
-                        met = self._seen.setdefault(look, _Met())
+                    if line is not None:
+                        met = self._seen.setdefault(line, _Met())
                         met.between(max(last_ns, self._since_ns), now_ns)
                     due = now_ns - self._since_ns > _TELL_EVERY_NS
                     seen = self._taken(now_ns) if due else None
@@ -137,9 +137,9 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _look(self, frames: Mapping[int, FrameType]) -> Look | None:
+    def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:
         """Return the line of the chosen thread, or else that of the main one."""
-        return look_at(frames.get(self._thread)) or look_at(frames.get(self._home))
+        return script_line_of(frames.get(self._thread)) or script_line_of(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
@@ -147,15 +147,15 @@ class LineSampler:
         most = sorted(seen.items(), key=lambda one: -one[1].ns)[:_MOST_LINES]
         lines = tuple(
             SeenLine(
-                look.file,
-                look.line,
-                look.function,
-                look.importing,
+                line.file,
+                line.line,
+                line.function,
+                line.importing,
                 met.ns,
-                look.in_framework,
+                line.in_framework,
                 met.at_ns,
             )
-            for look, met in most
+            for line, met in most
         )
         return SeenLines(since_ns, now_ns, lines) if lines else None
 

@@ -141,7 +141,7 @@ _LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM
 
 
 def train_along(runtime: Runtime) -> str | None:
-    """Return why no step may be made beside the script's own, for a sentence, if so.
+    """Return why no step may be made but the script's own, for a sentence, if so.
 
     By what a script has imported or set up: operations that add up what several devices have are
     the same whether these belong to one process or to several.

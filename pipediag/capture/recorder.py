@@ -89,7 +89,7 @@ class Recorder:
             operations[: len(seen)] = [one for one in seen if one.id not in ids]
 
     def save(self) -> None:
-        """Write the recording beside its file, then replace that; a forked child writes nothing.
+        """Write the recording next to its file, then replace that; a forked child writes nothing.
 
         A disk that is full must not fail the script in its middle: it is noted, and the recording
         that was saved before stays.
@@ -102,15 +102,15 @@ class Recorder:
     def _write(self) -> None:
         if os.getpid() != self._pid:
             return
-        beside = self._path.with_suffix(".json.part")
+        part = self._path.with_suffix(".json.part")
         with self._writing:
             try:
                 # The script may clean up where our directory is.
-                beside.parent.mkdir(parents=True, exist_ok=True)
-                beside.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
-                beside.replace(self._path)
+                part.parent.mkdir(parents=True, exist_ok=True)
+                part.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
+                part.replace(self._path)
             except OSError:
-                beside.unlink(missing_ok=True)
+                part.unlink(missing_ok=True)
                 raise
 
     def note(self, sentence: str) -> None:

@@ -27,7 +27,7 @@ else:  # no framework is imported for a type
 
 
 Trainer = ModuleType
-"""What a framework tells of its training: the functions of keras/facts.py."""
+"""A framework's facts about its training: the functions of keras/facts.py."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ Settings = dict[str, Any]
 
 @dataclass
 class TrainersPhase:
-    """A method of the trainer's on the stack, with the frame that tells of its model."""
+    """A method of the trainer's on the stack, with the frame that has its model."""
 
     role: LoopRole
     method: str

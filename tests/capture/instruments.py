@@ -109,7 +109,7 @@ class CountingPace:
     baseline = 2
     block = 1000
     stacks = 1
-    look = 2
+    ids = 2
     profile = 1
     repeat = 3
     decide_every = 1

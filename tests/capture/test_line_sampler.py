@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture import line_sampler as module
-from pipediag.capture.callsites import Look, look_at
+from pipediag.capture.callsites import ScriptLine, script_line_of
 from pipediag.capture.line_sampler import LineSampler
 from pipediag.session.timeline import SeenLine, SeenLines
 
@@ -56,20 +56,20 @@ NUMPYS, KERAS = (
         ([(OWN, 9, "run")], None),
         ([(threading.__file__, 9, "run")], None),
         ([("<string>", 9, "run")], None),
-        ([SCRIPT], Look(*SCRIPT, 1, False, False)),
-        ([NUMPYS, MINE, SCRIPT], Look(*MINE, 1, False, False)),
-        ([(LIBRARY, 9, "<module>"), MACHINERY, SCRIPT], Look(*SCRIPT, 1, True, False)),
-        ([MINE, MACHINERY, SCRIPT], Look(*MINE, 1, False, False)),
-        ([KERAS, SCRIPT], Look(*SCRIPT, 1, False, True)),
-        ([NUMPYS, KERAS, SCRIPT], Look(*SCRIPT, 1, False, True)),
+        ([SCRIPT], ScriptLine(*SCRIPT, 1, False, False)),
+        ([NUMPYS, MINE, SCRIPT], ScriptLine(*MINE, 1, False, False)),
+        ([(LIBRARY, 9, "<module>"), MACHINERY, SCRIPT], ScriptLine(*SCRIPT, 1, True, False)),
+        ([MINE, MACHINERY, SCRIPT], ScriptLine(*MINE, 1, False, False)),
+        ([KERAS, SCRIPT], ScriptLine(*SCRIPT, 1, False, True)),
+        ([NUMPYS, KERAS, SCRIPT], ScriptLine(*SCRIPT, 1, False, True)),
         # A function of the script's own that a framework calls is the script's.
-        ([MINE, KERAS, SCRIPT], Look(*MINE, 1, False, False)),
+        ([MINE, KERAS, SCRIPT], ScriptLine(*MINE, 1, False, False)),
     ],
 )
 def test_the_innermost_line_of_the_scripts_own_is_found(
     innermost_first: list[tuple[str, int, str]], expected: object
 ) -> None:
-    assert look_at(stack(*innermost_first)) == expected
+    assert script_line_of(stack(*innermost_first)) == expected
 
 
 class Night:

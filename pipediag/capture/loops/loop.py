@@ -33,7 +33,7 @@ class Stage(Enum):
 
     OWN = "the script's own iterator hands out"
     CATCHING = "it hands out a batch that will be repeated"
-    LOOKING = "it hands out a batch that is looked at on its way"
+    READING = "it hands out a batch whose ids are read on its way"
     REPEATED = "that batch is handed out again and again"
     VARIANT = "a variant of a trial hands out"
 
@@ -77,7 +77,7 @@ that there is no iterator, as Python feeds the step itself."""
 
 
 class DrawnPipeline(NamedTuple):
-    """Pipeline of an iterator that a loop draws from beside its own."""
+    """Pipeline of another iterator that a loop draws from in each step."""
 
     root_op_id: str | None
     options: dict[str, Scalar]
@@ -115,7 +115,7 @@ class Loop:
     consumers: int = 0
     """Iterators that were made for it."""
     joined: list[Consumer] = field(default_factory=list)
-    """Iterators that each of its steps draws from beside its own."""
+    """Other iterators that each of its steps draws from."""
     thread: threading.Thread | None = None
     """The thread that runs it."""
     traced_in_first_step_ns: int = 0
@@ -173,7 +173,7 @@ class Loop:
         record.last_ns = now_ns
 
     def traced(self) -> None:
-        """Note that the running step traced a function: its time tells no wait."""
+        """Note that the running step traced a function: its time says nothing of a wait."""
         self._first_step_of = None
 
     def set_aside(self, ns: int) -> None:
@@ -288,7 +288,7 @@ class Loop:
 
     @property
     def may_be_followed(self) -> bool:
-        """Return True if something may train behind it, as far as the script's source tells."""
+        """Return True if something may train after it, as far as the script's source shows."""
         return self.record.kind == "keras" or bool(self.record.followed_by)
 
     @property

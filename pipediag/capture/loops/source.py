@@ -1,6 +1,6 @@
 """The source of the script around a loop, as a syntax tree; nothing of it is run.
 
-It tells how often a line is come to, what trains behind a loop, and if a loop only reads its data.
+It shows how often a line is reached, what trains after a loop, and if a loop only reads its data.
 """
 
 from __future__ import annotations

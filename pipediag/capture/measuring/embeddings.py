@@ -32,9 +32,9 @@ _MOST_LOOKUPS = 4_000_000
 
 _NO_BATCH = "No batch was seen whose ids could be read, before the loop ended or gave no more."
 _SEVERAL_DRAWS = (
-    "A call of the step draws several batches, or from several iterators, so none was looked at."
+    "A call of the step draws several batches, or from several iterators, so no ids were read."
 )
-_SPREAD = "Each replica has a part of its batches, of which none is looked at."
+_SPREAD = "Each replica has a part of its batches, so no ids were read."
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Embeddings:
     def goes_on(self, now_ns: int, left: int | None) -> bool:
         """Note the end of a step; return True if another batch is to be read."""
         elapsed_ns = now_ns - self._began_ns
-        enough = self._with.pace.enough("look", self._batches, elapsed_ns, left)
+        enough = self._with.pace.enough("ids", self._batches, elapsed_ns, left)
         if enough or not self._wants_batches:
             self.end()
         return self._wants_batches
@@ -214,7 +214,7 @@ class Embeddings:
         self._with.timeline.passed("aside", began_ns, ended_ns)
 
 
-def look_at_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
+def read_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
     """Return an iterator of the batches that the step would have drawn, which are read.
 
     An error of ours costs the step no batch.

@@ -31,7 +31,7 @@ _Limit = tuple[int, float]
 """Steps, or batches, and seconds: a window is over once both are reached, of any of its limits."""
 _LIMITS: dict[str, tuple[_Limit, ...]] = {
     "stacks": ((5, 0.7), (0, 3)),
-    "look": ((8, 0.5), (0, 3)),
+    "ids": ((8, 0.5), (0, 3)),
     "profile": ((20, 0), (5, 2), (2, 10)),
     "repeat": ((20, 0.7), (5, 3), (0, 6)),
 }
@@ -39,7 +39,7 @@ _LAST_STEPS_OF_PROFILE = 5
 """As many are enough where the next step is the last, too: the loop can be held for trials before
 it, and no more once it is over."""
 _PROFILE_NEEDS = 40
-"""So many steps are left to the profile, which comes behind stacks and a look."""
+"""So many steps are left to the profile, which comes after the stacks and the ids."""
 
 
 @dataclass(frozen=True)

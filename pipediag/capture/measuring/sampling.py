@@ -1,4 +1,4 @@
-"""Python beside the training loop: stack samples, callbacks' time, and pipelines' Python functions.
+"""Python during the training loop: stack samples, callbacks' time, and pipelines' Python functions.
 
 Stacks have a window of their own: a thread that wakes often competes for the GIL itself, so it must
 not run while the baseline is measured. Samples are few, and miss what holds the GIL; the clocks of
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import current_frames, look_at, user_callers
+from pipediag.capture.callsites import current_frames, script_line_of, user_callers
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -84,7 +84,7 @@ _MOST_LINES = 100
 
 
 class StackSampler:
-    """Start it beside a window, stop it at its end."""
+    """Samples from its start, at the begin of a window, until it is stopped at its end."""
 
     def __init__(self, training_thread: int) -> None:
         self._training_thread = training_thread
@@ -130,10 +130,10 @@ class StackSampler:
     def _sample(self) -> None:
         at_ns, own, lines = time.monotonic_ns(), threading.get_ident(), []
         for ident, frame in current_frames().items():
-            look = None if ident == own or _is_parked(frame) else look_at(frame)
-            if look is not None and not look.in_framework:
+            found = None if ident == own or _is_parked(frame) else script_line_of(frame)
+            if found is not None and not found.in_framework:
                 thread = "main" if ident == self._training_thread else "source"
-                place = (look.file, look.line, look.function, thread, look.function_line)
+                place = (found.file, found.line, found.function, thread, found.function_line)
                 lines.append((*place, user_callers(frame, _MOST_CALLERS)))
         self._samples.append((at_ns, lines))
 

@@ -1,6 +1,6 @@
 """The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat.
 
-Between stacks and profile a few batches are looked at, for the ids of embeddings. After the profile
+Between stacks and profile the ids of embeddings are read from a few batches. After the profile
 the first epoch's end is awaited where it is near: validation and callbacks may take most of a run.
 """
 
@@ -47,7 +47,7 @@ class Phase(IntEnum):
     WARMUP = auto()
     BASELINE = auto()
     STACKS = auto()
-    LOOK = auto()
+    IDS = auto()
     PROFILE = auto()
     EPOCH_END = auto()
     REPEAT = auto()
@@ -86,9 +86,9 @@ class Diagnosis:
         return self.phase is Phase.REPEAT
 
     @property
-    def looks(self) -> bool:
+    def reads_batches(self) -> bool:
         """Return True if batches are read on their way to its steps."""
-        return self.phase is Phase.LOOK
+        return self.phase is Phase.IDS
 
     @property
     def measuring(self) -> bool:
@@ -113,7 +113,7 @@ class Diagnosis:
     @property
     def _adds_steps(self) -> bool:
         """Return True if a window is open that its steps are added to."""
-        return self.phase not in (Phase.LOOK, Phase.EPOCH_END, Phase.DONE)
+        return self.phase not in (Phase.IDS, Phase.EPOCH_END, Phase.DONE)
 
     def traced(self, *, again: bool) -> None:
         """Note that the running step traced a training function, `again` or for the first time.
@@ -168,7 +168,7 @@ class Diagnosis:
         phase, self.phase = self.phase, Phase.DONE
         self._give_back()
         self._beside.close()
-        if phase not in (Phase.LOOK, Phase.EPOCH_END):
+        if phase not in (Phase.IDS, Phase.EPOCH_END):
             self._window.close(complete=complete, reason=None if complete else reason)
         self.embeddings.end()
         self._with.recorder.save()
@@ -181,8 +181,8 @@ class Diagnosis:
         self._steps_in_epoch = 0
         if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
             self._hand_out_again(consumer)
-        elif self.phase is Phase.LOOK:
-            self._take(consumer, Stage.LOOKING)
+        elif self.phase is Phase.IDS:
+            self._take(consumer, Stage.READING)
         self._clock_python()
         self._mark()
 
@@ -232,7 +232,7 @@ class Diagnosis:
         if self.phase is Phase.PROFILE:
             running = self._with.profiler.running
             return running and not pace.enough("profile", window.count, elapsed_ns, 0)
-        return self.phase is Phase.STACKS or self.phase is Phase.LOOK
+        return self.phase is Phase.STACKS or self.phase is Phase.IDS
 
     def _skip_to_trials(self, consumer: Consumer) -> None:
         """End the diagnosis at the loop's last batch, the last moment at which it can be held.
@@ -251,7 +251,7 @@ class Diagnosis:
         consumer = yield from self._warm_up()
         yield from self._baseline(consumer)
         consumer = yield from self._sample_stacks()
-        consumer = yield from self._look(consumer)
+        consumer = yield from self._read_ids(consumer)
         consumer = yield from self._profile(consumer)
         consumer = yield from self._await_epoch_end(consumer)
         yield from self._repeat(consumer)
@@ -373,12 +373,12 @@ class Diagnosis:
         self._with.recorder.recording.stacks.append(stacks)
         window.record.python_threads = python_threads()
 
-    def _look(self, consumer: Consumer) -> Steps[Consumer]:
+    def _read_ids(self, consumer: Consumer) -> Steps[Consumer]:
         if not self.embeddings.begin(consumer):
             return consumer
-        self.phase, took_time, goes_on = Phase.LOOK, True, True
+        self.phase, took_time, goes_on = Phase.IDS, True, True
         while goes_on:
-            self._take(consumer, Stage.LOOKING)
+            self._take(consumer, Stage.READING)
             consumer, now_ns = yield took_time
             took_time, goes_on = False, self.embeddings.goes_on(now_ns, self.loop.steps_left)
         self._give_back()

@@ -28,7 +28,7 @@ _METHODS = frozenset(
 )
 _MEASURED_ELEMENTS = 8
 _SHARE_OF_MEMORY = 0.5
-"""Of what is free: the script goes on beside the cache."""
+"""Of what is free: the script needs memory while the cache is kept."""
 
 
 def inserted(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:

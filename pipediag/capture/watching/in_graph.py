@@ -28,11 +28,11 @@ INTERVAL_S = 0.2
 """Own choice: seldom enough to cost nothing, and often enough for a window of a few seconds."""
 
 _FEWEST_INTERVALS = 5
-_NOT_LOOKED_AT = "No batch of a loop inside a tf.function is looked at."
+_NO_IDS = "The ids of a loop inside a tf.function are not read."
 
 
 class InGraphMeasure:
-    """Told of calls and asked to read, it adds the steps that the loop's counter counted."""
+    """Measures the steps of a loop by its counter, in one window after the other."""
 
     def __init__(self, loop: Loop, counter: Counter, instruments: Instruments) -> None:
         self.loop = loop
@@ -83,14 +83,14 @@ class InGraphMeasure:
         self.loop.record.steps = self.counter.read()
 
     def finish(self, reason: str | None, *, complete: bool = False) -> None:
-        """Close what is open, for that reason, and record what the traced step tells of tables."""
+        """Close what is open, for that reason, and record the tables of the traced step."""
         if self.done:
             return
         if self._window.record.kind == "profile":
             self._with.profiler.stop()
         self._window.close(complete=complete, reason=reason)
         if self.loop.trains:
-            Embeddings(self.loop, self._with).end(_NOT_LOOKED_AT)
+            Embeddings(self.loop, self._with).end(_NO_IDS)
         self.done = True
 
     def _advance(self, now: int) -> None:

@@ -119,9 +119,9 @@ class LoopChoice:
         self._evaluations = Evaluations(self._with)
 
     @property
-    def looks(self) -> bool:
-        """Return True if what functions are called with tells something."""
-        return self.active is not None and self.active.looks
+    def reads_batches(self) -> bool:
+        """Return True if ids are read from what functions are called with."""
+        return self.active is not None and self.active.reads_batches
 
     def repeats(self, loop: Loop) -> bool:
         """Return True if the loop was handed a batch again: the step is ours, not the script's."""

@@ -1,7 +1,8 @@
 """Every hand-over of a batch: what is a step of which loop, which train, and what came between.
 
 The StepClock alone decides if a step follows the last one of its loop without interruption. It
-tells the loop, which counts, then the timeline, and the trials or the windows of the loop.
+reports the step to the loop, which counts, then to the timeline, and to the trials or the windows
+of the loop.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage
 from pipediag.capture.loops.registry import LoopRegistry
-from pipediag.capture.measuring.embeddings import look_at_next
+from pipediag.capture.measuring.embeddings import read_next
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, runs_tf_data
@@ -128,9 +129,9 @@ class StepClock:
         if consumer.stand_in.stage is Stage.CATCHING:
             for batch in consumer.draw(iterator, 1):
                 self._repeat(consumer, batch)
-        elif consumer.stand_in.stage is Stage.LOOKING and consumer.loop.has_step(function):
+        elif consumer.stand_in.stage is Stage.READING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
-            return look_at_next(consumer, iterator, self._with.recorder)
+            return read_next(consumer, iterator, self._with.recorder)
         return consumer.stand_in.asked(iterator)
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

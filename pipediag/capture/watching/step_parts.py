@@ -1,7 +1,7 @@
 """Steps of each thread: what belongs to the one that runs, and steps that are only noted.
 
 Evaluations and predictions within each step belong to it, as of a GAN's generator. So do batches of
-iterators that a loop draws from beside its own, as of `zip(one, other)` or `next(other)`: where
+other iterators that a loop draws from, as of `zip(one, other)` or `next(other)`: where
 each step takes a batch of both, the one that hands over first leads. Between two epochs both
 interrupt the steps. Steps that Python feeds have no iterator: one begins where the line that began
 the last one calls again, and what other lines train in between is a part of it.
@@ -48,7 +48,7 @@ class FedSteps:
     ) -> Consumer | None:
         """Return the consumer of the step that the call begins; None within another step.
 
-        The first call alone tells of no loop: a model is built so, too. `last` handed over a batch
+        The first call alone shows no loop: a model is built so, too. `last` handed over a batch
         last on this thread.
         """
         if self._is_read(last) or (site := call_site()) is None:  # in this order: it takes a while
@@ -233,7 +233,7 @@ class StepParts:
     def _had_a_batch_drawn_ahead(self, lead: Consumer, consumer: Consumer, position: int) -> bool:
         """Return True if `lead` has handed over one before the loop began whose iterator this is.
 
-        As of data that are looked at before, and drawn from within the loop afterwards.
+        As of data that are previewed before, and drawn from within the loop afterwards.
         """
         return (
             lead.loop.record.id not in self._known
@@ -269,7 +269,7 @@ class Streak:
     _traced: int = 0
 
     def begins(self, consumer: Consumer, steps: int) -> None:
-        """Note the next steps alone, as they decide nothing; another thread tells its own first."""
+        """Note the next steps alone, as they decide nothing; another thread reports first."""
         if self._noted and get_ident() != self._thread:
             return
         if consumer is not self._consumer:

@@ -62,7 +62,7 @@ class Stage:
         self.cancels = self.variant_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
         self.clock: Any = SimpleNamespace(
-            choice=SimpleNamespace(looks=False, stop=self._stop),
+            choice=SimpleNamespace(reads_batches=False, stop=self._stop),
             streak=self.streak,
             call_begins=self.call_begins,
             exhausted=self._exhausted,
@@ -187,7 +187,7 @@ def test_data_that_fail_while_they_are_looked_at_fail_the_scripts_call(trial: St
 
 def test_a_call_without_an_iterator_is_told_while_batches_are_looked_at(trial: Stage) -> None:
     trial.function("batch", factor=2)
-    trial.clock.choice.looks = True
+    trial.clock.choice.reads_batches = True
     trial.function("batch", factor=3)
 
     assert trial.told == [(trial.function, ("batch",), {"factor": 3})]

@@ -15,7 +15,7 @@ import pytest
 
 from pipediag.capture.loops.loop import ScriptsOwnError, Stage
 from pipediag.capture.measuring import schedule as module
-from pipediag.capture.measuring.embeddings import IdTally, look_at_next
+from pipediag.capture.measuring.embeddings import IdTally, read_next
 from pipediag.capture.measuring.schedule import Phase
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
@@ -82,19 +82,19 @@ def step(measured: Measured, data: Iterator[Any]) -> Any:
     """A step that draws its batch itself, as the clock lets it; returns what it draws."""
     measured.step()
     iterator = data
-    if measured.consumer.stand_in.stage is Stage.LOOKING:
-        iterator = look_at_next(measured.consumer, data, measured.instruments.recorder)
+    if measured.consumer.stand_in.stage is Stage.READING:
+        iterator = read_next(measured.consumer, data, measured.instruments.recorder)
     return next(iterator)
 
 
 def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
     data = iter([[1, 2], [3, 3], [4, 5], [6, 7]])
-    drawn = [next(look_at_next(measured.consumer, data, measured.instruments.recorder))]
+    drawn = [next(read_next(measured.consumer, data, measured.instruments.recorder))]
     drawn += [step(measured, data) for _ in range(3)]
 
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
-    assert measured.diagnosis.phase is not Phase.LOOK
+    assert measured.diagnosis.phase is not Phase.IDS
     assert measured.consumer.stand_in.stage is Stage.OWN
     assert measured.loop.record.softmaxes == [TOY_SOFTMAX]
     assert measured.loop.record.constant_bytes == 48
@@ -107,7 +107,7 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
 def test_an_error_of_ours_costs_the_step_no_batch(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
 
     def fails(_: Any) -> None:
         raise RuntimeError("strange")
@@ -115,7 +115,7 @@ def test_an_error_of_ours_costs_the_step_no_batch(
     monkeypatch.setattr(measured.diagnosis.embeddings, "batches_drawn", fails)
     data = iter([[1, 2], [3, 3]])
     drawn = [
-        next(look_at_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(2)
+        next(read_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(2)
     ]
 
     assert drawn == [[1, 2], [3, 3]]
@@ -123,13 +123,13 @@ def test_an_error_of_ours_costs_the_step_no_batch(
 
 
 def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
     data = iter([[1, 2], [object()], [3, 3]])
     measured.runtime.tables.tables[0].looked_up = lambda given: [
         LookedUp(np.array(given) if given[0] == 1 else None)
     ]
     drawn = [
-        next(look_at_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(3)
+        next(read_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(3)
     ]
 
     assert (len(drawn), drawn[2]) == (3, [3, 3])
@@ -140,14 +140,14 @@ def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Me
 
 def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -> None:
     record = measured.loop.record
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
     record.batches_per_call, record.steps = 3, 90
     data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
-    first = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
+    first = list(read_next(measured.consumer, data, measured.instruments.recorder))
     record.steps = 93
-    measured.consumer.stand_in.enter(Stage.LOOKING)
+    measured.consumer.stand_in.enter(Stage.READING)
     # The data end within the second call.
-    second = list(look_at_next(measured.consumer, data, measured.instruments.recorder))
+    second = list(read_next(measured.consumer, data, measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")
 
     assert (first, second) == ([[1, 1], [2, 3], [4, 4]], [[5, 5]])
@@ -158,10 +158,10 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
 
 
 def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
     data: Iterator[Any] = iter([])
 
-    assert look_at_next(measured.consumer, data, measured.instruments.recorder) is data
+    assert read_next(measured.consumer, data, measured.instruments.recorder) is data
 
 
 def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
@@ -169,17 +169,17 @@ def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
         raise OSError("the disk is gone")
         yield
 
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
 
     with pytest.raises(ScriptsOwnError) as raised:
-        look_at_next(measured.consumer, broken(), measured.instruments.recorder)
+        read_next(measured.consumer, broken(), measured.instruments.recorder)
     assert str(raised.value.error) == "the disk is gone"
 
 
 def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measured) -> None:
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
     assert (
-        next(look_at_next(measured.consumer, iter(["strange"]), measured.instruments.recorder))
+        next(read_next(measured.consumer, iter(["strange"]), measured.instruments.recorder))
         == "strange"
     )
     measured.step()
@@ -230,8 +230,8 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     trainer = SimpleNamespace(known_tables=fails, vocabularies=fails)
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
-    measured.until(Phase.LOOK)
-    next(look_at_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
+    measured.until(Phase.IDS)
+    next(read_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")
 
     (table,) = measured.recording.variables
@@ -249,7 +249,7 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
     trainer = SimpleNamespace(known_tables=lambda _: [known], vocabularies=lambda _: [])
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
 
     assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
     assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]
@@ -259,7 +259,7 @@ def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:
     tables = ToyTables()
     tables.tables.append(ToyTable())
     measured.runtime.tables = tables
-    measured.until(Phase.LOOK)
+    measured.until(Phase.IDS)
 
     assert [one.layer for one in measured.recording.variables] == ["words", "words #2"]
 

@@ -118,7 +118,7 @@ def test_batches_are_looked_at_on_their_way_to_a_step_alone(
 
     consumer = consumer_of(repeated.loop())
     consumer.loop.step_functions.append(weakref.ref(step))
-    consumer.stand_in.enter(Stage.LOOKING)
+    consumer.stand_in.enter(Stage.READING)
 
     assert repeated.clock.call_begins(consumer, "own", function=print) == "own"
     looked_at = repeated.clock.call_begins(consumer, "own", function=step)

@@ -158,7 +158,7 @@ def callbacks_named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list
         hook.endswith("_end") for _, known in found for hook in known.batch_hooks
     ):
         raise NotReplayableError(
-            "Keras calls the callbacks of this `fit` on another thread, beside its steps."
+            "Keras calls the callbacks of this `fit` on another thread, while steps run."
         )
     return [callback for callback, _ in found]
 

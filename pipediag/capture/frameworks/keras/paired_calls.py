@@ -1,4 +1,4 @@
-"""Calls of a Keras model that are timed beside another way to make them.
+"""Calls of a Keras model that are timed, and so is another way to make them.
 
 Frequent small calls of `predict` are compared with `predict_on_batch`, and calls of a model itself
 with those of a `tf.function`.

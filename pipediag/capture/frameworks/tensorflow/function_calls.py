@@ -105,7 +105,7 @@ class FunctionCalls:
             self._give_iterator(visit)
         if visit.consumer is None and not loops_itself and self._updates.trains(function):
             self._steps.fed_step(function)
-        if visit.consumer is None and self._steps.choice.looks:
+        if visit.consumer is None and self._steps.choice.reads_batches:
             self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
         if loops_itself or visit.traced_before == 0:

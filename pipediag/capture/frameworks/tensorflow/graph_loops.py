@@ -67,7 +67,7 @@ class GraphLoops:
 
 
 class GraphCounter:
-    """A count that a graph adds to, and that a thread beside it reads.
+    """A count that a graph adds to, and that another thread reads meanwhile.
 
     A graph finds it by its name, in the host's memory. It captures nothing for it, so that the
     captures and variables of a function, which a script may differentiate by, freeze or save, are

@@ -27,7 +27,7 @@ _DEPRECATED_OPTION = "experimental_threading"
 
 
 def facts_of(dataset: Any) -> DatasetFacts:
-    """Return what it tells of itself; a strategy's dataset is known by the one that it distributes,
+    """Return what it knows of itself; a strategy's dataset is known by the one that it distributes,
     or that its function made for this process."""
     original = getattr(dataset, "_original_dataset", dataset)
     of_function = getattr(dataset, "_datasets", None)
@@ -221,7 +221,7 @@ class TensorFlowRuntime:
     def __init__(self) -> None:
         self.pull: Callable[[Any], Any] = next
         """Returns the next batch of an iterator, unseen by hooks: the original of what is hooked,
-        once it is. `is_end_of_data` tells of the error that it raises at the end."""
+        once it is. `is_end_of_data` knows the error that it raises at the end."""
 
     rows = staticmethod(batch_rows)
     describe_dataset = staticmethod(facts_of)
@@ -275,7 +275,7 @@ class TensorFlowRuntime:
 
 
 def _without_threads(dataset: Any) -> Any:
-    """Switch off optimisations and autotune, so that no thread prefetches beside the consumer."""
+    """Switch off optimisations and autotune, so that no thread prefetches meanwhile."""
     from tensorflow.python.data.ops import options
 
     choices = options.Options()
