@@ -149,8 +149,6 @@ def make_snapshot(batches: int, **overrides: Any) -> ModelSnapshot:
     values: dict[str, Any] = {
         "loop_id": "loop1",
         "iterator": 1,
-        "at_ns": 4000 * MS,
-        "steps": batches,
         "iterator_steps": batches,
         "output_id": 1,
         "nodes": [

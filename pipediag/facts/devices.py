@@ -64,7 +64,7 @@ def longest_doing(device: DeviceActivity, cause: GapCause) -> tuple[str, float] 
     spent: dict[str, float] = defaultdict(float)
     for gap, ms in held_up(device, cause):
         if gap.doing:
-            spent[gap.doing.removeprefix("$")] += ms
+            spent[gap.doing] += ms
     return max(spent.items(), key=lambda item: item[1], default=None)
 
 

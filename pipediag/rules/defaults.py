@@ -104,7 +104,6 @@ DEBUG_MODE = pipeline_rule(
     "longer work.",
     needs=("loop", "breakdown"),
     thresholds=(INPUT_WAIT,),
-    tried_when_informing=False,
     untried="Debug mode applies to the whole process and can't be switched off within it.",
 )
 
@@ -132,7 +131,6 @@ ITERATOR_PAUSES = pipeline_rule(
     needs=("loop", "run", "pipeline"),
     thresholds=(FREED,),
     frees=(),
-    tried_when_informing=True,
 )
 
 

@@ -175,7 +175,6 @@ INPUT_GAP = _idle_rule(
     "a cache. That takes more CPU or more memory.",
     thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
-    tried_when_informing=True,
 )
 _TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
 _READ_AT_ONCE = f"Read several files at once: `files.interleave(read, {_TUNED})`."
@@ -266,7 +265,6 @@ LAUNCH_BOUND = _idle_rule(
     ),
     effect="same up to order or rounding",
     frees=("dispatch",),
-    tried_when_informing=True,
 )
 _FEWER: Mapping[Framework, str] = {
     "tensorflow": "Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function("
@@ -358,7 +356,6 @@ PYTHON_GAP = _idle_rule(
     "Logs and callbacks then see fewer steps.",
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("python",),
-    tried_when_informing=True,
 )
 _RARELY = "Log and evaluate metrics every hundredth step, or in another thread"
 _LESS_PYTHON: Mapping[Framework, str] = {

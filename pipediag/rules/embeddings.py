@@ -36,7 +36,6 @@ _tables_rule = partial(
     id="embedding-update",
     needs=("loop", "steps", "breakdown"),
     frees=("device_compute",),
-    tried_when_informing=True,
 )
 
 
@@ -320,7 +319,6 @@ FULL_SOFTMAX = Rule(
     thresholds=(CLASSES, OPERATION_SHARE, INPUT_BOUND),
     effect="changes a hyper-parameter",
     frees=("device_compute",),
-    tried_when_informing=True,
 )
 
 

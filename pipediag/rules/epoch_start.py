@@ -80,7 +80,6 @@ SLOW_SHUFFLE_FILL = Rule(
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     effect="same up to order or rounding",
     frees=("input_wait",),
-    tried_when_informing=True,
     untried="An operation before the shuffle does not keep elements one to one, so it can't be "
     "moved.",
 )
@@ -263,7 +262,6 @@ SLOW_EPOCH_START = Rule(
     frees=("input_wait",),
     sees_class_only=True,
     untried="A trial has to run whole epochs, and is made only where they are short.",
-    tried_when_informing=True,
 )
 
 

@@ -49,7 +49,6 @@ COSTLY_EVALUATION = Rule(
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     untried="A trial never skips an evaluation: only you know how often you need its result.",
-    tried_when_informing=True,
 )
 
 
@@ -234,6 +233,7 @@ SMALL_PREDICT = Rule(
     "one call if they fit in memory.",
     needs=("run",),
     thresholds=THRESHOLDS,
+    tried_when_informing=False,
     untried="In a run with trials, both calls are timed where the script calls `predict`.",
 )
 
@@ -287,6 +287,7 @@ EAGER_EVALUATION = Rule(
     needs=("run",),
     thresholds=THRESHOLDS,
     effect="same up to order or rounding",
+    tried_when_informing=False,
     untried="In a run with trials, both calls are timed where the script calls the model.",
 )
 

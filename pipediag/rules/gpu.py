@@ -130,7 +130,6 @@ EXPOSED_HOST_COPY = Rule(
     needs=("devices",),
     thresholds=(EXPOSED, INPUT_GAPS),
     frees=("device_copy",),
-    tried_when_informing=True,
 )
 _AHEAD: Mapping[Framework, str] = {
     "tensorflow": 'End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))'
@@ -190,7 +189,6 @@ MIXED_PRECISION = Rule(
     thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
     severity="info",
     effect="changes a hyper-parameter",
-    tried_when_informing=True,
     untried=OWN_LOOP,
 )
 _SIXTEEN_BITS: Mapping[Framework, str] = {

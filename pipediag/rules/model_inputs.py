@@ -50,7 +50,6 @@ PREPROCESSING_IN_MODEL = Rule(
     "original model still takes the raw inputs, and shares the weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
-    tried_when_informing=True,
 )
 CAVEAT = (
     "Measured with your layers and weights in a model without these layers, compiled as yours is."
@@ -251,7 +250,6 @@ PADDING = Rule(
     effect="same up to order or rounding",
     untried="The length of an example without its padding is known only where the padding is "
     "added.",
-    tried_when_informing=True,
 )
 BUCKETS = 4
 

@@ -183,16 +183,14 @@ def _without(session: Session, op: Operation) -> float | None:
 
 
 ELEMENTS = Threshold("elements per step", 4.0, "elements", "own choice: fewer cost < 1 ms")
-SINGLE_ELEMENTS = Rule(
+SINGLE_ELEMENTS = pipeline_rule(
     id="generator-elements",
     title="Take many elements from the generator at once",
     why="Each element that TensorFlow took from Python cost 0.25 ms, whatever was in it. In "
     "stacks of 64, which `unbatch` splits again, it cost 0.015 to 0.03 ms.",
     fix="Yield stacks of elements, and split them with `unbatch`. Up to 63 elements are read "
     "ahead; the elements and their order stay the same.",
-    needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
-    frees=("input_wait",),
 )
 _STACKED = 64
 

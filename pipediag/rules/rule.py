@@ -69,8 +69,8 @@ class Rule:
     sees_class_only: bool = False
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
     every rule that knows that and `frees` the same class of time."""
-    tried_when_informing: bool = False
-    """True where a finding that only informs is tried too, as measuring is the way to know."""
+    tried_when_informing: bool = True
+    """False where the edit of a finding that only informs is not worth a trial."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
     check: Check = field(init=False, repr=False)
@@ -185,7 +185,6 @@ pipeline_rule = partial(
     Rule,
     needs=("loop", "pipeline", "steps", "breakdown"),
     frees=("input_wait",),
-    tried_when_informing=True,
 )
 """Describes a rule on an operation that the step waits for."""
 

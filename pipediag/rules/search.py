@@ -52,7 +52,6 @@ SEARCH = Rule(
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
-    tried_when_informing=True,
 )
 _SAME: EffectOnResults = "same results"
 _UP_TO_ORDER: EffectOnResults = "same up to order or rounding"

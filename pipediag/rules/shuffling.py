@@ -179,6 +179,7 @@ MISPLACED_CACHE = Rule(
     effect="corrects results",
     subject="correctness",
     frees=("input_wait",),
+    tried_when_informing=False,
     untried="Operations between them work on different elements, so neither can simply be moved.",
 )
 _FRAMEWORKS_OWN = "The framework creates it within its own call, which pipediag can't change."

@@ -54,7 +54,6 @@ BATCH_CALLBACK = Rule(
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     frees=("python", "device_wait"),
-    tried_when_informing=True,
 )
 
 
@@ -208,7 +207,6 @@ HOST_OVERHEAD = Rule(
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     frees=FREED_BY_FEWER_CALLS,
-    tried_when_informing=True,
     untried=OWN_LOOP,
 )
 OWN_PYTHON_FIRST = "Most of the overhead is the script's own Python: fix that first."
@@ -300,7 +298,6 @@ SMALL_BATCH = Rule(
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
     frees=FREED_BY_FEWER_CALLS,
-    tried_when_informing=True,
     untried="Keras or your own code makes the batches, and a trial can't change them there.",
 )
 FACTOR = 4

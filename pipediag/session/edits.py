@@ -85,14 +85,12 @@ class SetModel:
 
 @dataclass(frozen=True)
 class SkipCallback:
-    """Hooks of a Keras callback, which is defined there, are not called."""
+    """The batch hooks of a Keras callback, which is defined there, are not called in training."""
 
     callback: str
     """Name of its class."""
     file: str | None
     line: int | None
-    hooks: Literal["batch"] = "batch"
-    """Those before and after each batch that is trained on."""
     do: Literal["skip"] = "skip"
 
 

@@ -69,9 +69,6 @@ class ModelSnapshot:
     loop_id: str
     iterator: int
     """Ordinal of the iterator in its loop: counters restart with each."""
-    at_ns: int
-    steps: int
-    """Steps of the loop so far."""
     iterator_steps: int
     """Batches that this iterator has handed over so far."""
     nodes: list[ModelNode]
@@ -175,8 +172,7 @@ class RecordedFunction:
     """By which TensorFlow's registry knows each of them, and those of nested datasets."""
     side_effect: str | None = None
     """What one of those visibly changes outside of itself, as the end of a sentence."""
-    trace_count: int | None = None
-    """How often the Python body ran. The rate of elements says how often it did not."""
+
     constant_bytes: int | None = None
     """Of the constants in its graph, nested functions included."""
     returns_constant: bool = False

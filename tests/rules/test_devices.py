@@ -230,9 +230,9 @@ def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
     return gpu({"launch": idle}, launches=launches(**overrides))
 
 
-STEPS = [gap("python", 5.0, step=step, doing="$callbacks.py:12 log") for step in range(8)]
+STEPS = [gap("python", 5.0, step=step, doing="callbacks.py:12 log") for step in range(8)]
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
-PAUSE = gap("python", 25.0, step=7, doing="$saving.py:80 save")
+PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
 SHORT = {"shorter_than_launch_percent": 80.0}
 
 

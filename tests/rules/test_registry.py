@@ -75,7 +75,7 @@ BARE = make_session(
 NO_GPU = make_session(environment=make_environment(gpu_installed=["NVIDIA H200"]))
 BUSY_HOST = gpu(
     {"launch": 18.0, "python": 17.0, "sync": 10.0, "copy": 4.0},
-    gaps=[gap("python", 2.0, step=step, doing="$train.py:9 log") for step in range(4)],
+    gaps=[gap("python", 2.0, step=step, doing="train.py:9 log") for step in range(4)],
     launches=launches(shorter_than_launch_percent=80.0),
     copies=[copies(exposed_ms=8.0, gb_per_s=2.0, bytes=100_000_000)],
     matmul_ms=40.0,

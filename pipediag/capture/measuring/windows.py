@@ -110,8 +110,6 @@ class Window:
                 ModelSnapshot(
                     loop_id=loop.record.id,
                     iterator=measured.ordinal,
-                    at_ns=time.monotonic_ns(),
-                    steps=loop.record.steps,
                     iterator_steps=measured.batches,
                     nodes=model.nodes,
                     output_id=model.output_id,
