@@ -8,7 +8,13 @@ from contextlib import suppress
 import libcst as cst
 
 from pipediag.patching.chains import argument, moved, with_arguments
-from pipediag.patching.names import free_name, imported_as, references, tensorflow
+from pipediag.patching.names import (
+    free_name,
+    imported_as,
+    needed_tensorflow,
+    references,
+    tensorflow,
+)
 from pipediag.patching.python_calls import defined, lines_of
 from pipediag.patching.source import (
     Change,
@@ -54,9 +60,7 @@ def for_batches(
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
     """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch."""
-    tf = tensorflow(source)
-    if tf is None:
-        raise NotPatchableError("TensorFlow is not imported under a name in this file.")
+    tf = needed_tensorflow(source)
     given = _given(call, "map_func", 0)
     span = source.span(given)
     row, rows = free_name(source, "row"), free_name(source, "rows")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from pipediag.patching.names import bound, names_in, tensorflow
+from pipediag.patching.names import bound, names_in, needed_tensorflow
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
@@ -209,11 +209,8 @@ def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]
 
 def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
     """An interleave whose function is called by those who read, several at a time."""
-    module = tensorflow(source)
-    if module is None or not call.args or call.args[0].star:
-        raise NotPatchableError("How the file calls TensorFlow is not known.")
-    first = call.args[0]
-    if first.keyword is not None and first.keyword.value != "map_func":
+    module, first = needed_tensorflow(source), call.args[0] if call.args else None
+    if first is None or first.star or (first.keyword and first.keyword.value != "map_func"):
         raise NotPatchableError("Its function is not its first argument.")
     value = source.span(first.value)
     opening = f"lambda *element: {module}.data.Dataset.from_tensors(element).flat_map("

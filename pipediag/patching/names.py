@@ -6,7 +6,7 @@ from itertools import chain, count
 
 import libcst as cst
 
-from pipediag.patching.source import Source, walk
+from pipediag.patching.source import NotPatchableError, Source, walk
 from pipediag.session.edits import AUTOTUNE
 from pipediag.vocabulary import Scalar
 
@@ -17,6 +17,14 @@ def tensorflow(source: Source) -> str | None:
     """Return TensorFlow's name at the file's outermost level, or None."""
     named = (name for name, module in modules(source).items() if module == "tensorflow")
     return next(named, None)
+
+
+def needed_tensorflow(source: Source) -> str:
+    """Return TensorFlow's name in a file that needs it."""
+    name = tensorflow(source)
+    if name is None:
+        raise NotPatchableError("TensorFlow is not imported under a name in this file.")
+    return name
 
 
 def modules(source: Source) -> dict[str, str]:

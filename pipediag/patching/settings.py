@@ -9,7 +9,13 @@ from dataclasses import replace
 import libcst as cst
 
 from pipediag.patching.chains import argument, inserted, with_arguments
-from pipediag.patching.names import free_name, is_parameter, last_import, references, tensorflow
+from pipediag.patching.names import (
+    free_name,
+    is_parameter,
+    last_import,
+    needed_tensorflow,
+    references,
+)
 from pipediag.patching.sites import Repeats
 from pipediag.patching.source import (
     Change,
@@ -92,9 +98,7 @@ def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    module = tensorflow(source)
-    if module is None:
-        raise NotPatchableError("How the file calls TensorFlow is not known.")
+    module = needed_tensorflow(source)
     options = free_name(source, "options")
     made = [f"{options} = {module}.data.Options()", *(f"{options}.{line}" for line in lines)]
     found = assigns(source, last)

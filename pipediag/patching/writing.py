@@ -292,7 +292,7 @@ def _last(workspace: Workspace) -> Operation:
         if not (op.made_by_framework or op.inserted_by_tensorflow or op.inside_function_of)
     ]
     read = {parent for op in own for parent in op.parent_ids}
-    return only((op for op in own if op.id not in read), "Where the pipeline ends is not known.")
+    return only((op for op in own if op.id not in read), "It is not known where the pipeline ends.")
 
 
 def _compile(workspace: Workspace, change: edits.SetModel) -> None:

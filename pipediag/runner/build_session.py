@@ -306,7 +306,7 @@ def _of_the_run(session: Session, finding: Finding, run: TrialRun) -> Finding:
         known = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
         return finding.model_copy(update={"trial": known})
     what = "pauses" if pauses else "traces"
-    reason = f"It saves {what}, but how many the whole run would have is not known."
+    reason = f"It saves {what}, and it is not known how many the whole run would have."
     unknown = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
     return finding.model_copy(update={"trial": trial.model_copy(update=unknown)})
 
@@ -332,11 +332,11 @@ NOT_WAITED = "The script ended before its loop could be measured and held for tr
 OBSERVED = "`--run-to-end` only observes, so nothing was tried."
 OBSERVED_AND_OFFERED = (
     "`--run-to-end` only observes, so nothing was tried; `--rerun` tries changes in a second run, "
-    "which is ended afterwards."
+    "which is then stopped."
 )
 WATCHED = (
     "A training that is watched is only observed, so nothing was tried; "
-    "`pipediag analyze --rerun train.py` tries changes in a second run, which is ended afterwards."
+    "`pipediag analyze --rerun train.py` tries changes in a second run, which is then stopped."
 )
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
 

@@ -221,7 +221,7 @@ def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float) -> Seen:
         timeout_s,
     )
     if not place.exists():
-        raise PipediagError(f"{run.name} ended before it could write what it had seen.")
+        raise PipediagError(f"{run.name} ended before it could write its results.")
     return Seen(**json.loads(place.read_text(encoding="utf-8")))
 
 

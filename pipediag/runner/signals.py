@@ -30,7 +30,7 @@ def describe_death(number: int, *, out_of_memory: bool) -> str:
         return f"The kernel killed it ({name}) because memory ran out{allowed}."
     if number == signal.SIGKILL:
         return (
-            f"It was killed ({name}). Often this is the kernel when memory runs out: look for "
+            f"It was killed ({name}), often by the kernel because memory ran out: look for "
             "'Out of memory' in the kernel log."
         )
     if number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT):

@@ -204,9 +204,7 @@ def _why_by_name(finding: Finding) -> str:
     found = finding.for_run
     comes_to = (gain(found) or "").replace(NO_BREAK, " ")
     if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:
-        return (
-            f"It makes its part of the run faster; the gain of the whole run is unsure: {comes_to}."
-        )
+        return f"It makes its part of the run faster; the whole run may not gain: {comes_to}."
     return f"It makes its part of the run faster, but not the whole run: {comes_to}."
 
 
