@@ -28,7 +28,7 @@ from pipediag.rules.relevance import THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
@@ -68,7 +68,8 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
         if loop is not None and loop.kind != "keras" and row.basis == "measured":
             # By its iterators, as its wait is a stretch of its own.
             count = loop.iterators
-        if run.scope != "run":
+        if run.scope != "run" or {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}:
+            # More of it may come than was seen.
             count = None
         yield _how_often(session, run, row, loop, count)
         yield from _on_its_data(session, run, row, count)

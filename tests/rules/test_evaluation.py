@@ -18,7 +18,7 @@ from pipediag.rules.evaluation import (
 )
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunPart
+from pipediag.session.ledger import BETWEEN_ROUNDS, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
@@ -61,6 +61,13 @@ def of_loop(iterators: int, **row: Any) -> Session:
         "an own call": (session_with(evaluated(40.0, **OWN)), "fail", 33),
         "an own loop": (of_loop(20), "fail", 48),
         "two iterators": (of_loop(2), "informative", 48),
+        "once": (session_with(evaluated(40.0, count=1)), "informative", 20),
+        # What was seen once may come in each round of the loop around the training.
+        "once in a round": (
+            session_with(evaluated(40.0, count=1), not_seen=[BETWEEN_ROUNDS]),
+            "fail",
+            20,
+        ),
         "10 %": (session_with(evaluated(12.6)), "fail", 20),
         "under 10 %": (session_with(evaluated(12.4)), "informative", 20),
         "none": (session_with(), "pass", None),
