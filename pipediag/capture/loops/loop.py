@@ -38,22 +38,6 @@ class Stage(Enum):
     VARIANT = "a variant of a trial hands out"
 
 
-@dataclass(slots=True)
-class StandIn:
-    """Hands out batches in an iterator's place. Hooks read its attributes on every step."""
-
-    stage: Stage = Stage.OWN
-    iterator: Any = None
-    """What stands in; None where the script's own iterator hands out."""
-
-    def enter(self, stage: Stage, iterator: Any = None) -> None:
-        self.stage, self.iterator = stage, iterator
-
-    def asked(self, own: Any) -> Any:
-        """Return the iterator to ask for a batch where the script asks its `own`."""
-        return own if self.iterator is None else self.iterator
-
-
 def is_end_of_data(error: BaseException) -> bool:
     """Return True if the error says so, as TensorFlow's operations or as Python's iterators do."""
     # By name: the class is TensorFlow's, which the script may not have imported.
@@ -344,9 +328,17 @@ class Consumer:
     """Time waited for its batches in a loop that draws from several iterators."""
     drawn: DrawnPipeline | None = None
     """Its pipeline, where another iterator's pipeline is that of the loop."""
-    stand_in: StandIn = field(default_factory=StandIn)
-    """Hands out batches in its place."""
+    stage: Stage = Stage.OWN
+    substitute: Any = None
+    """The iterator that hands out batches in its place; None where it does so itself."""
     distributed: bool = False
+
+    def hand_out(self, stage: Stage, substitute: Any = None) -> None:
+        self.stage, self.substitute = stage, substitute
+
+    def asked(self, own: Any) -> Any:
+        """Return the iterator to ask for a batch where the script asks its `own`."""
+        return own if self.substitute is None else self.substitute
 
     def draw(self, iterator: Any, count: int) -> list[Any]:
         """Return batches that a call would have drawn; it finds out itself that there are no more.

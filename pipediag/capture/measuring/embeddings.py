@@ -220,7 +220,7 @@ def read_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
     An error of ours costs the step no batch.
     """
     loop = consumer.loop
-    consumer.stand_in.enter(Stage.OWN)
+    consumer.hand_out(Stage.OWN)
     batches = consumer.draw(iterator, loop.record.batches_per_call)
     if not batches:
         return iterator

@@ -14,7 +14,7 @@ from enum import IntEnum, auto
 from statistics import median
 from typing import TypeVar
 
-from pipediag.capture.loops.loop import Consumer, Loop, Stage, StandIn
+from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring.embeddings import Embeddings
 from pipediag.capture.measuring.pace import fills_a_cache
 from pipediag.capture.measuring.sampling import (
@@ -71,8 +71,8 @@ class Diagnosis:
         self._steps_in_epoch = 0
         self._since_trace: list[int] = []
         self.embeddings = Embeddings(loop, instruments)
-        self._taken: StandIn | None = None
-        """Where a batch is read or repeated, or the one that is to be."""
+        self._taken: Consumer | None = None
+        """The one whose batches are read or repeated."""
         self._beside = ExitStack()
         """Ends what runs beside the steps of the window that is open."""
         self.phase = Phase.WARMUP
@@ -179,7 +179,7 @@ class Diagnosis:
             # The call asks for the first batch itself, and so waits for the pipeline's start.
             self._skip = max(self._skip, 1)
         self._steps_in_epoch = 0
-        if self.phase is Phase.REPEAT and consumer.stand_in.stage is not Stage.REPEATED:
+        if self.phase is Phase.REPEAT and consumer.stage is not Stage.REPEATED:
             self._hand_out_again(consumer)
         elif self.phase is Phase.IDS:
             self._take(consumer, Stage.READING)
@@ -429,11 +429,9 @@ class Diagnosis:
         window = self._open(Phase.REPEAT, "repeat")
         self._hand_out_again(consumer)
         consumer = yield from self._until(
-            lambda consumer, now_ns: (
-                consumer.stand_in.stage is Stage.OWN or self._enough(consumer, now_ns)
-            )
+            lambda consumer, now_ns: consumer.stage is Stage.OWN or self._enough(consumer, now_ns)
         )
-        if consumer.stand_in.stage is Stage.OWN:
+        if consumer.stage is Stage.OWN:
             # The batch could not be repeated, so no step of this window would be what it says.
             window.close(complete=False, reason="no batch could be repeated")
         else:
@@ -463,14 +461,14 @@ class Diagnosis:
     def _take(self, consumer: Consumer, stage: Stage) -> None:
         """Have the iterator's next batch read or repeated, on its way to the step."""
         self._give_back()
-        self._taken = consumer.stand_in
-        self._taken.enter(stage)
+        self._taken = consumer
+        consumer.hand_out(stage)
 
     def _give_back(self) -> None:
         """Let the iterator whose batches were taken hand out its own again, if any was."""
         taken, self._taken = self._taken, None
         if taken is not None:
-            taken.enter(Stage.OWN)
+            taken.hand_out(Stage.OWN)
 
     def _typical_ns(self) -> float:
         recent = self._since_trace[-20:]

@@ -257,9 +257,7 @@ class TrialsOfLoop:
         """Let a variant's iterator hand out batches; None for the script's own."""
         self._iterator = iterator
         if self._consumer is not None:
-            self._consumer.stand_in.enter(
-                Stage.OWN if iterator is None else Stage.VARIANT, iterator
-            )
+            self._consumer.hand_out(Stage.OWN if iterator is None else Stage.VARIANT, iterator)
 
     def _step_failed(self, error: BaseException) -> None:
         # The first one says why: a model without some of its layers fails on the base's batch too.

@@ -110,7 +110,7 @@ class StepClock:
             self._boundary(consumer, handed_ns, waited_ns)
             if record.batches_per_call == 1:
                 self._begin_streak(consumer)
-        if consumer.stand_in.stage is Stage.CATCHING:
+        if consumer.stage is Stage.CATCHING:
             self._repeat(consumer, batch)
         return batch
 
@@ -126,13 +126,13 @@ class StepClock:
         self._boundary(consumer, time.monotonic_ns(), None)
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
-        if consumer.stand_in.stage is Stage.CATCHING:
+        if consumer.stage is Stage.CATCHING:
             for batch in consumer.draw(iterator, 1):
                 self._repeat(consumer, batch)
-        elif consumer.stand_in.stage is Stage.READING and consumer.loop.has_step(function):
+        elif consumer.stage is Stage.READING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.
             return read_next(consumer, iterator, self._with.recorder)
-        return consumer.stand_in.asked(iterator)
+        return consumer.asked(iterator)
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that a tf.function is called without an iterator, maybe with a batch."""
@@ -413,7 +413,7 @@ class StepClock:
                 f"{type(error).__name__}: {error}"
             )
         # None where it can't be repeated.
-        consumer.stand_in.enter(Stage.OWN if repeated is None else Stage.REPEATED, repeated)
+        consumer.hand_out(Stage.OWN if repeated is None else Stage.REPEATED, repeated)
 
     def try_pipelines_alone(self) -> None:
         """Try the pipelines of loops that could not be held, once the script is over."""

@@ -23,7 +23,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import (
 )
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops import loop
-from pipediag.capture.loops.loop import ScriptsOwnError, StandIn
+from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
 from pipediag.capture.watching.step_parts import Streak
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import RecordedOperation
@@ -54,11 +54,9 @@ class Stage:
         self.notes: list[str] = []
         self.guard = Guard(self.notes.append)
         self.updates, self.timeline = UpdateWatch(), FakeTimeline()
-        self.stand_in = StandIn()
         self.iterator: Any = ToyIterator()
-        self.consumer: Any = SimpleNamespace(
-            hand_over="call", iterator=weakref.ref(self.iterator), stand_in=self.stand_in
-        )
+        toy_loop: Any = None
+        self.consumer = Consumer(toy_loop, 1, weakref.ref(self.iterator), hand_over="call")
         self.cancels = self.variant_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
         self.clock: Any = SimpleNamespace(
@@ -100,7 +98,7 @@ class Stage:
         self.function: Any = Function()
 
     def call_begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
-        return self.stand_in.asked(iterator)
+        return self.consumer.asked(iterator)
 
     def _consumer_among(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
         known = bool(args) and args[0] is self.iterator
@@ -115,7 +113,7 @@ class Stage:
 
     def _failed(self, *_: Any) -> bool:
         if self.variant_to_blame:
-            self.stand_in.enter(loop.Stage.VARIANT, "base")
+            self.consumer.hand_out(loop.Stage.VARIANT, "base")
         return self.variant_to_blame
 
     def _in_graph_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
@@ -156,7 +154,7 @@ def trial() -> Stage:
     """A step that is given the iterator of a trial, which is at its end."""
     given.clear()
     stage = Stage(takes)
-    stage.stand_in.enter(loop.Stage.VARIANT, "variant")
+    stage.consumer.hand_out(loop.Stage.VARIANT, "variant")
     return stage
 
 

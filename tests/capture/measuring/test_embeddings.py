@@ -82,7 +82,7 @@ def step(measured: Measured, data: Iterator[Any]) -> Any:
     """A step that draws its batch itself, as the clock lets it; returns what it draws."""
     measured.step()
     iterator = data
-    if measured.consumer.stand_in.stage is Stage.READING:
+    if measured.consumer.stage is Stage.READING:
         iterator = read_next(measured.consumer, data, measured.instruments.recorder)
     return next(iterator)
 
@@ -95,7 +95,7 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
 
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
     assert measured.diagnosis.phase is not Phase.IDS
-    assert measured.consumer.stand_in.stage is Stage.OWN
+    assert measured.consumer.stage is Stage.OWN
     assert measured.loop.record.softmaxes == [TOY_SOFTMAX]
     assert measured.loop.record.constant_bytes == 48
     (table,) = measured.recording.variables
@@ -145,7 +145,7 @@ def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -
     data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
     first = list(read_next(measured.consumer, data, measured.instruments.recorder))
     record.steps = 93
-    measured.consumer.stand_in.enter(Stage.READING)
+    measured.consumer.hand_out(Stage.READING)
     # The data end within the second call.
     second = list(read_next(measured.consumer, data, measured.instruments.recorder))
     measured.diagnosis.finish("the script ended")

@@ -51,8 +51,8 @@ class Measured:
         continuous = continuous and self.diagnosis._start_ns > 0
         self.now = start_ns + 10
         self.diagnosis.boundary(consumer, self.now, 1, continuous)
-        if self.diagnosis.phase is Phase.REPEAT and consumer.stand_in.stage is Stage.CATCHING:
-            consumer.stand_in.enter(Stage.REPEATED, "repeated")
+        if self.diagnosis.phase is Phase.REPEAT and consumer.stage is Stage.CATCHING:
+            consumer.hand_out(Stage.REPEATED, "repeated")
 
     def until(self, phase: Phase) -> None:
         for _ in range(100):
@@ -178,7 +178,7 @@ def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase
 
     assert not measured.diagnosis.measuring
     assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
-    assert measured.consumer.stand_in.stage is Stage.OWN
+    assert measured.consumer.stage is Stage.OWN
     last = measured.recording.windows[-1]
     assert (last.kind, last.complete, last.reason) == (
         phase.name.lower(),
@@ -199,7 +199,7 @@ def test_an_iterator_is_given_back_though_closing_the_window_fails(
     with pytest.raises(OSError, match="no space"):
         measured.diagnosis.finish("measuring failed")
 
-    assert measured.consumer.stand_in.stage is Stage.OWN
+    assert measured.consumer.stage is Stage.OWN
     assert not measured.diagnosis.measuring
 
 
@@ -260,8 +260,8 @@ def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
     next_epoch = consumer_of(measured.loop, ordinal=2)
     measured.step(next_epoch, continuous=False)
 
-    assert measured.consumer.stand_in.stage is Stage.OWN
-    assert next_epoch.stand_in.stage is Stage.REPEATED
+    assert measured.consumer.stage is Stage.OWN
+    assert next_epoch.stage is Stage.REPEATED
 
 
 def test_steps_until_the_awaited_end_of_an_epoch_belong_to_no_window(measured: Measured) -> None:

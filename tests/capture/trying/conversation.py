@@ -201,4 +201,4 @@ class Stage:
 
     @property
     def handed_out(self) -> Any:
-        return self.consumer.stand_in.iterator
+        return self.consumer.substitute

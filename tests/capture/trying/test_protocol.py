@@ -44,7 +44,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def test_a_block_counts_what_follows_the_warm_up(stage: Stage) -> None:
     seen: list[InPlace] = []
-    stage.parent.looks = lambda: seen.append(stage.consumer.stand_in.stage)
+    stage.parent.looks = lambda: seen.append(stage.consumer.stage)
     stage.parent.block("base", seconds=1)
     trials = stage.prepared()
     stage.step(trials, times=WARM_STEPS + 9)
@@ -123,8 +123,8 @@ def test_a_new_epoch_goes_on_with_the_variant_and_the_former_one_gets_its_own_it
     next_epoch, variant = consumer_of(stage.loop, ordinal=2), stage.handed_out
     stage.step(trials, next_epoch)
 
-    assert stage.consumer.stand_in.stage is InPlace.OWN
-    assert next_epoch.stand_in.iterator == variant
+    assert stage.consumer.stage is InPlace.OWN
+    assert next_epoch.substitute == variant
 
 
 # What goes wrong.
@@ -183,7 +183,7 @@ def test_what_a_signal_handler_raises_in_a_step_is_the_scripts_and_ends_the_tria
     trials = stage.prepared()
 
     assert not trials.failed(raised_by_the_handler())
-    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert stage.consumer.stage is InPlace.OWN
     assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
 
 
@@ -227,7 +227,7 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
 
     assert stage.events == [BlockRun]
     assert (stage.over, stage.model.used) == ([False], [{}])
-    assert stage.consumer.stand_in.stage is InPlace.OWN
+    assert stage.consumer.stage is InPlace.OWN
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(sta
     assert "The model runs eagerly" in refused.reason
     assert stage.model.used[-1] == {}
     stage.step(trials)
-    assert stage.consumer.stand_in.iterator is None
+    assert stage.consumer.substitute is None
 
 
 def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Stage) -> None:

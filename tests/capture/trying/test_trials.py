@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.capture.guard import Guard
 from pipediag.capture.link import SilentParentError
-from pipediag.capture.loops.loop import StandIn
+from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
@@ -44,8 +44,7 @@ class Stage:
         )
 
     def hold(self) -> bool:
-        consumer: Any = SimpleNamespace(distributed=False, stand_in=StandIn())
-        return self.held.hold(self.loop, consumer, more_to_come=False)
+        return self.held.hold(self.loop, Consumer(self.loop, 1), more_to_come=False)
 
 
 @pytest.fixture

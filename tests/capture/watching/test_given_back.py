@@ -118,7 +118,7 @@ def test_batches_are_looked_at_on_their_way_to_a_step_alone(
 
     consumer = consumer_of(repeated.loop())
     consumer.loop.step_functions.append(weakref.ref(step))
-    consumer.stand_in.enter(Stage.READING)
+    consumer.hand_out(Stage.READING)
 
     assert repeated.clock.call_begins(consumer, "own", function=print) == "own"
     looked_at = repeated.clock.call_begins(consumer, "own", function=step)
@@ -135,7 +135,7 @@ def test_a_loop_that_is_given_up_gets_its_own_iterator_and_its_training_back(
     repeated.step(second)
 
     assert second.loop.diagnosis.measuring
-    assert first.stand_in.iterator is None
+    assert first.substitute is None
     assert not repeated.instruments.state.kept
 
 
@@ -155,7 +155,7 @@ def test_a_loop_whose_measuring_fails_gets_its_own_iterator(
     assert repeated.instruments.recorder.recording.notes[-1] == (
         "Measuring failed, and was given up: ZeroDivisionError: of ours"
     )
-    assert consumer.stand_in.iterator is None
+    assert consumer.substitute is None
     assert repeated.instruments.windows[-1] == ("repeat", False)
 
 
@@ -171,7 +171,7 @@ def test_a_batch_that_can_not_be_repeated_ends_the_window_before_any_step_of_it(
     with pytest.raises(StopScript):
         repeated.step(consumer)
 
-    assert consumer.stand_in.iterator is None
+    assert consumer.substitute is None
     assert repeated.instruments.windows[-1] == ("repeat", False)
     assert repeated.instruments.recorder.recording.windows[-1].blocks == []
     assert repeated.instruments.recorder.recording.notes == [
@@ -232,7 +232,7 @@ class Held(Script):
                 self.step(consumer)
         assert self.held.loop is consumer.loop
         assert self.instruments.state.kept
-        assert consumer.stand_in.iterator is not None
+        assert consumer.substitute is not None
         return consumer
 
 
@@ -282,7 +282,7 @@ def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
     assert (held.held.loop, held.held.skipped) == (None, ())
     assert not held.instruments.state.kept
     assert held.model.used[-1] == {}, "the model is compiled as the script has it"
-    assert fit.stand_in.iterator is None
+    assert fit.substitute is None
     [over] = [message for message in held.instruments.told if isinstance(message, TrialsOver)]
     assert over.reason == "the script left its training loop in the middle of them"
     steps = fit.loop.record.steps

@@ -133,7 +133,7 @@ class FunctionCalls:
         if visit.consumer is None:
             return None
         if self._with.held.failed(visit.consumer, error):
-            fallback = visit.consumer.stand_in.asked(visit.iterator)
+            fallback = visit.consumer.asked(visit.iterator)
             return tuple(fallback if a is visit.given else a for a in visit.args)
         if isinstance(error, self._errors.OutOfRangeError):
             self._steps.exhausted(visit.consumer)

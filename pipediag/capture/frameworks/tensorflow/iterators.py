@@ -81,11 +81,11 @@ class Iterators:
                 return advance(iterator, *args, **kwargs)
             asked_ns = time.monotonic_ns()
             try:
-                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
+                batch = advance(consumer.asked(iterator), *args, **kwargs)
             except Exception as error:
                 if not failed(consumer, error):
                     raise
-                batch = advance(consumer.stand_in.asked(iterator), *args, **kwargs)
+                batch = advance(consumer.asked(iterator), *args, **kwargs)
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
         self._classes += (owner,)
