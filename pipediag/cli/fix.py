@@ -124,11 +124,21 @@ def _print(session: Session, path: Path, color: bool | None) -> None:
             say(sentence)
         if (directory := session.script.directory) not in (None, str(Path.cwd())):
             say(f"Paths in the patch are relative to {directory}.")
+        _say_first_by_hand(session, patch)
     for each in patch.left_out if patch is not None else []:
         _say_left_out(session, each, path)
     if patch is None or patch.diff is None:
         _say_suggested(session, path)
         say("Nothing to write into the source.")
+
+
+def _say_first_by_hand(session: Session, patch: Patch) -> None:
+    """Say what the report advises first, where the patch does not have it."""
+    from pipediag.facts.order import worth_doing
+
+    first = next(filter(worth_doing, session.findings), None)
+    if first is not None and (first.edit is None or first.edit.id not in patch.edits):
+        say(f"The report's first change is not in the patch. By hand: {first.advice}")
 
 
 def _shown(diff: str, color: bool | None) -> str:

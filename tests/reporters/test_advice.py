@@ -17,7 +17,6 @@ from pipediag.reporters.html import render, render_fragment
 from pipediag.reporters.terminal.summary import render as render_summary
 from pipediag.reporters.words import advice
 from pipediag.reporters.words.advice import (
-    NextCommand,
     answer,
     gain,
     next_command,
@@ -292,9 +291,20 @@ def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
     patched = called.model_copy(update={"patch": Patch(diff="-a\n+b\n")})
     assert next_command(called, Path("saved")) is None
     assert next_command(patched, None) is None
-    assert next_command(patched, Path("saved")) == NextCommand(
-        "Get the patch", "pipediag fix saved"
-    )
+    found = next_command(patched, Path("saved"))
+    assert found is not None
+    assert found.command == "pipediag fix saved"
+
+
+@pytest.mark.parametrize(("edits", "has_first"), [(["map"], True), (["cache"], False)])
+def test_a_patch_without_the_first_change_is_called_the_rest(
+    edits: list[str], has_first: bool
+) -> None:
+    finding = factories.make_finding(edit=make_edit("map"), trial=trial_sessions.CONFIRMED)
+    made = make_session(findings=[finding], patch=Patch(diff="-a\n+b\n", edits=edits))
+    found = next_command(made, Path("saved"))
+    assert found is not None
+    assert (found.purpose == "Get the patch") is has_first
 
 
 RULES = ("parallel-map", "missing-cache", "small-batch", "host-overhead")

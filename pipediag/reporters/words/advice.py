@@ -378,7 +378,12 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
         return None
     patch = None
     if session.patch is not None and session.patch.diff is not None:
-        patch = NextCommand("Get the patch", _fix(session, directory))
+        first = next(filter(worth_doing, session.findings), None)
+        by_hand = first is not None and (
+            first.edit is None or first.edit.id not in session.patch.edits
+        )
+        purpose = "Patch the rest" if by_hand else "Get the patch"
+        patch = NextCommand(purpose, _fix(session, directory))
     if session.script.call is not None:
         return None if directory is None else patch
     return _of_a_script(session, directory, patch)
