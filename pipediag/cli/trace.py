@@ -80,7 +80,7 @@ def command(
     report = trace_report(", ".join(map(str, paths)), hosts, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
     report = report.model_copy(update={"findings": findings})
-    document = to_json(report, indent=1) + "\n"
+    document = to_json(report)
     written = [] if output is None else list(_write(report, document, read, output, perfetto))
     if not json_mode:
         from rich.console import Console

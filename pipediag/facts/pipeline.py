@@ -13,6 +13,7 @@ from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import (
     BATCHING,
+    CACHES,
     CHANGES_TABLES,
     DRAWING_KINDS,
     KEEPS_ELEMENTS,
@@ -76,23 +77,13 @@ def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]
     return [(shuffle, makers) for shuffle, makers in found if makers]
 
 
-def reaches_the_loop(session: Session, op: Operation, without: Iterable[str]) -> bool:
-    """Return True if its elements reach the training loop through none of these kinds."""
-    last = last_operation(session)
-    barred = set(without)
-    waiting, seen = [op.id], {op.id}
-    while waiting:
-        reached = waiting.pop()
-        if last is not None and reached == last.id:
-            return True
-        following = [
-            other.id
-            for other in session.ops
-            if reached in other.parent_ids and other.kind not in barred and other.id not in seen
-        ]
-        seen.update(following)
-        waiting.extend(following)
-    return False
+def reaches_the_loop_uncached(session: Session, op: Operation) -> bool:
+    """Return True if its elements reach the training loop through no cache."""
+    last, reached = last_operation(session), {op.id}
+    for other in session.ops:
+        if other.kind not in CACHES and not reached.isdisjoint(other.parent_ids):
+            reached.add(other.id)
+    return last is not None and last.id in reached
 
 
 def following_batch(session: Session, op: Operation) -> Operation | None:

@@ -10,7 +10,7 @@ from pipediag.facts.pipeline import (
     downstream,
     filled_shuffles,
     operations,
-    reaches_the_loop,
+    reaches_the_loop_uncached,
     upstream,
 )
 from pipediag.session.ledger import EXITING, MAKING, PAUSE, PAUSES, Run, RunPart
@@ -18,7 +18,6 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import Prediction
-from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import RunPartName, RunScope
 
 EXPLAINED_PERCENT = 70.0
@@ -282,7 +281,7 @@ def comes_again(session: Session) -> Operation | None:
         return None
     for shuffle, costly in filled_shuffles(session):
         below = downstream(session, shuffle)
-        again = all(reaches_the_loop(session, op, without=CACHES) for op in costly)
+        again = all(reaches_the_loop_uncached(session, op) for op in costly)
         behind_ms = sum(delay_ms(session, op) or 0.0 for op in below)
         if any(op.kind == "repeat" for op in below) or not again:
             continue

@@ -23,7 +23,7 @@ from pipediag.facts.pipeline import (
     operations,
     passes_over_data,
     place_name,
-    reaches_the_loop,
+    reaches_the_loop_uncached,
     reshuffles,
     upstream,
 )
@@ -50,12 +50,7 @@ MEMORY = Threshold("size of the cache", 50.0, "% of the free memory", "tf.data's
 
 
 def cache_after(
-    session: Session,
-    op: Operation,
-    rule: str,
-    *,
-    first: Iterable[Change] = (),
-    whole_epoch: bool = False,
+    session: Session, op: Operation, rule: str, *, first: Iterable[Change] = ()
 ) -> Edit | None:
     """Return the edit that puts a filled cache after the operation, after the `first` changes.
 
@@ -65,7 +60,7 @@ def cache_after(
     if elements is None:
         return None
     check: Check | None = "repeats" if condition_of_cache(session.ops, op, "epoch") else None
-    return cache_of(op, rule, elements, first=first, check=check, whole_epoch=whole_epoch)
+    return cache_of(op, rule, elements, first=first, check=check)
 
 
 def cache_of(
@@ -216,7 +211,7 @@ def _check_missing_cache(session: Session) -> list[Finding]:
 
 
 def _is_open(session: Session, op: Operation) -> bool:
-    return not op.inside_function_of and reaches_the_loop(session, op, without=CACHES)
+    return not op.inside_function_of and reaches_the_loop_uncached(session, op)
 
 
 def _of_maps(session: Session) -> Finding | None:

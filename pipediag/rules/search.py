@@ -18,7 +18,7 @@ from pipediag.facts.pipeline import (
     operations,
     option,
     passes_over_data,
-    reaches_the_loop,
+    reaches_the_loop_uncached,
     reshuffles,
     upstream,
 )
@@ -32,7 +32,6 @@ from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import EffectOnResults
 
 SOURCES_AT_ONCE = 4
@@ -167,7 +166,7 @@ def _could_be_kept(session: Session, op: Operation) -> bool:
         op.function is not None
         and passes is not None
         and passes > 1
-        and reaches_the_loop(session, op, without=CACHES)
+        and reaches_the_loop_uncached(session, op)
         and not any(differs_by_pass(one) or changes_something(one) for one in above)
         and not any(reshuffles(one) for one in above)
     )

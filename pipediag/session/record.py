@@ -21,14 +21,14 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-def to_json(record: Record, indent: int | None = None) -> str:
-    """Return JSON that is UTF-8 whatever a file may be called, and harmless where it is printed."""
+def to_json(record: Record) -> str:
+    """Return JSON that is UTF-8 whatever a file may be called, and harmless where printed."""
     try:
-        return harmless_json(record.model_dump_json(indent=indent))
+        return harmless_json(record.model_dump_json(indent=1)) + "\n"
     except PydanticSerializationError:
         # A name of a file that is no UTF-8 came in from a command line or an environment.
         valid = type(record).model_validate(storable(record.model_dump()))
-        return harmless_json(valid.model_dump_json(indent=indent))
+        return harmless_json(valid.model_dump_json(indent=1)) + "\n"
 
 
 def annotation_parts(annotation: Any) -> Iterator[Any]:

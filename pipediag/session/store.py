@@ -27,7 +27,7 @@ _LONGEST_VERSION = 40
 
 def dump_session(session: Session) -> str:
     """Return the session as JSON text, ending in a newline."""
-    return to_json(session, indent=1) + "\n"
+    return to_json(session)
 
 
 def save_session(session: Session, path: Path) -> Path:
