@@ -14,6 +14,7 @@ from typing import Any
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, install_hooks
+from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.tensorflow.runtime import (
     TensorFlowRuntime,
     handles_of_live_iterators,
@@ -66,9 +67,8 @@ class Capture:
         self._timeline = Timeline(settings.timeline_path, self._recorder.note)
         plan = PlanRecorder(self._recorder)
         profiler = Profiler(self._recorder, settings.trace_directory)
-        trainers = [framework.trainer for framework in FRAMEWORKS if framework.trainer]
         runtime = TensorFlowRuntime()
-        loops = LoopRegistry(self._recorder, plan, runtime, trainers)
+        loops = LoopRegistry(self._recorder, plan, runtime, facts)
         instruments = Instruments(
             recorder=self._recorder,
             journal=StepJournal(settings.journal_path),

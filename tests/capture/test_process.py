@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.hooking import FRAMEWORKS as KNOWN
+from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
@@ -60,7 +61,7 @@ def test_a_native_thread_is_not_made_one_of_pythons() -> None:
 
 def registry(path: Path) -> LoopRegistry:
     plan: Any = SimpleNamespace(operation_of=lambda dataset: None)
-    return LoopRegistry(Recorder(path / "recording.json"), plan, ToyRuntime())
+    return LoopRegistry(Recorder(path / "recording.json"), plan, ToyRuntime(), facts)
 
 
 def loop_at_one_line(loops: LoopRegistry) -> Loop:

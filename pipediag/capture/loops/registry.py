@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import FrameType
@@ -42,7 +41,7 @@ class LoopRegistry:
     recorder: Recorder
     plan: PlanRecorder
     runtime: Runtime
-    trainers: Sequence[Trainer] = ()
+    trainer: Trainer
     _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
     _loops: list[Loop] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.RLock)
@@ -63,21 +62,19 @@ class LoopRegistry:
                 loop.fit_frame = None
 
     def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer | None:
-        """Register an iterator that is being made right now, on the current stack; None where a
+        """Register an iterator that is being made right now, on the current stack; None where the
         trainer makes it of a batch that the script has."""
-        if any(trainer.passes_a_batch_on(frames()) for trainer in self.trainers):
+        if self.trainer.passes_a_batch_on(frames()):
             return None
-        site = call_site()
-        asked = ((one, one.phase_of(frames())) for one in self.trainers)
-        trainer, phase = next((one for one in asked if one[1] is not None), (None, None))
+        site, phase = call_site(), self.trainer.phase_of(frames())
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
         kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
-            loop = _loop_among(at_place, trainer, phase)
+            loop = self._loop_among(at_place, phase)
             if loop is None:
-                loop = self._new_loop(site, kind, trainer, phase)
+                loop = self._new_loop(site, kind, phase)
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
@@ -108,22 +105,17 @@ class LoopRegistry:
         """
         loop = self._new_loop(site, "eager" if eager else "tf_function")
         loop.record.from_python, loop.record.untried = True, _NO_PIPELINE
-        for trainer in self.trainers:
-            model = trainer.fed_model(frames())
-            if model is not None:
-                loop.trainer, loop.model = trainer, weakref.ref(model)
+        model = self.trainer.fed_model(frames())
+        if model is not None:
+            loop.trainer, loop.model = self.trainer, weakref.ref(model)
         return Consumer(loop, ordinal=0, hand_over="fed")
 
     def _new_loop(
-        self,
-        site: CallSite | None,
-        kind: LoopKind,
-        trainer: Trainer | None = None,
-        phase: TrainersPhase | None = None,
+        self, site: CallSite | None, kind: LoopKind, phase: TrainersPhase | None = None
     ) -> Loop:
-        reason = "no trainable variable was written"
-        if trainer is not None and phase is not None:
-            reason = f"{trainer.name} {phase.method}"
+        trainer, reason = None, "no trainable variable was written"
+        if phase is not None:
+            trainer, reason = self.trainer, f"{self.trainer.name} {phase.method}"
         with self._lock:
             ordinal = len(self._loops)
             record = RecordedLoop(
@@ -146,12 +138,12 @@ class LoopRegistry:
             loop = Loop(record, ordinal, self.runtime, trainer, thread=threading.current_thread())
             self.recorder.recording.loops.append(record)
             self._loops.append(loop)
-        if trainer is not None and phase is not None and phase.role == "training":
+        if phase is not None and phase.role == "training":
             frame = loop.fit_frame = phase.frame
-            record.batches_per_call = trainer.batches_per_call(frame)
-            walker = trainer.data_walker(frame)
+            record.batches_per_call = self.trainer.batches_per_call(frame)
+            walker = self.trainer.data_walker(frame)
             loop.fit_walker = weakref.ref(walker) if walker is not None else None
-            loop.fit_steps = trainer.planned_steps(frame)
+            loop.fit_steps = self.trainer.planned_steps(frame)
         return loop
 
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
@@ -200,24 +192,20 @@ class LoopRegistry:
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )
 
+    def _loop_among(self, at_place: list[Loop], phase: TrainersPhase | None) -> Loop | None:
+        """Return the loop at this place that a new iterator goes on with, if any."""
+        free = [known for known in at_place if not known.runs_elsewhere()]
+        if not free:
+            return None
+        if phase is None or phase.role != "training":
+            return free[0]
+        return None if self._gives_way(free[-1], phase.frame) else free[-1]
 
-def _loop_among(
-    at_place: list[Loop], trainer: Trainer | None, phase: TrainersPhase | None
-) -> Loop | None:
-    """Return the loop at this place that a new iterator goes on with, if any."""
-    free = [known for known in at_place if not known.runs_elsewhere()]
-    if not free:
-        return None
-    if trainer is None or phase is None or phase.role != "training":
-        return free[0]
-    return None if _gives_way(free[-1], trainer, phase.frame) else free[-1]
-
-
-def _gives_way(loop: Loop, trainer: Trainer, frame: FrameType) -> bool:
-    """Return True if this `fit` is another call, too long for the loop to stand for it."""
-    walker = trainer.data_walker(frame)
-    known = loop.fit_walker() if loop.fit_walker is not None else None
-    if walker is None or walker is known:
-        return False
-    steps = trainer.planned_steps(frame)
-    return bool(loop.fit_steps and steps and steps >= _MUCH_LONGER * loop.fit_steps)
+    def _gives_way(self, loop: Loop, frame: FrameType) -> bool:
+        """Return True if this `fit` is another call, too long for the loop to stand for it."""
+        walker = self.trainer.data_walker(frame)
+        known = loop.fit_walker() if loop.fit_walker is not None else None
+        if walker is None or walker is known:
+            return False
+        steps = self.trainer.planned_steps(frame)
+        return bool(loop.fit_steps and steps and steps >= _MUCH_LONGER * loop.fit_steps)

@@ -45,7 +45,7 @@ class Line:
         plan: Any = SimpleNamespace()
         self.trainer: Any = SimpleNamespace(**vars(facts))
         recorder, runtime = Recorder(path / "recording.json"), ToyRuntime()
-        self.registry = LoopRegistry(recorder, plan, runtime, [self.trainer])
+        self.registry = LoopRegistry(recorder, plan, runtime, self.trainer)
         monkeypatch.setattr(module, "call_site", lambda: None)
 
     def iterator(

@@ -48,7 +48,6 @@ class Keras:
     The hooks on it, wherever each version keeps what is hooked.
     """
 
-    trainer = facts
     looks_at_training = {  # noqa: RUF012
         "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
         "keras.src.legacy.saving.legacy_h5_format": (

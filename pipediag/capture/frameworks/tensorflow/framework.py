@@ -51,7 +51,6 @@ class TensorFlow:
     The hooks on its own modules, and on Keras's optimizer for it.
     """
 
-    trainer = None
     looks_at_training = {  # noqa: RUF012
         "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
     }
