@@ -64,7 +64,7 @@ RUN_PART: dict[RunPartName, str] = {
     "steps": "Steps",
     "evaluation": "Evaluation",
     "epoch_end": "Between epochs",
-    "between_loops": "Between trainings",
+    "between_loops": "Between training loops",
     "after_training": "After training, exit",
 }
 

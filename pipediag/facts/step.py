@@ -98,8 +98,8 @@ def uneven(steps: Steps) -> str | None:
     """Return why the mean is not what most steps take; None where it is about that."""
     if steps.mean_ms > UNEVEN * steps.median_ms:
         return (
-            "A few long steps dominate: they raise the mean, to which the breakdown adds up, "
-            "above the time of most steps."
+            "A few long steps dominate. They raise the mean, which the breakdown adds up to, above "
+            "the time of most steps."
         )
     if steps.mean_ms * UNEVEN < steps.median_ms:
         return "Some steps are much shorter than most, which lowers the mean."

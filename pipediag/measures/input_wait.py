@@ -279,6 +279,6 @@ def _trace_sentence(
     slowed = ratio is not None and ratio >= SLOWED_RATIO
     why = f": the profiler made the step {ratio:.2f} times as long" if slowed else ""
     return (
-        f"The profile shows {trace.percent:.0f} % where the unprofiled clock shows "
-        f"{native.percent:.0f} %{why}."
+        f"The input wait is {trace.percent:.0f} % in the profile, and {native.percent:.0f} % "
+        f"without a profiler{why}."
     )

@@ -228,8 +228,8 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
     if kept is not None:
         written += ".cache()"
     return (
-        f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, map "
-        f"`dataset.{written}` and train `keras.Model(prepared, model.outputs[0])`, compiled as "
+        f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, use "
+        f"`dataset.{written}` to train `keras.Model(prepared, model.outputs[0])`, compiled as "
         "`model` is. Both share their weights with `model`. Also add inputs that are used "
         "unprepared to `prepared`."
     )

@@ -176,13 +176,13 @@ WORK_BETWEEN_TRAININGS = _script_rule(
     why="The same data gives the same result, yet each training waits for this work again.",
     fix="Compute it once, before the first training, and let each training use its part of it.",
     thresholds=THRESHOLDS,
-    untried="A trial compares training steps, and this work comes between trainings.",
+    untried="A trial compares training steps, and this work comes between training loops.",
 )
 
 
 @WORK_BETWEEN_TRAININGS.found_by
 def _check_work_between_trainings(session: Session) -> Iterator[Finding]:
-    how = "between trainings: do what gives the same result for all of them once, before the first."
+    how = "between training loops. If its result is always the same, do it once, before the first."
     run, blocks = _blocks(session, "between_loops")
     return _of_blocks(WORK_BETWEEN_TRAININGS, run, blocks, lambda block: f"{block.work} {how}")
 

@@ -81,9 +81,12 @@ def _check_retracing(session: Session) -> Iterator[Finding]:
     )
 
 
+_STEP_FUNCTION = re.compile(r"(.+):(\d+) (\S+)")
+
+
 def _for_all_shapes(loop: Loop) -> Edit | None:
     """Return the edit of the one function that is traced for each shape; None for other causes."""
-    places = [re.fullmatch(r"(.+):(\d+) (\S+)", one) for one in loop.step_functions]
+    places = [_STEP_FUNCTION.fullmatch(one) for one in loop.step_functions]
     if loop.kind == "keras" or not _shapes_vary(loop) or len(places) != 1 or places[0] is None:
         return None
     file, line, function = places[0].groups()
@@ -98,7 +101,8 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
             "Use Keras 3.7 or newer, or `fit` on a dataset: Keras "
             f"{session.environment.keras} traces its step again in each call of `train_on_batch`."
         )
-    names = ", ".join(PurePath(one).name for one in loop.step_functions) or "the training function"
+    named = (_STEP_FUNCTION.sub(r"`\3` at \1:\2", PurePath(f).name) for f in loop.step_functions)
+    names = ", ".join(named) or "the training function"
     if steps.retraces >= RETRACES.value:
         whole = f"so that {TRACES_LEFT} traces serve batches of all shapes"
         also = whole if _for_all_shapes(loop) else "and pass tensors instead of Python numbers"

@@ -127,7 +127,7 @@ def other_programs(host: Host | None) -> str | None:
     others = missed_cores(host)
     if host is None or others is None:
         return None
-    return f"Meanwhile, other programs used {others:.1f} of its {host.cores_allowed:g} CPUs."
+    return f"Meanwhile, other programs used {others:.1f} of the {host.cores_allowed:g} CPUs."
 
 
 def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:

@@ -35,7 +35,7 @@ _SPENT: dict[RunPartName, str] = {
     "steps": "is spent in steps",
     "evaluation": "is spent in evaluation",
     "epoch_end": "is spent between epochs, in callbacks and other code",
-    "between_loops": "is spent between trainings",
+    "between_loops": "is spent between training loops",
     "after_training": "is spent after training",
 }
 
@@ -167,7 +167,8 @@ def first_batches_sentence(run: Run, time: LoopTime, behind: ShuffleFill | Culpr
     left_s = whole_s - time.first_batches_s
     if 0.001 * whole_s < left_s < 0.999 * whole_s:
         saved = "all but the first of these waits" if run.scope == "run" else "these waits"
-        text += f". Without {saved} it would be at most {whole_s / left_s:.3g}x as fast"
+        faster = f"{whole_s / left_s:.3g}x as fast"
+        text += f". Without {saved}, {whole_in_words(run)} would be at most {faster}"
     return text + "."
 
 
