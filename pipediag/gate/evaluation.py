@@ -104,17 +104,17 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
         if outcome is None and finding.rule in config.rules:
             outcome = "pass"
         if outcome is not None:
-            said, speedup = _sentence(finding), _confirmed_speedup(finding)
-            check = Check(finding.rule, outcome, level, said, speedup=speedup)
+            sentence, speedup = _sentence(finding), _confirmed_speedup(finding)
+            check = Check(finding.rule, outcome, level, sentence, speedup=speedup)
             checks.append(replace(check, file=finding.file, line=finding.line))
     present = {VERDICT, *(finding.rule for finding in session.findings)}
     for rule, level in config.rules.items():
         if level != "off" and rule not in present:
-            said = (
+            sentence = (
                 f"The session has no result for the rule {rule} "
                 f"(written by pipediag {session.pipediag_version})."
             )
-            checks.append(Check(rule, "inconclusive", level, said))
+            checks.append(Check(rule, "inconclusive", level, sentence))
     return checks
 
 

@@ -138,9 +138,9 @@ def of_runs(found: Sequence[Measured | str]) -> Measured | str:
 
 def _check(limit: Limit, measured: Measured | str) -> Check:
     if isinstance(measured, str):
-        said = f"{limit.label} was not measured: {measured}"
+        sentence = f"{limit.label} was not measured: {measured}"
         outcome: CheckOutcome = "inconclusive"
-        return Check(limit.name, outcome, "error", said, limit=limit.most, unit=limit.unit)
+        return Check(limit.name, outcome, "error", sentence, limit=limit.most, unit=limit.unit)
     low, high = measured.interval
     # No value is below 0, and no share above 100 %.
     interval = max(0.0, low), min(100.0, high) if limit.unit == "percent" else high

@@ -51,20 +51,20 @@ def render(name: str, results: Sequence[GateResult]) -> str:
 
 def as_text(results: Sequence[GateResult]) -> str:
     """Return every check of every result, the worst first, and a closing line."""
-    said: list[str] = []
+    written: list[str] = []
     for result in results:
-        said.append(f"{result.label}: {result.status_word}")
+        written.append(f"{result.label}: {result.status_word}")
         if result.script_failure is not None:
-            said.append(f"  {result.script_failure}")
+            written.append(f"  {result.script_failure}")
         else:
             for check in result.worst_checks_first:
                 where = f" [{check.location}]" if check.file else ""
                 outcome = f"  {check.outcome.upper():{_OUTCOME_WIDTH}}"
-                said.append(f"{outcome}  {check.name}{where}: {check.sentence}")
-                said += [" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines]
-            said += [f"  {note}" for note in result.notes]
-        said.append("")
-    return lines([*said, overall(results)])
+                written.append(f"{outcome}  {check.name}{where}: {check.sentence}")
+                written += [" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines]
+            written += [f"  {note}" for note in result.notes]
+        written.append("")
+    return lines([*written, overall(results)])
 
 
 def as_github(results: Sequence[GateResult]) -> str:
@@ -104,11 +104,11 @@ def as_markdown(results: Sequence[GateResult]) -> str:
     It is cut where a comment can hold no more.
     """
     blocks = [block for result in worst_first(results) for block in _markdown_blocks(result)]
-    said = ["## pipediag\n", *("\n".join(block) for block in blocks)]
-    lengths = accumulate(len(block) + 1 for block in said)
-    shown = [block for block, end in zip(said, lengths, strict=True) if end <= LONGEST_MARKDOWN]
-    if len(shown) < len(said):
-        shown += ["", "More did not fit here; `--format text` has it all.", ""]
+    written = ["## pipediag\n", *("\n".join(block) for block in blocks)]
+    lengths = accumulate(len(block) + 1 for block in written)
+    shown = [block for block, end in zip(written, lengths, strict=True) if end <= LONGEST_MARKDOWN]
+    if len(shown) < len(written):
+        shown += ["", "The rest does not fit here; `--format text` shows everything.", ""]
     return "\n".join([*shown, overall(results), ""])
 
 
@@ -179,18 +179,18 @@ def _junit_suite(result: GateResult) -> ET.Element:
 def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> None:
     case = _junit_case(suite, check.name, result)
     where = check.location
-    said = f"{where}: {check.sentence}" if where else check.sentence
+    sentence = f"{where}: {check.sentence}" if where else check.sentence
     match check.outcome:
         case "fail":
-            _junit_problem(case, "failure", "failed", said, check.diff_lines)
+            _junit_problem(case, "failure", "failed", sentence, check.diff_lines)
         case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
-            _junit_problem(case, "error", "inconclusive", said)
+            _junit_problem(case, "error", "inconclusive", sentence)
         case "inconclusive":
-            ET.SubElement(case, "skipped", message=xml_text(said))
+            ET.SubElement(case, "skipped", message=xml_text(sentence))
         case "warn":
-            ET.SubElement(case, "system-out").text = xml_text(f"Warning: {said}")
+            ET.SubElement(case, "system-out").text = xml_text(f"Warning: {sentence}")
         case "pass":
-            ET.SubElement(case, "system-out").text = xml_text(said)
+            ET.SubElement(case, "system-out").text = xml_text(sentence)
 
 
 def _junit_case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:

@@ -94,6 +94,6 @@ def read_cells(directory: Path) -> Cells:
 
 
 def tell(sentence: str) -> None:
-    """Print one line on standard error, beside what the program prints."""
+    """Print one line on standard error."""
     sys.stderr.write(f"{one_line(f'pipediag: {sentence}')}\n")
     sys.stderr.flush()

@@ -47,7 +47,7 @@ class Program:
         """Its cells, if it is a notebook."""
 
     def measured(self) -> None:
-        """Note that it has said that it is done."""
+        """Note that the program reported its end."""
         self.returncode = 0
 
     @property

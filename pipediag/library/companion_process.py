@@ -94,7 +94,7 @@ _LONGEST_LOG = 2_000
 
 
 class CompanionProcess:
-    """The process beside the program that makes the session, as long as something is measured.
+    """The process that makes the session, started by the program for as long as it measures.
 
     Attributes:
         settings: the settings of the run, with the ends of the pipes to it.
@@ -156,7 +156,7 @@ class CompanionProcess:
         try:
             status = self.process.wait(SESSION_LIMIT_S)
             self._log.seek(0)
-            said = self._log.read().decode(errors="replace").strip()
+            logged = self._log.read().decode(errors="replace").strip()
         except subprocess.TimeoutExpired:
             self._kill()
             raise PipediagError(
@@ -168,7 +168,7 @@ class CompanionProcess:
         if status != 0:
             raise PipediagError(
                 "no session could be made of the measurement. The process that makes it ended "
-                f"with status {status}: {said[-_LONGEST_LOG:] or 'it wrote nothing'}"
+                f"with status {status}: {logged[-_LONGEST_LOG:] or 'it wrote nothing'}"
             )
 
     def kill(self) -> None:

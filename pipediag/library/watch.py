@@ -135,7 +135,7 @@ class Watch:
             atexit.unregister(self._end_at_exit)
 
     def _end_if_over(self) -> None:
-        """End the measurement of a `fit` that is over and has not said so, as it raised."""
+        """End the measurement of a `fit` that raised, after which Keras calls no callback."""
         if self._fit is not None and not self._fit.runs():
             self.end(CUT_OFF)
 

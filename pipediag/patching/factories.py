@@ -62,8 +62,8 @@ class _Factory:
         inside = (each for each in walk(function.body) if source.span(each).start < until)
         self._inside = [each for each in inside if each not in data]
         block = source.parent(function)
-        beside = block.body if isinstance(block, cst.IndentedBlock) else ()
-        self._methods = {each.name.value for each in beside if isinstance(each, cst.FunctionDef)}
+        siblings = block.body if isinstance(block, cst.IndentedBlock) else ()
+        self._methods = {each.name.value for each in siblings if isinstance(each, cst.FunctionDef)}
         receivers = {
             where.code(name.value) if isinstance(name, cst.Attribute) else None
             for where, name in calls

@@ -54,7 +54,7 @@ def make_patch(
 ) -> tuple[Patch, dict[str, bytes]]:
     """The edits as a patch, and the files as it makes them.
 
-    An edit that can't be written down, by itself or beside those before it, is left out, with the
+    An edit that can't be written, alone or together with those before it, is left out, with the
     reason and code to paste.
     """
     before: dict[str, bytes] = {}

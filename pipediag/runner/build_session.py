@@ -216,8 +216,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     session = concluded(tried, findings)
     # Its bound is not below what a trial gained.
     decided = decide(session)
-    said = {"summary": decided.summary, "reasons": decided.reasons}
-    return session.model_copy(update={"verdict": session.verdict.model_copy(update=said)})
+    changes = {"summary": decided.summary, "reasons": decided.reasons}
+    return session.model_copy(update={"verdict": session.verdict.model_copy(update=changes)})
 
 
 def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:

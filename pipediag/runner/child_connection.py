@@ -68,7 +68,7 @@ IDLE_S = 20.0
 """Longest time without CPU time and output in the script's own last code."""
 
 LONGEST_S = 600.0
-"""Own choice: a script that is still busy after that was not stopped by being told to."""
+"""Own choice: a script that is still busy after that ignored the request to stop."""
 
 BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5
@@ -89,7 +89,7 @@ class Patience:
         self._last: object = None
         self._active_at = 0.0
         self._looked_at = 0.0
-        self._told = False
+        self._announced = False
 
     def stopping(self) -> None:
         """Note that the script was asked to stop, or that its last line has run."""
@@ -117,11 +117,11 @@ class Patience:
         self._look(now)
         return now - self._active_at > IDLE_S or now - self._since > LONGEST_S
 
-    def has_to_be_told(self) -> bool:
-        """Return True, once, when the user should hear that the script is waited for."""
+    def is_to_be_announced(self) -> bool:
+        """Return True, once, when the user should learn that pipediag waits for the script."""
         waits = self.stage == "stopping" and self._clock() - self._since > BUSY_AFTER_S
-        told, self._told = self._told, self._told or waits
-        return waits and not told
+        before, self._announced = self._announced, self._announced or waits
+        return waits and not before
 
     def _look(self, now: float) -> None:
         if now - self._looked_at < _LOOK_EVERY_S:
@@ -179,7 +179,7 @@ class Lookout:
         """Note that the script goes on, if it was not stopped."""
         self._since = self._clock()
 
-    def to_be_told(self) -> Notice | None:
+    def due(self) -> Notice | None:
         """Return what the user should hear now, once, that it is waited for."""
         if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
             return None

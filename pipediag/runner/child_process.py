@@ -205,7 +205,7 @@ class _Watch:
         self._timeout_at = None if limit_s is None else time.monotonic() + limit_s
         self._patience = Patience(partial(activity_of, self._process.pid))
         self._lookout = Lookout()
-        self._told: dict[type, FromChild] = {}
+        self._received: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
         self._waiting_for_trials: TrialsAwaited | None = None
@@ -317,7 +317,7 @@ class _Watch:
 
     def _read_messages(self) -> None:
         for message in self._messages.read():
-            self._told[type(message)] = message
+            self._received[type(message)] = message
             if isinstance(message, Answer):
                 self._answer = message
                 continue
@@ -326,13 +326,13 @@ class _Watch:
             self._on_progress(message)
 
     def _last(self, kind: type[_Kind]) -> _Kind | None:
-        message = self._told.get(kind)
+        message = self._received.get(kind)
         return message if isinstance(message, kind) else None
 
     def _follow(self, message: FromChild) -> None:
         match message:
             case TrialsAwaited():
-                self._told.pop(TrialsOver, None)
+                self._received.pop(TrialsOver, None)
                 self._waiting_for_trials = message
                 self._patience.running()
             case Ended(outcome):
@@ -348,11 +348,11 @@ class _Watch:
         timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
         lingers = self.ends_what_lingers and self._patience.is_over()
         if lingers or (timed_out and self._patience.stage != "running"):
-            self._ended_by_us = "hung-in-exit" if Ended in self._told else "stopped"
-            if self._ended_by_us == "stopped" and Closing in self._told:
+            self._ended_by_us = "hung-in-exit" if Ended in self._received else "stopped"
+            if self._ended_by_us == "stopped" and Closing in self._received:
                 # Where it began to leave without a word, its end was cut off, and nobody asked it
                 # to stop.
-                self._ended_by_us = "stopped" if Stopping in self._told else "killed"
+                self._ended_by_us = "stopped" if Stopping in self._received else "killed"
             self._timeout_at = None
             self._patience.running()
             self._process.kill()
@@ -360,15 +360,15 @@ class _Watch:
             self._timeout_at = None
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
-        elif self._patience.has_to_be_told():
+        elif self._patience.is_to_be_announced():
             self._on_progress(BUSY)
-        elif self._patience.stage == "running" and (awaited := self._lookout.to_be_told()):
+        elif self._patience.stage == "running" and (awaited := self._lookout.due()):
             self._on_progress(awaited)
 
     def _check_started(self) -> None:
         if refused := self._last(Refused):
             raise PipediagError(f"cannot run it: {refused.message}.")
-        if Started not in self._told and self._ended_by_us is None:
+        if Started not in self._received and self._ended_by_us is None:
             raise PipediagError(
                 f"the child interpreter {sys.executable} ended with status "
                 f"{self._process.returncode} before the script was run; see its message above."
@@ -388,10 +388,10 @@ class _Watch:
         self, out_of_memory: bool
     ) -> tuple[ScriptOutcome, int | None, str | None]:
         status = self._process.returncode
-        told = self._last(Ended)
-        ended = told or Ended("exited", status)
+        reported = self._last(Ended)
+        ended = reported or Ended("exited", status)
         if self._ended_by_us is not None:
-            return self._ended_by_us, told.status if told else None, self._why_ended_by_us()
+            return self._ended_by_us, reported.status if reported else None, self._why_ended_by_us()
         if ended.outcome == "stopped":
             return "stopped", None, "Pipediag stopped it after its measurements."
         if status < 0 and ended.outcome != "interrupted":

@@ -31,7 +31,7 @@ from pipediag.session.model import Session
 from pipediag.trials.statistics import Estimate, estimate
 
 _LONGEST_REASON = 300
-"""Characters of what a failed script said last."""
+"""Last characters of a failed script's standard error that a message shows."""
 
 
 class TooLongError(PipediagError):
@@ -96,15 +96,15 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
         try:
             written = wait_for(process, timeout_s)
         except subprocess.TimeoutExpired as error:
-            said = f"{run.name} did not finish within {error.timeout:g} s."
-            raise TooLongError(said, ExitStatus.SCRIPT_FAILED) from error
+            message = f"{run.name} did not finish within {error.timeout:g} s."
+            raise TooLongError(message, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
     took_s = time.monotonic() - began
     if process.returncode != 0:
-        said = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
+        last = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
-            f"{run.name} ended with status {process.returncode}: {said}", ExitStatus.SCRIPT_FAILED
+            f"{run.name} ended with status {process.returncode}: {last}", ExitStatus.SCRIPT_FAILED
         )
     return took_s
 
@@ -268,10 +268,10 @@ def of_losses(old: Seen, new: Seen, other_seed: Seen) -> str:
     if np.allclose(first, second, rtol=ROUNDING, equal_nan=True):
         return f"{begin} are equal up to rounding."
     apart, by_seed = (float(np.abs(first - one).mean()) for one in (second, other))
-    said = f"by {apart:.3g} on average"
+    differ = f"differ by {apart:.3g} on average"
     if np.allclose(first, other, rtol=ROUNDING, equal_nan=True):
-        return f"{begin} differ {said}; the script sets its own seed, so seeds were not compared."
-    said = f"{said}; another seed makes the old version differ by {by_seed:.3g}"
+        return f"{begin} {differ}; the script sets its own seed, so seeds were not compared."
+    by_another = f"another seed makes the old version differ by {by_seed:.3g}"
     if apart <= NOISE * by_seed:
-        return f"{begin} agree as closely as two seeds do: they differ {said}."
-    return f"{begin} differ by more than two seeds do: {said}."
+        return f"{begin} agree as closely as two seeds do: they {differ}; {by_another}."
+    return f"{begin} differ by more than two seeds do: by {apart:.3g} on average; {by_another}."

@@ -126,7 +126,7 @@ class ProgressLine:
         self._trials: TrialsAwaited | None = None
         """Trials that are about to begin."""
         self._disturbs = False
-        """True if it was said that what the script prints is no more its own."""
+        """True once the user was warned that what the script prints is no longer its own."""
 
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""

@@ -172,7 +172,7 @@ class _Held:
         return f"{_MADE} to try changes in its loop. {_ending_of(child)}."
 
     def _untried(self) -> str | None:
-        """Return why the loop could not be held, as its own process said."""
+        """Return why the loop could not be held, as its own process reported it."""
         try:
             loops = self._second().loops
         except (BehavedOtherwiseError, PipediagError):

@@ -39,7 +39,7 @@ def describe_death(number: int, *, out_of_memory: bool) -> str:
 
 
 def die_by(number: int) -> None:
-    """End this process by the same signal, without a core file of ours beside the script's."""
+    """End this process by the same signal, without a second core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
@@ -133,7 +133,7 @@ class HeldSignals:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask_before)
 
     def prepare(self, *blocked: int) -> None:
-        """Set up the child between fork and exec, with these signals blocked beside our caller's.
+        """Set up the child between fork and exec, with these signals blocked too.
 
         A child that unblocks SIGINT itself, as the last thing before the script, shows no traceback
         of the interpreter's start, or of ours, at Ctrl-C. SIGKILL cannot be passed on, but whoever

@@ -180,8 +180,8 @@ def only_by_name(finding: Finding) -> bool:
 def confirmed_findings(session: Session) -> list[Finding]:
     """Return findings whose edits were confirmed and help together, if they were tried so.
 
-    Where no other edit helped beside the one that the trials began with, it is the one that the
-    report names first: their gains may be the same.
+    Where only one edit is left of those tried together, return the one that the report names first
+    instead: their gains may be the same.
     """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     found = [

@@ -54,7 +54,7 @@ HostCauses = list[tuple[GapCause, Intervals]]
 
 def host_causes(events: TraceEvents, by_class: dict[StepClass, Intervals]) -> HostCauses:
     """Return the host's activity, from its events and their classes."""
-    # tf.data's threads copy ahead, beside the loop.
+    # tf.data's threads copy ahead, in parallel with the loop.
     lines = [line for line in events.host_lines if not is_pipeline_thread(line)]
     return [
         ("input", by_class["input_wait"]),

@@ -164,8 +164,8 @@ class TextTimes:
 def text_times(activity: Activity, windows: NDArray[np.int64]) -> TextTimes:
     """Measure work on text in the graph of the steps, whose windows are given.
 
-    Such operations split, hash and look up strings, or decode bytes. They run on the host, so that
-    the input pipeline could do the same beside the step before.
+    Such operations split, hash and look up strings, or decode bytes. They run on the host, so the
+    input pipeline could do the same during the step before.
     """
     if not any(map(_types, activity.graph.lines)):
         return TextTimes(0, {})

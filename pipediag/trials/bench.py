@@ -149,8 +149,8 @@ class FirstCalls:
 
     It is the first step of a variant less what the first steps of its later blocks take, which is
     the wait for a batch and the step itself. The same of the script's own step, traced once more,
-    is what the run takes already. Both are later traces of one process, so neither holds what the
-    first trace of a process takes beside.
+    is what the run takes already. Both are later traces of one process, so neither holds the extra
+    time of a process's first trace.
     """
 
     one_length: bool = True

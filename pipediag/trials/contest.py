@@ -42,8 +42,8 @@ MOST_AT_ONCE = 4
 
 FOR_ANOTHER = 0.6
 """Share of the time left within which all that is tried at once must come to its first look before
-another edit is tried beside it: where steps are long, four at once were all left undecided. Own
-choice."""
+another edit is tried at the same time: where steps are long, four at once were all left undecided.
+Own choice."""
 
 RESERVE = 0.25
 """Share of the budget that two confirmed edits keep for being measured together, and more of a
@@ -155,7 +155,7 @@ class Contest:
 
     def _admit(self) -> None:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
-            # One alone may be judged after fewer rounds; beside others it would cost them theirs.
+            # One alone may be judged after fewer rounds; with others it would take their time.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
             given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
             # Where nothing runs, the first that fits: one that takes long keeps no other out.

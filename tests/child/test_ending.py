@@ -1,4 +1,4 @@
-"""How a script's process ends: status, output, tracebacks, interrupts, live pipelines."""
+"""The end of a script's process: status, output, tracebacks, interrupts, live pipelines."""
 
 from __future__ import annotations
 

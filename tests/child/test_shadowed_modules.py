@@ -1,4 +1,4 @@
-"""What a script imports is what it imports natively, whatever pipediag itself has imported."""
+"""A script imports the same modules as without pipediag, whatever pipediag has imported."""
 
 from __future__ import annotations
 

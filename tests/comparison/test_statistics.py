@@ -206,7 +206,7 @@ def all_along(step_ms: float) -> Session:
 
 
 def now_and_then(step_ms: float) -> Session:
-    """What is more than 9 ms is in two of ten stretches."""
+    """Time above 9 ms is in two of ten stretches."""
     samples = [9.0 + 5 * (step_ms - 9.0) * (at // 8 % 5 == 4) for at in range(80)]
     steps = make_steps(mean_ms=step_ms, median_ms=step_ms, samples_ms=samples)
     return run_of(step_ms, steps=steps)

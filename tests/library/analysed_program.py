@@ -51,7 +51,7 @@ def fails(call) -> str:
     return "nothing was raised"
 
 
-def told(result: pipediag.Result) -> dict[str, object]:
+def reported(result: pipediag.Result) -> dict[str, object]:
     session = result.session
     return {
         "call": session.script.call,
@@ -101,13 +101,13 @@ def main() -> None:
     kept = [*model.get_weights(), variable.numpy()]
     dataset = made()
     report = {
-        "fit": told(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
-        "again": told(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
-        "step": told(pipediag.analyze(made, step, epochs=90, budget=0, **WINDOWS)),
-        "input": told(pipediag.analyze_input(made, budget=3, **WINDOWS)),
+        "fit": reported(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
+        "again": reported(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
+        "step": reported(pipediag.analyze(made, step, epochs=90, budget=0, **WINDOWS)),
+        "input": reported(pipediag.analyze_input(made, budget=3, **WINDOWS)),
         "raised": fails(lambda: pipediag.analyze(made, divides, budget=0)),
         "uncompiled": fails(lambda: pipediag.analyze(made, uncompiled)),
-        "unbuilt": told(pipediag.analyze(made, unbuilt, epochs=90, budget=0, **WINDOWS)),
+        "unbuilt": reported(pipediag.analyze(made, unbuilt, epochs=90, budget=0, **WINDOWS)),
         "odd": fails(lambda: pipediag.analyze(made, odd, budget=0)),
         "no model": fails(lambda: pipediag.analyze(made, 3)),
         "no fit": fails(lambda: pipediag.analyze(made, step, callbacks=[])),

@@ -200,7 +200,7 @@ def ran(name: str, folder: Path) -> list[Any]:
 
 
 def pages(cell: Any) -> list[str]:
-    """What a cell shows as HTML."""
+    """The HTML that a cell shows."""
     shown = [output.get("data", {}) for output in cell.outputs]
     return [data["text/html"] for data in shown if "text/html" in data]
 

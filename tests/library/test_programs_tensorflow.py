@@ -34,7 +34,7 @@ def run(program: Path, directory: Path, **variables: str) -> subprocess.Complete
 
 
 class Program:
-    """A program beside this file, which writes a report of what came of it."""
+    """A program next to this file, which writes a report of its results."""
 
     def __init__(self, name: str) -> None:
         self.path = Path(__file__).with_name(name)
@@ -48,7 +48,7 @@ class Program:
     def report(self, factory: pytest.TempPathFactory) -> Report:
         directory, temporary = factory.mktemp("program"), factory.mktemp("temporary")
         done = run(self.path, directory, TMPDIR=str(temporary))
-        # What AutoGraph writes there is compiled beside it, natively too.
+        # Code that AutoGraph writes there is compiled next to it, without pipediag too.
         left = [path for path in temporary.iterdir() if path.name != "__pycache__"]
         assert not left, "something is left over"
         text = (directory / "report.json").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_a_model_is_measured_as_by_the_command(analysed: Report) -> None:
     fit = analysed["fit"]
     assert (fit["call"], fit["outcome"]) == ("analyze", "stopped")
     assert fit["steps"] >= 15
-    assert fit["loops"] == [["keras", "training", ANALYSED.line('"fit": told')]]
+    assert fit["loops"] == [["keras", "training", ANALYSED.line('"fit": reported')]]
     assert "input_wait" in fit["breakdown"]
 
 
@@ -90,7 +90,7 @@ def test_a_second_analysis_sees_what_the_first_one_saw(analysed: Report) -> None
 
 def test_a_function_that_makes_the_dataset_tells_its_lines(analysed: Report) -> None:
     step = analysed["step"]
-    assert step["loops"] == [["eager", "training", ANALYSED.line('"step": told')]]
+    assert step["loops"] == [["eager", "training", ANALYSED.line('"step": reported')]]
     assert step["kinds"][:3] == ["from_tensor_slices", "map", "batch"]
     assert step["lines"][1] == ANALYSED.line("# made here")
     assert step["steps"] >= 15

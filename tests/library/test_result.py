@@ -1,4 +1,4 @@
-"""What `import pipediag` gives, and a result."""
+"""The names that `import pipediag` gives, and a result."""
 
 from __future__ import annotations
 

@@ -205,17 +205,17 @@ def test_a_callback_needs_keras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _session_of(*messages: FromChild, pid: int) -> ChildResult:
-    told, telling = os.pipe()
+    reading, telling = os.pipe()
     for message in messages:
         os.write(telling, encode(message))
-    request = CompanionRequest(pid, "capture", "directory", told, None, 0.0, began_ns=7)
+    request = CompanionRequest(pid, "capture", "directory", reading, None, 0.0, began_ns=7)
     try:
         return _follow(
             Program(pid), request, on_started=lambda _: None, on_progress=lambda _: None,
             on_trials=None,
         )  # fmt: skip
     finally:
-        os.close(told)
+        os.close(reading)
         os.close(telling)
 
 
@@ -239,14 +239,14 @@ def _no_descriptor_is_left() -> object:
 
 
 def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> None:
-    told = of_input_alone(factories.make_session(run=factories.make_run()))
+    result = of_input_alone(factories.make_session(run=factories.make_run()))
 
     for name in ("run", "breakdown", "perturbation", "ceiling"):
-        assert getattr(told, f"{name}_missing") == NOTHING_TRAINED
+        assert getattr(result, f"{name}_missing") == NOTHING_TRAINED
     for name in ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling"):
-        assert getattr(told, name) is None
-    assert told.steps is not None
-    assert told.pipeline is not None
+        assert getattr(result, name) is None
+    assert result.steps is not None
+    assert result.pipeline is not None
 
 
 @pytest.fixture

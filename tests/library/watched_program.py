@@ -51,7 +51,7 @@ def compiled() -> keras.Model:
     return model
 
 
-def told(watching) -> dict[str, object]:
+def reported(watching) -> dict[str, object]:
     result = watching.result
     if result is None:
         return {"missing": watching.result_missing}
@@ -100,7 +100,7 @@ def main() -> None:
 
     with pipediag.watch("fit", **WINDOWS) as fit:
         model.fit(dataset, epochs=3, verbose=0)
-    report = {"fit": told(fit), "files": sorted(path.name for path in Path("fit").iterdir())}
+    report = {"fit": reported(fit), "files": sorted(path.name for path in Path("fit").iterdir())}
 
     with pipediag.watch(**WINDOWS) as loop:
         with pipediag.watch() as within:
@@ -108,11 +108,11 @@ def main() -> None:
                 step(next(batches))  # trains
         for batch in dataset:
             look(batch)  # looks
-    report |= {"loop": told(loop), "within": told(within)}
+    report |= {"loop": reported(loop), "within": reported(within)}
 
     callback = pipediag.callback("callback", **WINDOWS)
     model.fit(dataset, epochs=3, verbose=0, callbacks=[callback])
-    report["callback"] = told(callback)
+    report["callback"] = reported(callback)
 
     raised = pipediag.watch(**WINDOWS)
     try:
@@ -123,7 +123,7 @@ def main() -> None:
                     raise ZeroDivisionError("mine")
     except ZeroDivisionError as error:
         report["error"] = str(error)
-    report["raised"] = told(raised)
+    report["raised"] = reported(raised)
 
     class Fails(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -132,7 +132,7 @@ def main() -> None:
     callback = pipediag.callback(**WINDOWS)
     with suppress(ZeroDivisionError):
         model.fit(dataset, epochs=3, verbose=0, callbacks=[callback, Fails()])
-    report["cut"] = told(callback)
+    report["cut"] = reported(callback)
 
     report["unhooked"] = [
         f"{owner}: {name}"

@@ -1,4 +1,4 @@
-"""What a script's source does to its pipeline and model, so that two can be compared.
+"""The effect of a script's source on its pipeline and model, so that two can be compared.
 
 A small interpreter of straight-line code: a dataset is the chain of calls that made it.
 """
@@ -15,14 +15,14 @@ Link = tuple[str, tuple[str, ...]]
 @dataclass
 class Effect:
     chains: dict[str, tuple[Link, ...]] = field(default_factory=dict)
-    """What each variable holds at the end, and what each function returns: `name()`."""
+    """Final value of each variable, and result of each function: `name()`."""
     settings: dict[str, str] = field(default_factory=dict)
-    """What attributes are given: `options.autotune.enabled`."""
+    """Values of attributes: `options.autotune.enabled`."""
     calls: list[tuple[Link, ...]] = field(default_factory=list)
     """Statements that are a call: `model.compile(...)`."""
 
     def option(self, name: str) -> str | None:
-        """What an option is given of whatever object."""
+        """The value that this option has on any object."""
         found = [value for key, value in self.settings.items() if key.endswith(name)]
         return found[0] if found else None
 

@@ -92,7 +92,7 @@ def patched(text: str, ops: list[Operation], *changes: Change, **given: Any) -> 
 
 
 def refused(text: str, ops: list[Operation], *changes: Change, **given: Any) -> str:
-    """Why the changes can't be written into the text, which stays as it is."""
+    """Return why the changes can't be written into the text, which stays as it is."""
     made, after = patch(text, ops, *changes, **given)
     assert made.diff is None
     assert after == text

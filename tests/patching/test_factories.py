@@ -1,4 +1,4 @@
-"""A function that makes several pipelines: what suits each of them is written, and told."""
+"""A function that makes several pipelines: an edit that suits each is written, with a note."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ OPS = [op(TEXT, kind) for kind in ("from_tensor_slices", "shuffle", "map", "batc
 def written(*changes: Change, ops: list[Operation] = OPS, text: str = TEXT) -> str:
     made, after = patch(text, ops, *changes)
     assert made.left_out == []
-    (told,) = made.shared
-    assert "`dataset` is called in train.py:9 and train.py:12" in told
+    (note,) = made.shared
+    assert "`dataset` is called in train.py:9 and train.py:12" in note
     return after
 
 

@@ -1,8 +1,8 @@
 """The edits that are confirmed on samples and benchmark scripts, as patches of these scripts.
 
 Their operations are read from the source here, as a recording would name them: each by the line on
-which its name stands. Which edits are confirmed, the expectations beside the scripts say; for some
-of the samples a person has written the change, and the patch does the same.
+which its name stands. The expectations next to the scripts name the confirmed edits; for some of
+the samples a person has written the change, and the patch does the same.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ BY_HAND = {
     ("generator_waits_and_parses", "python-input"),
     ("text_layer_in_model", "preprocessing-in-model"),
 }
-"""What only the author of the script can write."""
-BESIDE_THE_DATASETS = {
+"""Changes that only the author of the script can write."""
+OUTSIDE_THE_DATASETS = {
     "eager-evaluation",
     "eager-execution",
     "generator-elements",
@@ -201,7 +201,7 @@ def test_a_confirmed_edit_is_a_patch_or_code_to_paste(script: str, rule: str) ->
         return
     assert found.left_out == []
     compile(after, script, "exec")
-    assert effect_of(after) != effect_of(text) or rule in BESIDE_THE_DATASETS
+    assert effect_of(after) != effect_of(text) or rule in OUTSIDE_THE_DATASETS
 
 
 def test_these_are_the_edits_that_are_expected_to_be_confirmed() -> None:

@@ -1,4 +1,4 @@
-"""What is to be put in by hand is code that exists: no setting of a trial is an argument there."""
+"""Code to paste in by hand is code that exists: no setting of a trial is an argument there."""
 
 from __future__ import annotations
 

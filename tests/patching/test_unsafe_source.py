@@ -400,7 +400,7 @@ def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
 def test_what_is_right_for_all_callers_of_a_factory_in_a_module_is_written(
     change: Change, right: bool
 ) -> None:
-    """What the callers choose between behind the place does not matter there."""
+    """Choices of the callers that come after the place do not matter."""
     made = of_a_module(CALLED_TWICE, change)
     assert (made.diff is not None) == right
     assert ["`make` is called in train.py:2 and train.py:3" in one for one in made.shared] == (

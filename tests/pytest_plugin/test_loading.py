@@ -1,4 +1,4 @@
-"""What the plugin costs, the tests that pages show, and one measurement at a time."""
+"""The plugin's cost, the tests that pages show, and one measurement at a time."""
 
 from __future__ import annotations
 

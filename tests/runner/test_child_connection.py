@@ -1,4 +1,4 @@
-"""What the parent makes of a child that answers, dies, hangs or leaves while it is asked.
+"""The parent, when a child answers, dies, hangs or leaves while it is asked.
 
 The scripts speak for themselves on the pipes that the child was given, so that no TensorFlow runs.
 """
@@ -100,7 +100,7 @@ def conversation(tmp_path: Path) -> Conversation:
     return Conversation(tmp_path)
 
 
-def test_an_answer_comes_back_and_then_the_end_is_told(conversation: Conversation) -> None:
+def test_an_answer_comes_back_and_then_the_end_is_reported(conversation: Conversation) -> None:
     result = conversation.hold(
         """
         asked = hear()
@@ -286,11 +286,11 @@ class Awaiting:
 
     def after(self, seconds: float) -> Notice | None:
         self.now += seconds
-        return self.lookout.to_be_told()
+        return self.lookout.due()
 
 
-def test_a_loop_whose_steps_do_not_settle_is_told_of() -> None:
-    """Also where it was told before that none had come."""
+def test_a_loop_whose_steps_do_not_settle_is_announced() -> None:
+    """Also after the notice that there was no loop yet."""
     stage = Awaiting(Started())
     assert stage.after(AWAITED_AFTER_S + 1) == NO_LOOP_YET
     stage.lookout.heard(LoopFound(3))
@@ -299,7 +299,7 @@ def test_a_loop_whose_steps_do_not_settle_is_told_of() -> None:
     assert stage.after(1000) is None
 
 
-def test_trials_are_told_of_by_themselves() -> None:
+def test_trials_are_announced_separately() -> None:
     waiting = TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0)
     stage = Awaiting(Started(), LoopFound(3), LoopMeasured(3), waiting)
     assert stage.after(1000) is None

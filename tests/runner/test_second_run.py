@@ -1,4 +1,4 @@
-"""When a script is run a second time, and what is said of it, with a child that is played."""
+"""The second run of a script and what the session says of it, with a stand-in for the child."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FINISHED = Script(path=SCRIPT, args=[], outcome="finished", status=0)
 
 @dataclass
 class Child:
-    """What plays the second run."""
+    """Stands in for the second run."""
 
     capture: Path
     ends: ChildResult = STOPPED

@@ -90,7 +90,7 @@ def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
 
 
 def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> None:
-    """Its time alone is 4 ms; beside the pipeline, which takes CPUs from it, it took 8."""
+    """Its time alone is 4 ms; with the pipeline, which takes CPUs from it, it took 8."""
     wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
     session = make_session(
         input_wait=wait,

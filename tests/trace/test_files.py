@@ -1,4 +1,4 @@
-"""What is a profile is found and read; all else ends with one clear line, in bounded memory."""
+"""A profile is found and read; all else ends with one clear line, in bounded memory."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def until(end: int) -> Intervals:
 
 
 def causes(host: HostCauses, gap: Intervals, other_devices: Intervals) -> dict[str, int]:
-    """Of a gap that no call ended."""
+    """Return the causes of a gap that no call ended."""
     end = gap[:, 1]
     [row] = divide_gaps(gap, host, other_devices, end, end, end < 0).tolist()
     return {cause: ns for cause, ns in zip(GAP_CAUSES, row, strict=True) if ns}

@@ -260,8 +260,7 @@ def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
     assert input_percent_of_idle(before) == pytest.approx(72.2, abs=0.1)
     assert input_percent_of_idle(after) < 2
     found = findings(before)["device-idle"]
-    at_most = found.speedup_at_most or found.speedup_at_most
-    assert at_most == pytest.approx(1.40, abs=0.005)
+    assert found.speedup_at_most == pytest.approx(1.40, abs=0.005)
     assert before.steps is not None
     assert after.steps is not None
     obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
@@ -283,7 +282,7 @@ def launched_before(events: TraceEvents, time_ns: int) -> NDArray[np.int64]:
 
 
 def compared(events: TraceEvents) -> tuple[Intervals, int]:
-    """When the device was busy with what the other tool looks at, and how many events that are."""
+    """Return when the device was busy with events that the other tool reads, and their count."""
     starts = [line.start_ns[named(line, "ProfilerStep#")] for line in events.host_lines]
     launched = launched_before(events, int(np.concatenate(starts).max()))
     [device] = events.accelerators
@@ -319,7 +318,7 @@ def test_busy_time_is_the_reference_to_its_rounding(
     busy_ns: int,
     reference_us: tuple[int, int],
 ) -> None:
-    """Of the whole recording, and of what HolisticTraceAnalysis 0.5.0 looks at.
+    """The whole recording, and the part that HolisticTraceAnalysis 0.5.0 reads.
 
     It leaves out what the last profiler step launched. It holds microseconds since 1970 in 64-bit
     floats, which are a quarter of a microsecond apart, and rounds starts up and ends down to whole

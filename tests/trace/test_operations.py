@@ -119,7 +119,7 @@ def test_what_xla_runs_is_of_the_operations_that_its_program_was_made_of(
     assert (found.compiled_ns, found.unnamed_ns, found.total_ns) == (30.0, 0.0, 180)
 
 
-def test_kernels_of_xla_are_told_in_the_same_way(tmp_path: Path) -> None:
+def test_kernels_of_xla_are_named_in_the_same_way(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 100)
     profile.kernel((10, 30), tf_op="XlaModule:", hlo_op="fusion", program_id=3)
@@ -144,15 +144,15 @@ def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
     assert any(name.endswith(":AssignSubVariableOp") for name in summary.compute.by_operation)
 
 
-def test_what_xla_compiled_of_a_real_step_is_told_by_the_names_of_its_graph(
+def test_what_xla_compiled_of_a_real_step_has_the_names_of_its_graph(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "xla.xplane.pb"
     path.write_bytes(gzip.decompress(COMPILED.read_bytes()))
     found = times(read(path))
-    told = sum(found.by_instruction.values())
+    compiled = sum(found.by_instruction.values())
     assert found.compiled_ns == 0.0
-    assert told + sum(found.by_operation.values()) == pytest.approx(found.total_ns, rel=1e-6)
+    assert compiled + sum(found.by_operation.values()) == pytest.approx(found.total_ns, rel=1e-6)
     largest = max(found.by_instruction, key=lambda one: found.by_instruction[one])
     assert all(name.startswith("adam/") for name in largest.holds)
     [rows] = [one for one in found.by_instruction if any("GatherV2" in name for name in one.holds)]
@@ -175,7 +175,7 @@ def test_shares_add_up_to_the_time_in_which_any_ran(
     assert summed == sum(total(intersect(normalise([a], [b]), inside)) for a, b in ran.tolist())
 
 
-def test_operations_on_text_are_told_from_the_rest_by_type(
+def test_operations_on_text_are_known_by_their_type(
     builder: TraceBuilder, host: PlaneBuilder, tmp_path: Path
 ) -> None:
     executing(

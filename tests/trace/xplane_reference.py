@@ -1,4 +1,4 @@
-"""What protobuf's own parser says of a profile, and the reader's columns in the same form."""
+"""A profile as protobuf's own parser reads it, and the reader's columns in the same form."""
 
 from __future__ import annotations
 

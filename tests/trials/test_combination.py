@@ -1,4 +1,4 @@
-"""How the time that is left is shared between adding edits and measuring what is in."""
+"""Sharing the time that is left between adding edits and measuring those that are in."""
 
 from __future__ import annotations
 

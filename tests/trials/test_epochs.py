@@ -56,7 +56,7 @@ def test_waits_have_to_be_a_part_of_the_epoch(wait_ms: float, tried: bool) -> No
 
 @pytest.mark.parametrize(("wait_ms", "tried"), [(3_000.0, True), (3_001.0, False)])
 def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bool) -> None:
-    """Where steps take more than four times as long: 1,205 of 10 ms."""
+    """Steps that take more than four times as long: 1,205 of 10 ms."""
     long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=1205))
     assert (epoch_to_try(long, 60.0) is not None) is tried
 
@@ -211,7 +211,7 @@ def first_calls(**seconds: float) -> FirstCalls:
 
 
 def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> None:
-    """Of 2 s, 0.2 s are the first batch; the step as written takes 1 s, of which 0.5 s are."""
+    """The first batch is 0.2 s of 2 s, and 0.5 s of the 1 s that the step as written takes."""
     once = first_calls(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)), BLOCKS)
     assert once is not None
     assert once.seconds == pytest.approx(1.8 - 0.5)
