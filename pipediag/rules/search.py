@@ -104,8 +104,7 @@ def after_trials(findings: Sequence[Finding]) -> list[Finding]:
 
 def _fitting(session: Session) -> list[Finding]:
     """Return first what could shorten most of the step; of operations, the costliest."""
-    written = operations(session)
-    ops = [op for op in written if not op.inside_function_of and not op.removed_by_tensorflow]
+    ops = [op for op in operations(session) if not op.inside_function_of]
     ops.sort(key=lambda op: -(delay_ms(session, op) or 0.0))
     of_input = [one for op in ops for one in _of_an_operation(session, op)]
     of_input += _of_all(session, ops)
