@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.watching.in_graph import InGraphMeasure
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import NAME_BEGINS
 
@@ -50,9 +49,8 @@ class GraphLoops:
     def _count(self, iterated: Any, body: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Put a counter into the body of a loop."""
         of_iterator = not hasattr(iterated, "_variant_tensor")
-        measure = self._measured(
-            getattr(iterated, "_dataset", iterated) if of_iterator else iterated
-        )
+        dataset = getattr(iterated, "_dataset", iterated) if of_iterator else iterated
+        measure = self._in_graph.found(dataset) if hasattr(dataset, "element_spec") else None
         if measure is None:
             return body
 
@@ -61,9 +59,6 @@ class GraphLoops:
             return body(batch)
 
         return body_and_count
-
-    def _measured(self, dataset: Any) -> InGraphMeasure | None:
-        return self._in_graph.found(dataset) if hasattr(dataset, "element_spec") else None
 
 
 class GraphCounter:
