@@ -146,14 +146,14 @@ class Voice:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def prepare(self, arm: str, *changes: Change, check: Check | None = None) -> Answer:
-        return self._ask(Prepare(arm, changes, check), 60)
+    def prepare(self, variant: str, *changes: Change, check: Check | None = None) -> Answer:
+        return self._ask(Prepare(variant, changes, check), 60)
 
-    def block(self, arm: str) -> Answer:
-        return self._ask(RunBlock(arm, 0.1), 60)
+    def block(self, variant: str) -> Answer:
+        return self._ask(RunBlock(variant, 0.1), 60)
 
-    def pull(self, arm: str) -> Answer:
-        return self._ask(RunBlock(arm, 0.1, alone=True), 60)
+    def pull(self, variant: str) -> Answer:
+        return self._ask(RunBlock(variant, 0.1, alone=True), 60)
 
 
 def block_of(answer: Answer) -> BlockRun:
@@ -179,7 +179,7 @@ def tried(directory: Path, text: str, talk: Talk, **settings: Any) -> ChildResul
     )
 
 
-def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
+def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_needed(
     tmp_path: Path,
 ) -> None:
     answers: dict[str, Answer] = {}
@@ -194,8 +194,8 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
         answers["long"] = voice.prepare("long", SetModel({"steps_per_execution": 4}))
         answers["short"] = voice.prepare("short", SetModel({"dtype_policy": "mixed_bfloat16"}))
         answers["absent"] = voice.prepare("absent", SetParameters("op99", {"buffer_size": 1}))
-        for arm in ("base", "wide", "vectorised", "large", "long", "short"):
-            answers[f"{arm} block"] = voice.block(arm)
+        for variant in ("base", "wide", "vectorised", "large", "long", "short"):
+            answers[f"{variant} block"] = voice.block(variant)
         answers["pull"] = voice.pull("base")
 
     result = tried(tmp_path, FIT, talk)
@@ -205,10 +205,10 @@ def test_a_fit_is_the_consumer_of_every_arm_and_goes_on_for_as_long_as_needed(
     assert since_ns < time.monotonic_ns()
     assert held[0].since_ms is not None
     assert held == [replace(held[0], loop_id="loop1", alone=False, more_to_come=False)]
-    for arm in ("base", "wide", "vectorised", "large", "long", "short"):
-        assert answers[arm] == Prepared(arm)
-        block = block_of(answers[f"{arm} block"])
-        assert block.examples == block.batches * (32 if arm == "large" else 16)
+    for variant in ("base", "wide", "vectorised", "large", "long", "short"):
+        assert answers[variant] == Prepared(variant)
+        block = block_of(answers[f"{variant} block"])
+        assert block.examples == block.batches * (32 if variant == "large" else 16)
         assert block.elapsed_ns >= 100_000_000
     assert block_of(answers["long block"]).batches % 4 == 0
     assert block_of(answers["pull"]).batches >= 5
@@ -246,11 +246,11 @@ def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(
     (kept, left_out), without, (kept_at_end, left_out_at_end) = calls
     assert without[0] >= kept + block_of(answers[1]).batches
     assert without[1] == left_out
-    # The step in which the arm ended had begun without it.
+    # The step in which the variant ended had begun without it.
     assert left_out_at_end - left_out == kept_at_end - without[0] - 1 > 0
 
 
-def test_a_custom_loop_runs_its_own_body_on_every_arm(tmp_path: Path) -> None:
+def test_a_custom_loop_runs_its_own_body_on_every_variant(tmp_path: Path) -> None:
     answers: dict[str, Answer] = {}
 
     def talk(waiting: TrialsAwaited, voice: Voice) -> None:
@@ -304,8 +304,8 @@ def test_behind_its_training_the_pipeline_of_a_validation_is_tried_alone(tmp_pat
             return
         answers["base"] = voice.prepare("base")
         answers["cached"] = voice.prepare("cached", Insert("op5", "cache", {"elements": 40}))
-        for arm in ("base", "cached"):
-            answers[f"{arm} pull"] = voice.pull(arm)
+        for variant in ("base", "cached"):
+            answers[f"{variant} pull"] = voice.pull(variant)
         answers["block"] = voice.block("base")
 
     result = tried(tmp_path, VALIDATED, talk)
@@ -313,8 +313,8 @@ def test_behind_its_training_the_pipeline_of_a_validation_is_tried_alone(tmp_pat
     assert result.outcome == "stopped"
     assert [(one.loop_id, one.alone) for one in held] == [("loop1", False), ("loop2", True)]
     assert answers["cached"] == Prepared("cached")
-    for arm in ("base", "cached"):
-        pull = block_of(answers[f"{arm} pull"])
+    for variant in ("base", "cached"):
+        pull = block_of(answers[f"{variant} pull"])
         assert pull.examples == 16 * pull.batches
     assert "nothing consumes its batches" in refusal_of(answers["block"])
     recording = read_recording(tmp_path / RECORDING_FILE)

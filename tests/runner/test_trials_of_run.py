@@ -172,7 +172,7 @@ def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> Non
     tried(waiting(alone=True, since_ns=time.monotonic_ns()), answers := Answers("advised"))
 
     assert tried.fault is None
-    assert any(arm.startswith("search:") for arm in answers.prepared)
+    assert any(variant.startswith("search:") for variant in answers.prepared)
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
@@ -214,7 +214,7 @@ class Child:
         return self._answer
 
 
-def test_an_arm_is_prepared_with_what_all_arms_share() -> None:
+def test_a_variant_is_prepared_with_what_all_variants_share() -> None:
     child = Child(Prepared("without", first_ns=7))
     shared = SetOptions({"deterministic": True})
 

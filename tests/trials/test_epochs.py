@@ -190,9 +190,9 @@ GRAPH = SetModel({"run_eagerly": False})
 PREFETCHED = Remove("op2")
 
 
-def block(arm: str, first_step_ms: float | None) -> TrialBlock:
+def block(variant: str, first_step_ms: float | None) -> TrialBlock:
     return TrialBlock(
-        arm=arm,
+        arm=variant,
         round=1,
         examples_per_s=1.0,
         batches=5,

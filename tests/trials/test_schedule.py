@@ -196,7 +196,7 @@ def test_what_the_pipeline_alone_cannot_show_is_not_tried() -> None:
     assert executor.calls == []
 
 
-def test_the_time_to_build_an_arm_counts_before_it_is_built() -> None:
+def test_the_time_to_build_a_variant_counts_before_it_is_built() -> None:
     """Filling the caches of the base took 20 s, and another variant's would take as long."""
     slow = FakeExecutor({"a": 2.0}, prepare_s=20.0)
     outcome = try_edits(slow, "a", budget_s=30.0)
