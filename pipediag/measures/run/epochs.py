@@ -89,6 +89,9 @@ def projected(times_ns: Sequence[int], count: int) -> Projected:
 _MOST_OURS = 0.1
 """Own choice: a reading of the model takes a few milliseconds of an epoch's end, a profile more."""
 
+_HIDDEN = 0.5
+"""Own choice: of an end that is mostly pipediag's own time, too little is the script's."""
+
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
 
@@ -119,6 +122,9 @@ class Epochs:
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
+    ends_hidden: bool = False
+    """True if every end came within pipediag's own time, as within trials: what the script did
+    there, such as a validation, was not timed."""
     paused: bool = False
     """True if a pause that came once was taken out of the ends."""
     built_again: dict[Place, float] = field(default_factory=dict)
@@ -152,6 +158,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         _training([one for one in spent if one.fit == fit], loop_id, over=fit != fits[-1])
         for fit in fits
     ]
+    ended = [one for one in (last, *earlier[::-1]) if not one.ends_hidden]
     before: dict[Place, int] = {}
     for one in spent:
         if one.fit != fits[-1]:
@@ -164,7 +171,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
-        usual_ends_ns=next((one.ends_ns for one in (last, *earlier[::-1]) if one.ends_seen), {}),
+        usual_ends_ns=next((one.ends_ns for one in ended if one.ends_seen), {}),
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
 
@@ -212,12 +219,15 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     whole = list(zip(steps, begun, ended, strict=True))[1 : None if over else -1]
     ends = _ends(mine, loop_id, begun)
     # What the profiler is on for takes longer, and what trials take the place of is not seen.
-    gaps = enumerate(zip(ended, begun[1:], strict=False))
-    kept = [number for number, gap in gaps if _ours_in(ours, *gap) < _MOST_OURS]
-    if kept:
+    ours_in = [_ours_in(ours, *gap) for gap in zip(ended, begun[1:], strict=False)]
+    kept = [number for number, part in enumerate(ours_in) if part < _MOST_OURS]
+    hidden = bool(ours_in) and min(ours_in) > _HIDDEN
+    if hidden:
+        ends = {}
+    elif kept:
         ends = {place: [times[number] for number in kept] for place, times in ends.items()}
     undisturbed = [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS]
-    return Epochs(steps, starts, ends, whole_ns=undisturbed)
+    return Epochs(steps, starts, ends, whole_ns=undisturbed, ends_hidden=hidden)
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

@@ -282,7 +282,7 @@ class _Training:
         else:
             waits = projected(later, count)
         projection.places[starts_of(self.loop)] = waits
-        if not epochs.ends_seen and not epochs.usual_ends_ns:
+        if not epochs.usual_ends_ns and (epochs.ends_hidden or not epochs.ends_seen):
             projection.not_seen.append(AN_EPOCHS_END)
         for place, times in epochs.usual_ends_ns.items():
             projection.places[place] = projected(times, count)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.epochs import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
-from pipediag.session.ledger import COMES_ONCE, FURTHER_ROUNDS, Run
+from pipediag.session.ledger import AN_EPOCHS_END, COMES_ONCE, FURTHER_ROUNDS, Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.vocabulary import ScriptOutcome
 from tests.measures.run.runs import (
@@ -86,6 +86,15 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert row(report, "steps").count == 2000
     assert row(report, "evaluation", "validation in `fit`").count == 10
     assert report.seen == []
+
+
+def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
+    run = epochs_of_a_fit(1)
+    # From the first epoch's last steps to the second one's first batch.
+    run.span("aside", 7.0, 10.4)
+    report = ledger(run, recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+    assert report.not_seen == [AN_EPOCHS_END, AFTER]
+    assert not any(part.part == "evaluation" for part in report.parts)
 
 
 def test_waits_within_calls_are_carried_on() -> None:
