@@ -187,6 +187,13 @@ def worth_doing(finding: Finding) -> bool:
     return _group(finding) <= _UNTRIED
 
 
+def is_for_you_to_decide(finding: Finding) -> bool:
+    """Return True if its edit is right only under a condition, or changes what the model learns."""
+    return finding.condition is not None or (
+        finding.effect_on_results == "changes a hyper-parameter"
+    )
+
+
 def costs_the_run(finding: Finding) -> bool:
     """Return True if the run takes as long as before or longer, by the middle of its gain."""
     return finding.for_run is not None and finding.for_run.speedup <= 1.0

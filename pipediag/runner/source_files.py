@@ -13,7 +13,13 @@ from itertools import islice
 from pathlib import Path
 
 from pipediag.errors import PipediagError
-from pipediag.facts.order import LINES_AROUND, SourcePlace, costs_the_run, culprit_place
+from pipediag.facts.order import (
+    LINES_AROUND,
+    SourcePlace,
+    costs_the_run,
+    culprit_place,
+    is_for_you_to_decide,
+)
 from pipediag.facts.python_callables import python_behind
 from pipediag.patching.making import make_patch, measured_files
 from pipediag.patching.source import NotPatchableError
@@ -172,9 +178,9 @@ def with_patches(session: Session, began_s: float) -> Session:
 
 
 def only_by_name(finding: Finding) -> bool:
-    """Return True if a confirmed edit is written only where its rule is named: it is right under a
-    condition alone, or the run as a whole does not gain by it."""
-    return finding.condition is not None or costs_the_run(finding)
+    """Return True if a confirmed edit is written only where its rule is named: the user has to
+    decide about it, or the run as a whole does not gain by it."""
+    return is_for_you_to_decide(finding) or costs_the_run(finding)
 
 
 def confirmed_findings(session: Session) -> list[Finding]:
@@ -201,6 +207,8 @@ def confirmed_findings(session: Session) -> list[Finding]:
 def _why_by_name(finding: Finding) -> str:
     if finding.condition is not None:
         return f"It is right only {finding.condition.strip().rstrip('.')}."
+    if is_for_you_to_decide(finding):
+        return "It changes how the model learns, which no trial of speed shows: tune it again."
     found = finding.for_run
     comes_to = (gain(found) or "").replace(NO_BREAK, " ")
     if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:

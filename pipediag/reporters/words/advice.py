@@ -376,13 +376,14 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
     """
     if session.steps is None or failed_by_itself(session) is not None:
         return None
+    first = next(filter(worth_doing, session.findings), None)
+    own = first is not None and first.patch is not None and first.patch.diff is not None
+    confirmed = own and first is not None and first.trial.state == "confirmed"
     patch = None
-    if session.patch is not None and session.patch.diff is not None:
-        first = next(filter(worth_doing, session.findings), None)
-        by_hand = first is not None and (
-            first.edit is None or first.edit.id not in session.patch.edits
-        )
-        purpose = "Patch the rest" if by_hand else "Get the patch"
+    if confirmed or (session.patch is not None and session.patch.diff is not None):
+        edits = session.patch.edits if session.patch is not None else []
+        found = own or first is None or (first.edit is not None and first.edit.id in edits)
+        purpose = "Get the patch" if found else "Patch the rest"
         patch = NextCommand(purpose, _fix(session, directory))
     if session.script.call is not None:
         return None if directory is None else patch
