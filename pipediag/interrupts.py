@@ -13,7 +13,7 @@ import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
 INTERRUPTED = 130
@@ -45,17 +45,20 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._note)
 
-    def finish_first(self) -> None:
-        """From here on it takes `GIVE_UP_AT` Ctrl-C to end the process in the handler."""
+    def finish_first(self, also_of: Iterable[signal.Signals] = ()) -> None:
+        """From here on it takes `GIVE_UP_AT` Ctrl-C, or signals of `also_of`, to end the process in
+        the handler."""
         self._end_at = self._count + GIVE_UP_AT
+        for number in also_of:
+            signal.signal(number, self._note)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         left = self._end_at - self._count
         if left > 0:
             self._say(
-                "interrupted; what was begun is finished first. "
-                f"{left} more Ctrl-C end{'s' if left == 1 else ''} it at once."
+                f"interrupted, finishing up. {left} more Ctrl-C "
+                f"end{'s' if left == 1 else ''} it at once."
             )
             return
         # Before anything else, so that the next one does not come here again.

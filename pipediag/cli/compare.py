@@ -187,7 +187,11 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
             native_run(side, settings, directory, Path(folder, f"{side}.json"))
             for side, directory in directories.items()
         )
-        return compared(base, head, options["timeout"] or TIMEOUT_S)
+        return compared(base, head, options["timeout"] or TIMEOUT_S, tell=_tell)
+
+
+def _tell(name: str, wall_s: float) -> None:
+    say(f"ran {name}: {wall_s:.1f} s")
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

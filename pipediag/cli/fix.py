@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -222,6 +223,17 @@ def _say_suggested(session: Session, path: Path) -> None:
             say(f"By hand: {finding.title}. {finding.advice}")
 
 
+def _how_long(session: Session, rounds: int) -> str:
+    """Return `, about 4.2 min in all`; nothing where the length of the run is not known."""
+    from pipediag.facts.names import length
+    from pipediag.runner.native_runs import promised
+
+    found = promised(session)
+    if found is None or found.scope != "run":
+        return ""
+    return f", about {length(rounds * (found.before_s + found.after_s))} in all"
+
+
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.reporters.words.run import gain
@@ -234,16 +246,21 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         versions,
     )
 
-    # The patched copy beside the script has to be removed.
-    INTERRUPTS.finish_first()
+    # Then the patched copy is removed, too.
+    INTERRUPTS.finish_first(also_of=(signal.SIGTERM,))
+
+    done = 0
 
     def tell(name: str, wall_s: float) -> None:
-        say(f"ran {name}: {wall_s:.1f} s")
+        nonlocal done
+        done += 1
+        say(f"ran {name}: {wall_s:.1f} s ({done} of {3 + 2 * rounds} runs)")
 
     with versions(session, contents) as both:
         # First, so that the script's files are those of a full run in the end.
         say("pipediag: three short seeded runs, to compare batches and losses")
-        same = compared(*both)
+        same = compared(*both, tell=tell)
+        say(f"pipediag: {rounds} runs of each version to the end{_how_long(session, rounds)}")
         measured = obtained(both, rounds, tell=tell)
     found = measured.gain
     said, promise = promised(session), promised_of_whole(session, measured.script_s)

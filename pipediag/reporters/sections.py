@@ -48,7 +48,9 @@ def answer(session: Session) -> Iterator[Row]:
     A file that the heading or an earlier row names is left out: `line 31`.
     """
     rows = list(_answer(session))
-    texts = advice.file_named_once([advice.heading(session), *(text for _, text, _ in rows)])
+    texts = advice.file_named_once(
+        session, [advice.heading(session), *(text for _, text, _ in rows)]
+    )
     for (name, _, meant), text in zip(rows, islice(texts, 1, None), strict=True):
         yield name, text, meant
 
@@ -83,7 +85,8 @@ def _answer(session: Session) -> Iterator[Row]:
         gain = advice.gain(finding)
         at = places.at(finding.file, finding.line)
         name = f"{clipped(finding.title, _SHORT)}{f' ({at})' if at else ''}"
-        yield "Also", f"{name}: {gain.brief}" if gain else name, ""
+        condition = f", {finding.condition}" if gain and finding.condition else ""
+        yield "Also", f"{name}: {gain.brief}{condition}" if gain else name, ""
 
 
 def _worth_naming(finding: Finding) -> bool:

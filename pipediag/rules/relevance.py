@@ -119,12 +119,12 @@ def _input_wait(session: Session) -> Share:
 
 
 RELEVANT = Threshold(
-    "possible saving, to fail", 10.0, "% of the run", "own choice: few change a script for less"
+    "possible saving, to fail", 10.0, "% of the run", "own choice: less is rarely worth a change"
 )
 NOTABLE = Threshold(
-    "possible saving, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input"
+    "possible saving, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input wait"
 )
-SHORT = Threshold("total time, to fail", 2.0, "s", "own choice: a script of seconds is a first try")
+SHORT = Threshold("total time, to fail", 2.0, "s", "own choice: in a shorter run it matters little")
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
 
 

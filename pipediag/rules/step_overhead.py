@@ -43,7 +43,9 @@ from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import StepClass
 
-CALLBACK_SHARE = Threshold("time in the callback", 5.0, "% of the step", "own choice, as for input")
+CALLBACK_SHARE = Threshold(
+    "time in the callback", 5.0, "% of the step", "own choice, as for input wait"
+)
 BATCH_CALLBACK = Rule(
     id="python-in-step",
     title="Run the callback less often than every step",

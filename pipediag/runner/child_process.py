@@ -393,7 +393,7 @@ class _Watch:
         if self._ended_by_us is not None:
             return self._ended_by_us, reported.status if reported else None, self._why_ended_by_us()
         if ended.outcome == "stopped":
-            return "stopped", None, "Pipediag stopped it after its measurements."
+            return "stopped", None, None
         if status < 0 and ended.outcome != "interrupted":
             return "killed", status, describe_death(-status, out_of_memory=out_of_memory)
         return ended.outcome, status, ended.error and without_styles(ended.error)

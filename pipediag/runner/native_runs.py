@@ -197,29 +197,38 @@ class Seen:
     losses: list[float]
 
 
-def compared(old: NativeRun, new: NativeRun, timeout_s: float = TIMEOUT_S) -> list[str]:
+def compared(
+    old: NativeRun,
+    new: NativeRun,
+    timeout_s: float = TIMEOUT_S,
+    tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
+) -> list[str]:
     """Run both with one seed, and the old one with another; return a sentence on batches and one
     on losses, or one on the run that failed."""
     try:
         with tempfile.TemporaryDirectory(prefix="pipediag-results-") as folder:
             place = Path(folder, "results.json")
-            first = _seen(old, 1, place, timeout_s)
+            first = _seen(old, 1, place, timeout_s, tell)
             if first.problem and not first.losses:
                 return [of_batches(first, first), of_losses(first, first, first)]
-            runs = [first, *(_seen(*each, place, timeout_s) for each in ((new, 1), (old, 2)))]
+            others = ((new, 1), (old, 2))
+            runs = [first, *(_seen(*each, place, timeout_s, tell) for each in others)]
     except PipediagError as error:
         return [f"Batches and losses were not compared: {error}"]
     return [of_batches(*runs[:2]), of_losses(*runs)]
 
 
-def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float) -> Seen:
+def _seen(
+    run: NativeRun,
+    seed: int,
+    place: Path,
+    timeout_s: float,
+    tell: Callable[[str, float], None],
+) -> Seen:
     place.unlink(missing_ok=True)
     command = (sys.executable, str(CHILD), "results", str(seed), str(place), run.command[-1])
-    wall_s(
-        dataclasses.replace(run, command=command),
-        {**os.environ, "PYTHONHASHSEED": str(seed)},
-        timeout_s,
-    )
+    seeded = dataclasses.replace(run, command=command)
+    tell(run.name, wall_s(seeded, {**os.environ, "PYTHONHASHSEED": str(seed)}, timeout_s))
     if not place.exists():
         raise PipediagError(f"{run.name} ended before it could write its results.")
     return Seen(**json.loads(place.read_text(encoding="utf-8")))

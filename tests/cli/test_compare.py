@@ -112,7 +112,9 @@ def measuring(
             return 0 if session.steps is not None else 3
 
         monkeypatch.setattr(repeats, "analyze_afresh", analyze)
-        monkeypatch.setattr(native_runs, "compared", lambda *_: ["Batches: they are equal."])
+        monkeypatch.setattr(
+            native_runs, "compared", lambda *_, **_tell: ["Batches: they are equal."]
+        )
         return calls
 
     return put
@@ -213,7 +215,7 @@ def test_seeded_runs_come_first_as_they_end_early(
     calls = measuring(steps(10.0, 10.0))
     before: list[int] = []
 
-    def compared(*_: object) -> list[str]:
+    def compared(*_: object, **_tell: object) -> list[str]:
         before.append(len(calls))
         return []
 

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pipediag.facts.names import RUN_PART, default_directory
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
@@ -16,6 +16,7 @@ from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
 from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.devices import TraceReport
+from pipediag.session.edits import CompileCall, PredictOnBatch
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Session
 from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial
@@ -71,8 +72,10 @@ class Severity:
 
 def low_confidence(session: Session) -> str | None:
     """Return what to say beside the severity; None where the verdict is sure enough."""
-    low = session.verdict.confidence == "low" and not healthy(session)
-    return "low confidence" if low else None
+    if session.verdict.where not in (None, "steps", "epoch_start") or healthy(session):
+        # The confidence is that of the steps, and the run's parts were timed.
+        return None
+    return "low confidence" if session.verdict.confidence == "low" else None
 
 
 def shown_severity(session: Session) -> Severity:
@@ -247,7 +250,7 @@ def answer(session: Session) -> Answer | None:
     ):
         return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
     every = [trials.change(session, one, with_effect=True) for one in together.findings]
-    changes = tuple(file_named_once(every))
+    changes = tuple(file_named_once(session, every))
     shared = set(Combined.model_fields) & set(Trial.model_fields)
     trial = finding.trial.model_copy(update=together.model_dump(include=shared))
     all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
@@ -257,14 +260,20 @@ def answer(session: Session) -> Answer | None:
     return Answer(finding, changes, patch, gain(all_of_them), why, edits)
 
 
-def file_named_once(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts with `line 31` in place of `train.py:31` where the file is named before."""
-    named: set[str] = set()
+def file_named_once(session: Session, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts with `line 31` in place of `train.py:31` where the script is named before.
+
+    A line of another file keeps its name, as the summary is headed by the script's.
+    """
+    script, named = PurePath(session.script.path).name, False
 
     def place(found: re.Match[str]) -> str:
-        if found[1] in named:
+        nonlocal named
+        if found[1] != script:
+            return found[0]
+        if named:
             return f"line {found[2]}"
-        named.add(found[1])
+        named = True
         return found[0]
 
     for text in texts:
@@ -298,6 +307,12 @@ def _why(session: Session, finding: Finding) -> str:
             "An upper bound from this run's times; not tried." if gain(finding) else "Not tried."
         )
         return f"{bound} {reason}" if reason else bound
+    if finding.edit is not None and isinstance(
+        finding.edit.changes[0], PredictOnBatch | CompileCall
+    ):
+        return (
+            f"Both calls were timed where your script makes them, {counted(trial.blocks, 'time')}."
+        )
     if trials.is_estimate(trial):
         return f"{trials.estimate_basis(trial)} Over {counted(trial.blocks, 'round')}."
     return (

@@ -34,7 +34,7 @@ from pipediag.vocabulary import RUN_PARTS, PartBasis, RunPartName, RunScope
 RUN_PART_MEANING: dict[RunPartName, str] = {
     "startup": "the interpreter, and what the script imports",
     "before_training": "the script's own code until its first step: reading data, building",
-    "compile": "calls that traced a function, minus the step that each of them made",
+    "compile": "tracing and compiling functions, without the step that runs in the same call",
     "epoch_start": "from an epoch's first request for a batch until it is there",
     "steps": "training steps; the next section divides one",
     "evaluation": "validation, `evaluate`, `predict`, loops that train nothing",

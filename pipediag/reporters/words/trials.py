@@ -246,4 +246,4 @@ def spent(session: Session) -> str | None:
         return None
     on = "the training loop" if trials.consumer == "training" else "the pipeline alone"
     took = f"{seconds(trials.used_s)} of {seconds(trials.budget_s)}"
-    return f"{counted_outcomes(session)}; on {on}, in {took} given for it"
+    return f"{counted_outcomes(session)}; on {on}, in {took} allowed"
