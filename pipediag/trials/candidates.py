@@ -34,6 +34,8 @@ class Candidate:
     edit: Edit
     changes_hyper_parameter: bool
     safe: bool
+    fails: bool = True
+    """False where its finding only informs."""
     condition: str | None = None
     """A condition that only the user can decide before it is used."""
     same_as: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             edit=edit,
             changes_hyper_parameter=finding.effect_on_results == "changes a hyper-parameter",
             safe=finding.effect_on_results != "not safe here",
+            fails=finding.status == "fail",
             condition=finding.condition,
         )
     return list(found.values())

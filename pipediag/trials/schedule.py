@@ -178,8 +178,10 @@ class _Trials:
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         contest, ended = self.contest, None
         alternatives = [one for one in first if one.edit.instead_of is not None]
-        # No patch holds these, so they have the time that the others leave.
+        # The patch leaves these out, so they have the time that others which fail leave.
         to_retune = [one for one in first if one.changes_hyper_parameter]
+        if not any(one.fails for one in first if one not in to_retune):
+            to_retune = [one for one in to_retune if not one.fails]
         later = [*alternatives, *(one for one in to_retune if one not in alternatives)]
         now = [one for one in first if one not in later]
         try:

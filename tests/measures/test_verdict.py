@@ -353,6 +353,9 @@ def test_a_generator_is_named_by_the_line_that_runs_and_else_by_its_call() -> No
     generator = make_operation("g", "from_generator", file="train.py", line=27)
     assert named(generator) == Culprit("the generator of `from_generator`", "rows.py", 6, "g")
     assert named(generator, host=None) == Culprit("`from_generator`", "train.py", 27, "g")
+    seldom = HotLine(file="rows.py", line=6, function="rows", percent=7.0, thread="source")
+    few = make_host(hot_python=[seldom])
+    assert named(generator, host=few) == Culprit("`from_generator`", "train.py", 27, "g")
 
 
 def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:

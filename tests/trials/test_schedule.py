@@ -13,7 +13,7 @@ from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
-from pipediag.vocabulary import BASE
+from pipediag.vocabulary import BASE, FindingStatus
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
 
 
@@ -282,12 +282,16 @@ def test_of_several_the_slowest_goes_first() -> None:
     assert outcome.trials["b"].blocks == 2
 
 
-def test_edits_to_retune_have_the_time_that_others_leave() -> None:
+@pytest.mark.parametrize(("status", "is_last"), [("fail", True), ("informative", False)])
+def test_edits_to_retune_have_the_time_that_others_which_fail_leave(
+    status: FindingStatus, is_last: bool
+) -> None:
     executor = FakeExecutor({"batch": 2.0, "a": 2.0, "b": 1.5})
     batch = make_finding("batch", effect="changes a hyper-parameter")
-    outcome = try_edits(executor, [batch, "a", "b"], 60.0)
+    others = [make_finding(each, status=status) for each in ("a", "b")]
+    outcome = try_edits(executor, [batch, *others], 60.0)
     blocks = [variant for kind, variant in executor.calls if kind == "block"]
-    assert blocks.index("batch") > max(blocks.index("a"), blocks.index("b"))
+    assert (blocks.index("batch") > max(blocks.index("a"), blocks.index("b"))) is is_last
     assert outcome.trials["batch"].state == "confirmed"
 
 

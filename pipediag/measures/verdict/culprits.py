@@ -15,6 +15,9 @@ from pipediag.session.recorded_loops import NestedCall
 from pipediag.tensorflow_names import PYTHON_ADAPTERS
 from pipediag.vocabulary import StepClass
 
+_IN_PYTHON = 15.0
+"""Percent of the stack samples in which a generator's own lines run where they are named. Own
+choice: in fewer, TensorFlow takes longer to take the elements over than Python to make them."""
 _MOST_OF_A_STEP = 50.0
 """Percent: what takes more is what the step is, whatever that is divided into."""
 
@@ -53,7 +56,7 @@ def input_culprit(session: Session) -> Culprit | None:
         return Culprit(source, keras.source_file, keras.source_line, op.id if op else None)
     if op is None:
         return None
-    if op.kind == "from_generator" and hot is not None:
+    if op.kind == "from_generator" and hot is not None and _mostly_python(host):
         return Culprit("the generator of `from_generator`", *hot, op.id)
     own = op.made_by_framework and op.helper is None
     if own and keras is not None and keras.source_file is not None:
@@ -77,6 +80,11 @@ def _python_source(host: Host | None) -> tuple[str, int] | None:
     if hot.function_line is None or 2 * hot.percent >= whole:
         return hot.file, hot.line
     return hot.file, hot.function_line
+
+
+def _mostly_python(host: Host | None) -> bool:
+    lines = host.hot_python if host is not None else []
+    return sum(one.percent for one in lines if one.thread == "source") >= _IN_PYTHON
 
 
 def shuffle_fill(session: Session) -> ShuffleFill | None:
