@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.session.edits import Change, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import chained, op, patch, refused
+from tests.patching.scripts import chained, op, patch, patched, refused
 from tests.records import make_function
 
 TEXT = """import tensorflow as tf
@@ -128,8 +128,7 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
     body: str, changes: tuple[Change, ...], after: str
 ) -> None:
     text = factory(body)
-    made, changed = patch(text, ops_of(text), *changes)
-    assert made.left_out == []
+    changed = patched(text, ops_of(text), *changes)
     assert changed == factory(after)
 
 
@@ -229,7 +228,7 @@ def parsing(text: str) -> list[Operation]:
     ],
 )
 def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
-    _, after = patch(text, parsing(text), *BATCH_FIRST)
+    after = patched(text, parsing(text), *BATCH_FIRST)
     assert after.count("tf.io.parse_example(r, SPEC)") == 1
     assert "parse_single_example" not in after
     assert after.index(".batch(") < after.index(".map(")
@@ -269,9 +268,7 @@ def stacking(text: str) -> list[Operation]:
 
 
 def test_what_is_stacked_for_a_row_leaves_the_batch_first() -> None:
-    made, after = patch(COLUMNS, stacking(COLUMNS), *BATCH_FIRST)
-
-    assert made.left_out == []
+    after = patched(COLUMNS, stacking(COLUMNS), *BATCH_FIRST)
     assert "c = tf.stack([a, b], axis=1)\n" in after
     assert "d = tf.stack([a, b], axis=-1)\n" in after
     assert "tf.concat([c, d], 1)\n" in after
@@ -298,9 +295,7 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
         "    ds = ds.shuffle(9)\nreturn ds.batch(8)"
     )
     ops = [op(text, kind, f".{kind}(") for kind in ("interleave", "map", "shuffle", "batch")]
-    made, after = patch(text, ops, Move("shuffle", "interleave"))
-
-    assert made.left_out == []
+    after = patched(text, ops, Move("shuffle", "interleave"))
     assert (
         "ds = files.interleave(read)\n    if training:\n        ds = ds.shuffle(9)\n"
         "    ds = ds.map(parse)\n    return ds.batch(8)\n" in after
@@ -328,9 +323,7 @@ EACH = "lambda *rows: tf.vectorized_map(lambda row_2: {}(*row_2), rows)"
 )
 def test_the_rows_of_a_batch_are_handed_to_the_function_as_it_is(given: str, written: str) -> None:
     text = PARSED.replace(".map(row)", f".map({given})") + "first = row(next(records))\n"
-    made, after = patch(text, parsing(text), Move("map", "batch", vectorized=True))
-
-    assert made.left_out == []
+    after = patched(text, parsing(text), Move("map", "batch", vectorized=True))
     assert f".batch(8).map({written})" in after
     assert "tf.io.parse_single_example" in after
 
@@ -345,9 +338,7 @@ def test_maps_that_move_together_keep_their_order(chain: str, vectorized: bool) 
     maps = [op(text, "map", f".map({one}", id=one) for one in ("first", "second")]
     ops = chained(op(text, "read", "read("), *maps, op(text, "batch", ".batch("))
     moves = (Move("first", "batch", vectorized=vectorized), Move("second", "first"))
-    made, after = patch(text, ops, *moves)
-
-    assert made.left_out == []
+    after = patched(text, ops, *moves)
     assert after.index(".batch(8)") < after.index("first") < after.index(".map(second)")
 
 
@@ -360,8 +351,7 @@ GENERATED = factory(
 
 def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers() -> None:
     ops = [op(GENERATED, kind, f".{kind}(") for kind in ("from_generator", "shuffle", "batch")]
-    made, after = patch(GENERATED, ops, Insert("from_generator", "cache", {}))
-    assert made.left_out == []
+    after = patched(GENERATED, ops, Insert("from_generator", "cache", {}))
     assert "cache()\n    if training:" in after
 
 
