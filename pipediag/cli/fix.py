@@ -48,7 +48,7 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 )
 @click.option(
     "--brief",
-    type=click.Choice(["markdown", "json"]),
+    metavar="[markdown|json]",
     is_flag=False,
     flag_value="markdown",
     help="Print what a rewrite by hand needs to know, for findings that no patch holds.",
@@ -72,6 +72,9 @@ def command(
     from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session
 
+    if brief not in (None, "markdown", "json") and session is None:
+        # `fix --brief reports/train`
+        session, brief = Path(brief), "markdown"
     path = session or newest_report()
     loaded = load_session(path)
     if brief is not None:

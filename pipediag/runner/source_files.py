@@ -27,6 +27,7 @@ from pipediag.patching.workspace import GONE, current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit
+from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
@@ -127,6 +128,9 @@ def _files(folders: Iterable[Path], skipped: Collection[str]) -> Iterator[str]:
     tops = dict.fromkeys(map(os.path.realpath, folders))
     for top in (one for one in tops if one not in skipped):
         for folder, below, names in os.walk(top):
+            if SESSION_FILE in names:
+                below.clear()  # another report of pipediag's
+                continue
             below[:] = [
                 name
                 for name in below

@@ -233,3 +233,10 @@ def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
     assert isinstance(result.exception, PipediagError)
     assert result.exception.status == ExitStatus.SCRIPT_FAILED
     assert b"ds.map(abs)\r\n" in script.read_bytes()
+
+
+def test_a_brief_of_a_session_named_right_behind_the_option(script: Path) -> None:
+    path = saved(script)
+    named = fix("--brief", path)
+    assert named.exit_code == 0
+    assert named.output == fix(path, "--brief").output

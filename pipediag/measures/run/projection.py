@@ -286,6 +286,11 @@ class _Training:
             projection.not_seen.append(AN_EPOCHS_END)
         for place, times in epochs.usual_ends_ns.items():
             projection.places[place] = projected(times, count)
+            seen = self.amounts.count.get(place)
+            if seen is not None and epochs.trainings == 1 and times:
+                # As `predict` in a callback, which comes several times at each end.
+                often = round(seen * count / len(times))
+                projection.places[place] = replace(projection.places[place], count=often)
             if place.what == PAUSES:
                 projection.places[place] = replace(projection.places[place], count=None)
             if place.what == MAKING and projection.scope == "run":

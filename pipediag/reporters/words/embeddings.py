@@ -25,7 +25,7 @@ _PARTS: dict[StepPart, str] = {
     "gradient": "gradient",
     "update": "optimizer's update",
     "regularizer": "regularizer or constraint",
-    "vocabulary": "logits and loss over the vocabulary",
+    "vocabulary": "logits and loss",
     "rest": "rest of the model",
     "not_told": "not attributed to a part",
 }
