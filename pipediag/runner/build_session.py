@@ -318,7 +318,7 @@ def _advised(session: Session, finding: Finding) -> Finding:
     if finding.trial.state != "confirmed" or finding.edit is None or words is None:
         return finding
     rest = finding.advice.removeprefix(words).strip()
-    advice = rest or f"Make the change that a trial confirmed: {finding.edit.label}."
+    advice = rest or f"Apply the confirmed change: {finding.edit.label}."
     return finding.model_copy(update={"advice": advice})
 
 
