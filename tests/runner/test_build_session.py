@@ -198,7 +198,7 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
     ("rest", "advice"),
     [
         (" Run several steps.", "Run several steps."),
-        ("", "Make the change that a trial confirmed: try other."),
+        ("", "Apply the confirmed change: try other."),
     ],
 )
 def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
