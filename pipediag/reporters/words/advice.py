@@ -307,9 +307,8 @@ def _why(session: Session, finding: Finding) -> str:
             "An upper bound from this run's times; not tried." if gain(finding) else "Not tried."
         )
         return f"{bound} {reason}" if reason else bound
-    if finding.edit is not None and isinstance(
-        finding.edit.changes[0], PredictOnBatch | CompileCall
-    ):
+    changes = finding.edit.changes if finding.edit is not None else ()
+    if any(isinstance(one, PredictOnBatch | CompileCall) for one in changes):
         return (
             f"Both calls were timed where your script makes them, {counted(trial.blocks, 'time')}."
         )
