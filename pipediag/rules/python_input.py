@@ -208,6 +208,8 @@ def _elements_edit(op: Operation) -> Edit | None:
 
 @SINGLE_ELEMENTS.found_at("from_generator")
 def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
+    if any(one.kind == "unbatch" and one.parent_ids == [op.id] for one in session.ops):
+        return  # it yields stacks
     weight, edit = weigh(session, op), _elements_edit(op)
     if weight.status == "fail" and edit is not None:
         yield SINGLE_ELEMENTS.finding(

@@ -239,6 +239,13 @@ def single(**overrides: Any) -> Finding:
     return only(SINGLE_ELEMENTS, session_of(op))
 
 
+def test_stacks_that_are_split_again_are_no_single_elements() -> None:
+    op = make_operation("g", "from_generator", elements=64.0, self_ms_per_step=9.0)
+    split = make_operation("split", "unbatch", parent_ids=["g"])
+    assert only(SINGLE_ELEMENTS, session_of(op)).status == "fail"
+    assert only(SINGLE_ELEMENTS, session_of(op, split)).status == "pass"
+
+
 @pytest.mark.parametrize(
     ("element_bytes", "parameters"),
     [(24, {"elements": 64}), (None, {"elements": 64, "ragged": True})],
