@@ -67,7 +67,7 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     if workers:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
-    _refuse_contradictions(changes)
+    _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
     for change in changes:
         if change.do in _BY_HAND:
             raise NotPatchableError(_BY_HAND[change.do])
@@ -85,7 +85,7 @@ def _pass_of(change: edits.Change) -> str:
     return change.do
 
 
-def _refuse_contradictions(changes: Sequence[edits.Change]) -> None:
+def _refuse_contradictions(changes: Sequence[edits.Change], kinds: Sequence[str]) -> None:
     """Raise if two changes give one parameter different values, as a trial of both does.
 
     Or if two move behind the same call, as each edit would have its own stand first.
@@ -93,6 +93,8 @@ def _refuse_contradictions(changes: Sequence[edits.Change]) -> None:
     places = [change.after for change in changes if isinstance(change, edits.Move)]
     if len(set(places)) < len(places):
         raise NotPatchableError("Two of the changes move a call to the same place.")
+    if edits.caches_batches(changes, kinds):
+        raise NotPatchableError(edits.CACHED_BATCHES)
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         place, values = _settings(change)

@@ -278,3 +278,23 @@ def changes_of(values: Iterable[Change | dict[str, Any]]) -> tuple[Change, ...]:
     return tuple(
         _BY_NAME[value["do"]](**value) if isinstance(value, dict) else value for value in values
     )
+
+
+CACHED_BATCHES = (
+    "A cache after an operation that another change moves after the batch would hold the same "
+    "batches in every epoch."
+)
+
+
+def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
+    """Return True if changes that are right one by one would cache batches instead of examples.
+
+    One moves an operation after the batch, and another puts a cache after that operation. Where one
+    of the kinds of operations shuffles, the batches would stay as they were in the first epoch.
+    """
+    listed = list(changes)
+    moved = {one.op_id for one in listed if isinstance(one, Move)}
+    cached = any(
+        isinstance(one, Insert) and one.kind == "cache" and one.after in moved for one in listed
+    )
+    return cached and "shuffle" in set(kinds)

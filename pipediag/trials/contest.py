@@ -335,6 +335,8 @@ class _Combination:
         self._members = [best.candidate]
         self._ratios = best.ratios
         self._estimate = best.estimate
+        self._without_last: list[tuple[Ratios, Estimate]] = []
+        """Of what was in before each member but the first."""
         self._filling: Estimate | None = None
 
     def drop(self, candidate: Candidate, reason: str) -> None:
@@ -365,7 +367,14 @@ class _Combination:
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
             both = f"{names} and {candidate.edit.label}"
-            self.leave_out(one, f"They can't be tried together: {both}. {error}")
+            reason = f"They can't be tried together: {both}. {error}"
+            if one.estimate.value > self._estimate.value and self._without_last:
+                # It may go with those that came before.
+                self.drop(self._members.pop(), reason)
+                self._ratios, self._estimate = self._without_last.pop()
+                self.add(one)
+            else:
+                self.leave_out(one, reason)
             return
         if decision is None:
             self.leave_out(one, no_time)
@@ -373,6 +382,7 @@ class _Combination:
             if fills_a_cache(candidate.edit) and self._filling is None:
                 self._filling = self._estimate
             self._members.append(candidate)
+            self._without_last.append((self._ratios, self._estimate))
             # Stands until rounds of their own have been run.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)

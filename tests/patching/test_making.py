@@ -83,6 +83,17 @@ def test_of_two_that_contradict_each_other_the_first_stays() -> None:
     assert made(gone, gone)[0] == ["gone", "gone"]
 
 
+def test_a_cache_of_examples_is_no_cache_of_batches() -> None:
+    """Behind a map that itself moves behind the batch it would hold batches."""
+    assert made(VECTOR, CACHE)[1] == []
+    text = TEXT.replace("ds = ds.map(f)", "ds = ds.map(f).shuffle(9)")
+    assert text != TEXT
+    shuffled = op(text, "shuffle", ".shuffle(9)", parent_ids=["map"])
+    session = session_of(text, *OPS, shuffled)
+    patch, _ = make_patch(session, [CACHE, VECTOR], lambda _: text.encode())
+    assert [one.edit for one in patch.left_out] == ["vector"]
+
+
 def test_what_stands_there_already_is_no_patch() -> None:
     same = Edit("same", "", (SetParameters("batch", {"batch_size": 3}),))
     assert made(same)[:2] == ([], ["same"])

@@ -57,6 +57,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
     ),
+    ("blocking_numpy_function", "missing-cache"): (BEHIND, CACHE),
     ("csv_lines_each", "missing-cache"): (CACHE,),
     ("csv_lines_each", "per-element-map"): (VECTOR,),
     ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),

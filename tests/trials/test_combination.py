@@ -90,6 +90,20 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert "Both move the map." in found.dropped[0].reason
 
 
+def test_a_cache_that_can_not_be_added_is_in_with_those_that_it_goes_with() -> None:
+    together = {"a + b": 6.0, "a + cache": 40.0, "cache + a": 40.0}
+    executor = FakeExecutor(
+        {"a": 3.0, "b": 2.0, "cache": 40.0},
+        together,
+        refuse_prepare={"a + b + cache": "It would hold batches."},
+    )
+    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
+    assert found is not None
+    assert found.findings == ["a", "cache"]
+    assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
+    assert "It would hold batches." in dropped(found)["b"]
+
+
 def test_a_hyper_parameter_is_measured_but_never_in() -> None:
     executor = FakeExecutor({"batch": 5.0, "a": 2.0, "b": 1.5})
     outcome = try_edits(

@@ -19,6 +19,7 @@ from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.capture.replay.replacing import for_batches, replacement
 from pipediag.session.edits import (
     AUTOTUNE,
+    CACHED_BATCHES,
     Change,
     Insert,
     Move,
@@ -29,6 +30,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
     SkipCallback,
+    caches_batches,
 )
 from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
@@ -134,6 +136,8 @@ def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
             contradict = type(one) is type(other) or Remove in (type(one), type(other))
         if contradict and one.op_id == other.op_id:
             raise _contradiction(graph, one.op_id)
+    if caches_batches(changes, [call.operation.kind for _, call in graph.calls()]):
+        raise NotReplayableError(CACHED_BATCHES)
 
 
 def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:

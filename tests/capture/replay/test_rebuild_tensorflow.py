@@ -242,6 +242,9 @@ SCRIPT = """
     refused("unknown kind", last, Insert(BATCH, "teleport"))
     refused("unknown option", last, SetOptions({"threading.speed": 9}))
     refused("contradiction", last, SetParameters(BATCH, {"batch_size": 9}), Remove(BATCH))
+    mixed = tf.data.Dataset.range(8).shuffle(8).map(lambda x: x + 1).batch(2)
+    last_map = Move(op(mixed, "map"), op(mixed, "batch"))
+    refused("batches", mixed, last_map, Insert(op(mixed, "map"), "cache", {"elements": 8}))
     refused("no way", last, Replace(BATCH, "interleave"))
     refused("bad value", last, SetParameters(BATCH, {"batch_size": -5}))
     data = tf.data.Dataset.from_tensor_slices(np.arange(4))
@@ -464,6 +467,7 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
         ("unknown kind", "Pipediag can't add an operation of the kind teleport."),
         ("unknown option", "This TensorFlow has no option threading.speed for datasets."),
         ("contradiction", "Two changes contradict each other at the batch in script.py, line "),
+        ("batches", "would hold the same batches in every epoch"),
         ("no way", "Pipediag can't replace the batch in script.py, line "),
         ("bad value", "TensorFlow refuses the changed pipeline: InvalidArgumentError"),
         ("own data", "hands out the script's own data"),
