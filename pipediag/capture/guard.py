@@ -37,7 +37,7 @@ class Entry:
     """One way into our code."""
 
     what: str
-    """What it is there for, as in `Pipediag stopped counting steps`."""
+    """Purpose of it, as in `Pipediag stopped counting steps`."""
     ours: Callable[..., Any]
     natively: Callable[..., Any]
     vital: bool

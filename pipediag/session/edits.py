@@ -260,6 +260,12 @@ def saves_pauses(edit: Edit | None) -> bool:
     )
 
 
+def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | None:
+    """Return the change of a call that is timed where the script makes it; None for other edits."""
+    changes = edit.changes if edit is not None else ()
+    return next((one for one in changes if isinstance(one, PredictOnBatch | CompileCall)), None)
+
+
 def adds_cache(change: Change) -> bool:
     """Return True if elements are kept from then on."""
     return isinstance(change, Insert) and change.kind == "cache"
@@ -295,6 +301,6 @@ def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
     listed = list(changes)
     moved = {one.op_id for one in listed if isinstance(one, Move)}
     cached = any(
-        isinstance(one, Insert) and one.kind == "cache" and one.after in moved for one in listed
+        isinstance(one, Insert) and adds_cache(one) and one.after in moved for one in listed
     )
     return cached and "shuffle" in set(kinds)

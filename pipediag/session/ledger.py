@@ -30,7 +30,7 @@ chance (`facts/pauses.py`), so no headline has them."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 EXITING = "exit"
-"""What a row is where Python and the framework end, after the script's last line."""
+"""Word for a row in which Python and the framework end, after the script's last line."""
 
 
 def callback_words(name: str) -> str:

@@ -218,7 +218,7 @@ class BlockRun:
     first_batches: int = 1
     """How many that step took."""
     traces: int | None = None
-    """How many traces the variant's `tf.function` has, where that is what the variant changes."""
+    """Number of traces of the variant's `tf.function`, where that is what the variant changes."""
     freed_ns: int | None = None
     """Time that freeing this iterator took, after the block."""
 

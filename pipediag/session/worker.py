@@ -22,7 +22,7 @@ class Worker:
     """One of several processes that a launcher started to train together."""
 
     name: str
-    """As its directory is called: `worker-1`, `chief-0`, `rank-3`."""
+    """Name of its directory: `worker-1`, `chief-0`, `rank-3`."""
     rank: int | None
     """None where it does not train, as a parameter server."""
     size: int

@@ -11,10 +11,9 @@ from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, time
 from pipediag.session.edits import (
     Change,
     Check,
-    CompileCall,
     Edit,
-    PredictOnBatch,
     SetParameters,
+    timed_call,
     touched,
 )
 from pipediag.session.findings import Finding
@@ -122,12 +121,12 @@ def _check_for(chosen: list[Candidate]) -> Check | None:
 
 def is_of_prediction(finding: Finding) -> bool:
     """Return True if its edit is tried at calls of `predict`, and not in the training loop."""
-    return _prediction(finding) is not None
+    return timed_call(finding.edit) is not None
 
 
 def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     """Return the finding with its trial, if pairs of calls were timed in the running script."""
-    change = _prediction(finding)
+    change = timed_call(finding.edit)
     if change is None:
         return finding
     place = (change.file, change.line)
@@ -149,11 +148,6 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
         blocks=ratio.rounds,
     )
     return finding.model_copy(update={"trial": trial})
-
-
-def _prediction(finding: Finding) -> PredictOnBatch | CompileCall | None:
-    changes = finding.edit.changes if finding.edit is not None else ()
-    return next((one for one in changes if isinstance(one, PredictOnBatch | CompileCall)), None)
 
 
 WAITS = 2 * FEWEST_ROUNDS + 4

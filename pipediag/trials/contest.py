@@ -336,7 +336,7 @@ class _Combination:
         self._ratios = best.ratios
         self._estimate = best.estimate
         self._without_last: list[tuple[Ratios, Estimate]] = []
-        """Of what was in before each member but the first."""
+        """Figures of the members before each one but the first."""
         self._filling: Estimate | None = None
 
     def drop(self, candidate: Candidate, reason: str) -> None:

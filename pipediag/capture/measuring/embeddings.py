@@ -248,7 +248,7 @@ class IdTally:
         self._passage = passage
         self._batches: list[int] = []
         self._ids: list[Any] = []
-        """Those of each batch, flat."""
+        """Ids of each batch, flat."""
         self._zeros_within = 0
         self._before: list[Any] = []
         self._after: list[Any] = []

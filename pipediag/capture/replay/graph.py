@@ -28,7 +28,7 @@ _METHODS = frozenset(
 )
 _MEASURED_ELEMENTS = 8
 _SHARE_OF_MEMORY = 0.5
-"""Of what is free: the script needs memory while the cache is kept."""
+"""Share of the free memory for a cache: the script needs memory, too."""
 
 
 def inserted(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:

@@ -16,7 +16,7 @@ from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
 from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.devices import TraceReport
-from pipediag.session.edits import CompileCall, PredictOnBatch
+from pipediag.session.edits import timed_call
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Session
 from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial
@@ -307,8 +307,7 @@ def _why(session: Session, finding: Finding) -> str:
             "An upper bound from this run's times; not tried." if gain(finding) else "Not tried."
         )
         return f"{bound} {reason}" if reason else bound
-    changes = finding.edit.changes if finding.edit is not None else ()
-    if any(isinstance(one, PredictOnBatch | CompileCall) for one in changes):
+    if timed_call(finding.edit) is not None:
         return (
             f"Both calls were timed where your script makes them, {counted(trial.blocks, 'time')}."
         )

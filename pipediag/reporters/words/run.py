@@ -53,7 +53,7 @@ _SHORT = {
     AFTERWARDS: "what follows this training",
     FURTHER_ROUNDS: "further rounds of a loop around this training",
 }
-"""What was not seen of a run, for one line."""
+"""Short words for the parts of a run that were not seen."""
 SCOPES: dict[RunScope, str] = {"run": "the run", "epoch": "an epoch", "1000_steps": "1,000 steps"}
 
 
