@@ -9,7 +9,6 @@ from pathlib import PurePath
 import numpy as np
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
-from pipediag.facts.machine import on_accelerator
 from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import operations, place_name
 from pipediag.facts.python_callables import (
@@ -41,7 +40,6 @@ from pipediag.session.model import HotLine, Session
 from pipediag.session.recorded_loops import Callback
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
-from pipediag.vocabulary import StepClass
 
 CALLBACK_SHARE = Threshold(
     "time in the callback", 5.0, "% of the step", "own choice, as for input wait"
@@ -74,10 +72,6 @@ def _check_batch_callback(session: Session) -> Iterator[Finding]:
 def _of_callback(session: Session, callback: Callback) -> Finding:
     percent = callback_percent(session, callback)
     hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
-    # Results that are read for it get shorter too, and compute where both share the CPUs.
-    classes: list[StepClass] = [*FREED_BY_FEWER_CALLS]
-    if not on_accelerator(session.environment.devices):
-        classes.append("device_compute")
     where = f" Its hottest line is {_place(hottest)}." if hottest else ""
     return BATCH_CALLBACK.finding(
         "fail",
@@ -93,7 +87,9 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
             "hundredth batch gains almost as much. Only you know whether you need them for every "
             "batch.",
         ),
-        speedup_at_most=bound(100.0, max(percent, most_percent(session, classes))),
+        # Results that are read for it get shorter too, and the start of the next step; what the
+        # device computes stays.
+        speedup_at_most=bound(100.0, max(percent, most_percent(session, FREED_BY_FEWER_CALLS))),
     )
 
 

@@ -200,6 +200,12 @@ def test_a_callback_of_each_batch(session: Session, expected: object) -> None:
     assert tried(only(BATCH_CALLBACK, session)) == expected
 
 
+def test_without_the_callback_what_the_device_computes_stays() -> None:
+    shares = make_breakdown(10.0, input_wait=0.0, python=75.0, dispatch=5.0, device_compute=20.0)
+    session = hooked(breakdown=shares, callback=replace(SLOW, step_percent=72.0))
+    assert only(BATCH_CALLBACK, session).speedup_at_most == pytest.approx(5.0, rel=0.2)
+
+
 LEAN = [line(40.0, file="/work/train.py", line=30, function="<module>")]
 AUC = [
     line(9.0, file="/work/train.py", function="roc_auc"),
