@@ -16,6 +16,7 @@ from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check, CheckOutcome, GateResult, Level, past_limit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.trials import NOT_TRIED
 from pipediag.vocabulary import VerdictSeverity
 
 _RULE_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": "off"}
@@ -151,7 +152,10 @@ def _sentence(finding: Finding) -> str:
 def _trial(finding: Finding) -> str:
     trial = finding.trial
     if trial.speedup is None or trial.ci95 is None:
-        return ""
+        if finding.status != "fail" or finding.about_results:
+            return ""
+        state = "Not tried." if trial.state == "not_tried" else f"A trial of it: {trial.state}."
+        return f" {state} {trial.reason or ''}".rstrip() if trial != NOT_TRIED else " Not tried."
     low, high = trial.ci95
     if finding.about_results:
         return f" With it, the run is {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."

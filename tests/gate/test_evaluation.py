@@ -18,7 +18,8 @@ from pipediag.gate.evaluation import (
     verdict_checks,
 )
 from pipediag.gate.limits import of_runs
-from pipediag.gate.result import Level
+from pipediag.gate.output import as_junit
+from pipediag.gate.result import GateResult, Level
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
@@ -229,6 +230,20 @@ def test_only_a_confirmed_speed_up_counts(state: str, subject: str, speedup: flo
     finding = make_finding(trial=trial, subject=subject)
     (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
     assert check.speedup == speedup
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Trial(state="inconclusive", reason="One round was too few."),
+        Trial(state="not_tried", reason="One round was too few."),
+    ],
+)
+def test_what_fails_without_a_measured_speed_up_says_why(trial: Trial) -> None:
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert check.outcome == "fail"
+    assert check.sentence.endswith("One round was too few.")
+    assert check.sentence in as_junit([GateResult("train.py", (check,))])
 
 
 LIMITED = GateConfig(max_input_wait_percent=20)

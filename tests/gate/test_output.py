@@ -65,7 +65,7 @@ def test_one_session() -> None:
         "  FAIL          max-input-wait-percent [train.py:12]: Input wait: 70.0 % of the step "
         "(95 % interval 69.0 to 71.0 %), over the limit of 20 %.\n"
         "  FAIL          parallel-map [train.py:12]: A stateful map runs one element at a "
-        "time. Write the function in TensorFlow operations.\n"
+        "time. Write the function in TensorFlow operations. Not tried.\n"
         "  PASS          max-overhead-percent [train.py:12]: Overhead (dispatch, Python, "
         "compilation, waiting for the device): 9.0 % of the step (95 % interval 7.0 to 13.0 %), "
         "within the limit of 30 %.\n"
