@@ -370,9 +370,10 @@ def reason(function: RecordedFunction | None) -> str:
 def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings with what trials showed of parallel calls, one advice for each map.
 
-    The fastest way that was confirmed stays and says by how much calls overlap. Where Python was
-    tried in every way and none helps, a finding says so and what remains to be done; it never
-    stands next to a confirmed trial of parallel calls of the same map.
+    The fastest way that was confirmed stays and says by how much calls overlap. Else a way that was
+    tried takes the place of one that was not. Where Python was tried in every way and none helps, a
+    finding says so and what remains to be done; it never stands next to a confirmed trial of
+    parallel calls of the same map.
     """
     by_map: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -403,7 +404,7 @@ def _one_advice(session: Session, ways: list[Finding]) -> list[Finding]:
         return [best.model_copy(update=update)]
     refuted = all(one.trial.state == "refuted" for one in ways)
     if not refuted or op is None or not calls_python(op):
-        return ways
+        return [one for one in ways if one.trial.state != "not_tried"] or ways
     count = max(2, int(cpus(session)))
     in_processes = PARALLEL_MAP.finding(
         "fail",

@@ -104,13 +104,16 @@ def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -
             factories.make_finding("severe", severity="error", speedup_at_most=None),
             factories.make_finding("known", status="informative"),
             factories.make_finding("proved", status="informative", trial=trial_sessions.CONFIRMED),
+            factories.make_finding("in vain", status="informative", trial=trial_sessions.REFUTED),
             factories.make_finding("broken", status="error"),
             factories.make_finding("unsure", status="inconclusive"),
             factories.make_finding("absent", status="not-applicable"),
         ]
     )
     groups = advice.group(session)
-    assert [finding.rule for finding in groups.to_do] == ["small", "large", "severe", "proved"]
+    assert [finding.rule for finding in groups.to_do] == [
+        *("small", "large", "severe", "proved", "in vain")
+    ]
     assert [finding.rule for finding in groups.to_know] == ["known"]
     assert {finding.rule for finding in groups.unsettled} == {"broken", "unsure"}
     assert [finding.rule for finding in groups.fine] == ["fine"]
@@ -390,7 +393,7 @@ def test_no_report_advises_what_its_trial_left_open_or_refuted(session: Session)
         for card in cards:
             said, _, _ = card.partition(finding.advice)
             assert said == card or said.endswith(
-                ("Not worth it here: ", "left open whether it helps: ")
+                ("Not worth it here: ", "because its trial was inconclusive: ")
             )
         assert finding.advice not in terminal.getvalue()
         assert finding.advice not in dict(markdown.files(session))["report.md"]

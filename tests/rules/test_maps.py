@@ -12,7 +12,7 @@ from pipediag.session.edits import AUTOTUNE, Move, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
-from pipediag.session.trials import Trial
+from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import TrialState
 from tests.records import make_function, make_operation
 from tests.rules.sessions import (
@@ -254,3 +254,10 @@ def test_what_is_open_or_needs_no_processes_stays_as_it_is(
 ) -> None:
     session, findings = after(first, ("refuted", 0.97), graph_ops=graph_ops)
     assert settled(session, findings) == findings
+
+
+def test_a_way_that_was_tried_takes_the_place_of_one_that_was_not() -> None:
+    session, (open_, other) = after(("inconclusive", 1.1), ("refuted", 0.97))
+    untried = other.model_copy(update={"trial": NOT_TRIED})
+    assert settled(session, [open_, untried]) == [open_]
+    assert settled(session, [untried]) == [untried]

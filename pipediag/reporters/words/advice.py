@@ -150,7 +150,8 @@ def group(session: Session | TraceReport) -> Groups:
     """Return the findings in groups, each in the session's order: the verdict decided that."""
     groups = Groups()
     for finding in session.findings:
-        informs = "to_do" if to_act_on(finding) else "to_know"
+        # What was tried stands with its outcome, so that nothing refuted is good to know.
+        informs = "to_know" if finding.trial.state == "not_tried" else "to_do"
         getattr(groups, _GROUPS.get(finding.status, informs)).append(finding)
     return groups
 
