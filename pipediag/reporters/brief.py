@@ -15,6 +15,7 @@ from pipediag.reporters.words.labels import evidence
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.trials import NOT_TRIED
 
 _AROUND = 12
 """Lines on either side of one that stands in no function."""
@@ -93,16 +94,19 @@ def _brief(session: Session, finding: Finding) -> Brief:
 def _why_no_patch(session: Session, finding: Finding) -> str:
     if finding.edit is None:
         return "No change that pipediag can make by itself is known."
-    trial = finding.trial
-    if trial.state == "not_tried":
-        return f"Not tried. {trial.reason or ''}".strip()
-    left = [*(finding.patch.left_out if finding.patch is not None else [])]
+    trial, own = finding.trial, finding.patch
+    left = [*(own.left_out if own is not None else [])]
     left += session.patch.left_out if session.patch is not None else []
     reasons = [one.reason for one in left if one.edit == finding.edit.id]
     dropped = session.combined.dropped if session.combined is not None else []
     reasons += [one.reason for one in dropped if one.edit == finding.edit.id]
     if trial.state == "inconclusive":
         reasons.insert(0, f"A trial was inconclusive. {trial.reason or ''}".strip())
+    if trial.state == "not_tried":
+        why = session.trials_missing if trial == NOT_TRIED else trial.reason
+        reasons.insert(0, f"No trial has confirmed it. {why or ''}".strip())
+    if own is not None and own.diff is not None:
+        reasons.append(f"`pipediag fix --with {finding.rule}` writes it.")
     if finding.condition is not None:
         reasons.append(f"It is right only {finding.condition.strip().rstrip('.')}.")
     return " ".join(dict.fromkeys(reasons)) or "The run as a whole gains nothing by it."

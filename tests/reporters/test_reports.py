@@ -19,6 +19,7 @@ from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import HotLine, Session
 from pipediag.session.store import dump_session
+from pipediag.session.trials import NOT_TRIED, Trial
 from tests import factories
 from tests.factories import make_finding, make_host, make_session
 from tests.reporters import sessions, trial_sessions
@@ -163,6 +164,25 @@ def test_what_the_patch_holds_or_is_about_results_gets_none(file: Path) -> None:
     passed = make_finding("parallel-map", status="pass", edit=None)
     assert briefs(session_of(file, written, about_results, passed, patch=patch)) == []
     assert len(briefs(session_of(file, written))) == 1
+
+
+@pytest.mark.parametrize(
+    ("trial", "why"),
+    [
+        (NOT_TRIED, "It had no loop."),
+        (Trial(state="not_tried", reason="No time was left."), "No time was left."),
+        (Trial(state="inconclusive", reason="One round is too few."), "One round is too few."),
+    ],
+)
+def test_why_there_is_no_patch(file: Path, trial: Trial, why: str) -> None:
+    finding = make_finding("missing-cache", edit=Edit("cache:op", "a cache", ()), trial=trial)
+    session = session_of(file, finding).model_copy(update={"trials_missing": "It had no loop."})
+    (brief,) = briefs(session)
+    assert why in brief.no_patch
+    assert "--with" not in brief.no_patch
+    written = finding.model_copy(update={"patch": Patch(edits=["cache:op"], diff="--- a\n")})
+    (brief,) = briefs(session_of(file, written))
+    assert "--with missing-cache" in brief.no_patch
 
 
 def test_a_script_named_by_its_whole_path_is_named_from_its_directory(file: Path) -> None:
