@@ -30,7 +30,8 @@ WORTH_NAMING = 1.05
 """Own choice: a change that gains less is left to the report."""
 _MOST_PARTS = 3
 _MOST_CHANGES = 6
-_LEAST_PERCENT = 1.0
+_LEAST_PERCENT = 5.0
+"""Own choice, as for input wait: the tables have the rest."""
 
 Row = tuple[str, str, str]
 """What a line is about, its text, and how it is meant: `good`, `bad`, `aside` or nothing."""
@@ -66,7 +67,7 @@ def _answer(session: Session) -> Iterator[Row]:
         if any(one.trial.state != "inconclusive" for one in trials.tried(session)):
             yield "Trials", f"{trials.counted_outcomes(session)}.", ""
         for text in islice(advice.what_else(session), 2):
-            yield "Try next", text, ""
+            yield "Try next", advice.brief(text), ""
         return
     changes = "; ".join(clipped(one, _SHORT) for one in found.changes[:_MOST_CHANGES])
     yield "Change", f"{changes}." if changes else advice.brief(found.finding.advice), ""
@@ -74,7 +75,7 @@ def _answer(session: Session) -> Iterator[Row]:
         condition = f", {found.condition}" if found.condition else ""
         measured = found.gain.known_by == "measured"
         yield "Gain", f"{found.gain}{condition}.", "good" if measured else ""
-    yield "Why", found.why, ""
+    yield "Why", advice.brief(found.why), ""
     others = [
         one
         for one in session.findings
@@ -97,7 +98,7 @@ def _worth_naming(finding: Finding) -> bool:
 def overview(session: Session) -> Iterator[Row]:
     """Yield where run and step go, a line each, and what limits the diagnosis."""
     if session.run is not None:
-        parts = run.in_one_line(session.run.parts, _MOST_PARTS)
+        parts = run.in_one_line(session.run.parts, _MOST_PARTS, _LEAST_PERCENT)
         yield "Run", f"{run.whole(session.run)}: {parts}", ""
     steps = session.steps
     if steps is None:

@@ -95,6 +95,15 @@ def test_changes_that_were_measured_together_are_one_answer_with_their_patch() -
     assert found.gain.number == "3.1x"
 
 
+def test_a_summary_states_a_condition_that_it_cuts_from_the_advice() -> None:
+    advised = f"{'Keep it, ' * 30}please. Do this only if it stays."
+    for text, said in ((advised, "if it stays"), ("Do this only if it stays.", None)):
+        finding = factories.make_finding(advice=text, condition="if it stays", speedup_at_most=2.0)
+        found = advice.answer(factories.make_session(findings=[finding]))
+        assert found is not None
+        assert found.condition == said
+
+
 def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:
     session = factories.make_session(
         findings=[

@@ -24,8 +24,8 @@ from pipediag.vocabulary import VerdictSeverity
 
 LONGEST_HEADING = 150
 """Characters: two lines of a heading on a page."""
-_LONGEST_ADVICE = 400
-"""Characters of an advice that a summary has whole."""
+_LONGEST_BRIEF = 200
+"""Characters of what a summary says in one place: three lines of a narrow terminal."""
 MUCH = 1.2
 """Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
 LONGER_RUN_STEPS = 200
@@ -120,10 +120,13 @@ def lead(text: str) -> tuple[str, str]:
 
 
 def brief(text: str) -> str:
-    """Return an advice for a summary: all of it, or its first sentence where it holds long code."""
-    if len(text) <= _LONGEST_ADVICE:
-        return text
-    return f"{_SENTENCE.split(text, maxsplit=1)[0]} The report has the code."
+    """Return as many sentences as a summary has room for, at least the first."""
+    first, *others = _SENTENCE.split(text)
+    for at, sentence in enumerate(others):
+        if len(first) + len(sentence) >= _LONGEST_BRIEF:
+            return f"{first} The report has the code." if "`" in " ".join(others[at:]) else first
+        first = f"{first} {sentence}"
+    return first
 
 
 @dataclass(frozen=True)
@@ -227,7 +230,7 @@ class Answer:
     def condition(self) -> str | None:
         """`if the generator yields the same data`; None for none, or where the advice says it."""
         condition = self.finding.condition
-        if condition is None or condition.removeprefix("if ") in self.finding.advice:
+        if condition is None or condition.removeprefix("if ") in brief(self.finding.advice):
             return None
         return condition
 
@@ -304,9 +307,7 @@ def _why(session: Session, finding: Finding) -> str:
         return f"It is about correct results, which come before speed.{found}"
     if trial.speedup is None or not trial.blocks:
         reason = trial.reason if trial != NOT_TRIED else session.trials_missing
-        bound = (
-            "An upper bound from this run's times; not tried." if gain(finding) else "Not tried."
-        )
+        bound = "An upper bound; not tried." if gain(finding) else "Not tried."
         return f"{bound} {reason}" if reason else bound
     if timed_call(finding.edit) is not None:
         return (

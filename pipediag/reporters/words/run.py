@@ -143,13 +143,13 @@ def remarks(run: Run) -> list[str]:
     return found
 
 
-def in_one_line(rows: Sequence[RunPart], most: int | None = None) -> str:
+def in_one_line(rows: Sequence[RunPart], most: int | None = None, least: float = 1.0) -> str:
     """Return `evaluation 28 %, steps 19 %, ...`, the largest part first."""
     parts = sorted(parts_of(rows), key=lambda part: -part.seconds)
     named = [
         f"{RUN_PART[part.name].lower()}{NO_BREAK}{percent(part.percent)}"
         for part in parts[:most]
-        if part.percent >= 1.0
+        if part.percent >= least
     ]
     return ", ".join(named)
 
