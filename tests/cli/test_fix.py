@@ -13,8 +13,10 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.runner.native_runs import promised
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetParameters, SkipCallback
+from pipediag.session.findings import Patch
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
@@ -240,3 +242,21 @@ def test_a_brief_of_a_session_named_right_behind_the_option(script: Path) -> Non
     named = fix("--brief", path)
     assert named.exit_code == 0
     assert named.output == fix(path, "--brief").output
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "speedup"), [("evaluation", 9, 5.0), ("steps", 9, None), ("steps", None, None)]
+)
+def test_gains_of_a_loop_and_of_an_evaluation_are_promised_together(
+    script: Path, part: str, line: int | None, speedup: float | None
+) -> None:
+    made = session(script, PARALLEL)
+    (first,) = made.findings
+    gain = RunGain(speedup=10 / 7, before_s=10.0, after_s=7.0, basis="measured", scope="run")
+    other = first.model_copy(
+        update={"part": part, "line": line, "for_run": gain, "edit": Edit("other", "other", ())}
+    )
+    patch = Patch(edits=["edit", "other"], diff="--- a\n")
+    made = made.model_copy(update={"findings": [first, other], "patch": patch})
+    found = promised(made)
+    assert (found and found.speedup) == (speedup and pytest.approx(speedup))

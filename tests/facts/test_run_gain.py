@@ -11,6 +11,7 @@ from pipediag.facts.run_gain import (
     gain_at_most,
     gain_for_run,
     gain_of_all,
+    gain_of_separate,
     gain_of_whole,
     with_saved_traces,
 )
@@ -287,3 +288,20 @@ def test_traces_that_go_shorten_the_run_by_what_they_took(
     assert found.speedup == pytest.approx(speedup, abs=1e-3)
     assert found.ci95 is not None
     assert found.ci95[0] < speedup < found.ci95[1]
+
+
+def test_what_separate_parts_save_adds_up_and_their_errors_in_squares() -> None:
+    def saving(saved_s: float, off_s: float) -> RunGain:
+        return RunGain(
+            speedup=100.0 / (100.0 - saved_s),
+            ci95=(100.0 / (100.0 - saved_s + off_s), 100.0 / (100.0 - saved_s - off_s)),
+            before_s=100.0,
+            after_s=100.0 - saved_s,
+            basis="measured",
+            scope="run",
+        )
+
+    gain = gain_of_separate([saving(30.0, 3.0), saving(20.0, 4.0)])
+    assert gain.after_s == pytest.approx(50.0)
+    assert gain.ci95 is not None
+    assert [100.0 / end for end in gain.ci95] == pytest.approx([55.0, 45.0], abs=0.3)
