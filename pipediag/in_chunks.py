@@ -70,6 +70,38 @@ def in_ragged_chunks(generator, output_signature, size=64):
     return stacks.unbatch().map(lambda element: element)
 
 
+def cut_padding(ids, lengths=8):
+    """Cut a batch of rows that are padded with zeros to its longest row.
+
+    The new length is one of a few, as a model is traced, or compiled, for each that it meets.
+    """
+    width, unit = ids.shape[1], -(-ids.shape[1] // lengths)
+    used = tf.cast(tf.reduce_any(ids != 0, axis=0), tf.int32)
+    first, behind = tf.argmax(used), tf.argmax(used[::-1])  # zeros in front of all rows, and behind
+    longest = width - first - behind
+    kept = tf.minimum((longest + unit - 1) // unit * unit, width)
+    start = tf.minimum(first, width - kept)
+    return ids[:, start : start + kept]
+
+
+def in_buckets(dataset, batch_size, buckets=4, **padding):
+    """Batch examples of similar length, so that less of a padded batch is padding.
+
+    The lengths of the first 256 examples tell which go together.
+    """
+    specs = tf.nest.flatten(dataset.element_spec)
+    part = next(n for n, spec in enumerate(specs) if spec.shape.rank and spec.shape[0] is None)
+
+    def length(*element):
+        return tf.shape(tf.nest.flatten(element)[part])[0]
+
+    lengths = dataset.take(256).map(length).batch(256).get_single_element().numpy()
+    quantiles = np.quantile(lengths, np.arange(1, buckets) / buckets)
+    bounds = sorted({int(one) + 1 for one in quantiles})
+    sizes = [batch_size] * (len(bounds) + 1)
+    return dataset.bucket_by_sequence_length(length, bounds, sizes, **padding)
+
+
 def for_each_row(function):
     """Make a function that calls `function` for each row of a batch and stacks what it returns."""
 

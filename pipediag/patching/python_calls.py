@@ -19,13 +19,23 @@ from pipediag.patching.names import (
     names_in,
     references,
 )
-from pipediag.patching.source import Change, NotPatchableError, Source, insertion, only, replaced
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    Span,
+    called,
+    insertion,
+    only,
+    replaced,
+)
 from pipediag.patching.statements import behind
+from pipediag.session.edits import CUT_PADDING, SHORTEST_CUT
 from pipediag.vocabulary import Scalar
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
 _NEXT = "\n\n\ndef "
-_NAME = "in_chunks"
+_NAME, _BUCKETS = "in_chunks", "in_buckets"
 
 
 def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -73,6 +83,59 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
         definition,
         insertion(span.start, f"{name}({made}, "),
         insertion(span.end, ".element_spec)"),
+    ]
+
+
+_ROWS_OF_IDS = re.compile(r"(?:'(\w+)': )?TensorSpec\(shape=\([^,)]*, (\d+)\), dtype=tf\.u?int\d+,")
+
+
+def ids_cut(element_spec: str, name: str = CUT_PADDING) -> str:
+    """Return the function of a map that cuts the rows of ids among the features of a batch.
+
+    Raises NotPatchableError for features that are neither a tensor nor a dictionary of tensors.
+    """
+    whole, features = element_spec.startswith("("), element_spec.removeprefix("(")
+    others = ", *others" if whole else ""
+    if features.startswith("{"):
+        rows = _ROWS_OF_IDS.findall(features.partition("}")[0])
+        keys = [key for key, length in rows if key and int(length) >= SHORTEST_CUT]
+        cut = ", ".join(f'"{key}": {name}(features["{key}"])' for key in keys)
+        given, made = "features", f"{{**features, {cut}}}"
+    else:
+        row = _ROWS_OF_IDS.match(features)
+        keys = ["ids"] if row is not None and int(row[2]) >= SHORTEST_CUT else []
+        given, made = "ids", f"{name}(ids)"
+    if not keys:
+        raise NotPatchableError("Which features of a batch are ids is not known here.")
+    return f"lambda {given}{others}: " + (f"({made}, *others)" if whole else made)
+
+
+def padding_cut(source: Source, call: cst.Call, element_spec: str) -> tuple[str, Change]:
+    """Return the map that cuts padding behind a call, and the definition of what it calls."""
+    lines, start = lines_of(CUT_PADDING), source.span(call).start
+    name, definition = defined(source, lines, CUT_PADDING, start, "tensorflow as tf")
+    made = ids_cut(element_spec, name)
+    return f".map({made}, num_parallel_calls=tf.data.AUTOTUNE)", definition
+
+
+def in_buckets(source: Source, call: cst.Call) -> list[Change]:
+    """Batch examples of similar length with the arguments of a `padded_batch`."""
+    if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
+        raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
+    if any(arg.star for arg in call.args):
+        raise NotPatchableError("Its arguments are passed with `*` or `**`.")
+    if any(arg.keyword is None for arg in call.args[1:]):
+        raise NotPatchableError("More than its batch size is given by position.")
+    lines, span = lines_of(_BUCKETS), source.span(call)
+    modules = ("numpy as np", "tensorflow as tf")
+    name, definition = defined(source, lines, _BUCKETS, span.start, *modules)
+    method, opened = source.span(call.func.attr), free_name(source, "examples")
+    given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
+    return [
+        definition,
+        replaced(method, "apply"),
+        insertion(given.start, f"lambda {opened}: {name}({opened}, "),
+        insertion(given.end, ")"),
     ]
 
 

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from pipediag.facts.pipeline import calls_python
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.names import is_tuned
-from pipediag.patching.python_calls import CALL_MODEL, ROWS_OF, WEIGHTED, lines_of, source_of
+from pipediag.patching.python_calls import (
+    CALL_MODEL,
+    ROWS_OF,
+    WEIGHTED,
+    ids_cut,
+    lines_of,
+    source_of,
+)
 from pipediag.patching.settings import attribute
+from pipediag.patching.source import NotPatchableError
 from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -159,6 +167,8 @@ def _of_pipeline(
         case edits.Insert(kind="prefetch_to_device"):
             device = repr(change.parameters.get("device"))
             call = f".apply(tf.data.experimental.prefetch_to_device({device}))"
+        case edits.Insert(kind=edits.CUT_PADDING):
+            return _cut(session, change)
         case edits.Insert():
             call = f".{change.kind}({_arguments(change.parameters)})"
         case edits.Move():
@@ -168,6 +178,23 @@ def _of_pipeline(
             kept = "" if change.kept is None else ".cache()"
             call = f".map(prepare){kept}  # prepare: layers {', '.join(change.layers)}"
     return [f"{call}  # after {_place(session, change.after)}"]
+
+
+def _cut(session: Session, change: edits.Insert) -> list[str]:
+    loop, op = session.diagnosed_loop(), find(session, change.after)
+    try:
+        made = ids_cut((loop.element_spec if loop else None) or "")
+    except NotPatchableError:
+        made = "lambda ids, ...: (cut_padding(ids), ...)"
+    call = f".map({made}, num_parallel_calls=tf.data.AUTOTUNE)"
+    if op is None or op.made_by_framework:
+        # `fit` makes its own batches of arrays.
+        size = (loop.batch_size if loop else None) or 32
+        call = (
+            f"dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch({size})"
+            f"\ndataset = dataset{call}\nmodel.fit(dataset, ...)  # in place of fit(x, y, ...)"
+        )
+    return [*lines_of(edits.CUT_PADDING), "", *call.splitlines()]
 
 
 def _rewritten(session: Session, change: edits.RewriteCall) -> list[str]:
@@ -185,6 +212,9 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
             return [f"super().__init__({given})"]
         case "in_chunks", _:
             return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
+        case edits.BUCKETS, _:
+            call = ".apply(lambda examples: in_buckets(examples, batch_size))"
+            return [*lines_of("in_buckets"), "", f"{call}  # in place of .padded_batch(batch_size)"]
         case "parallel_flat_map", _:
             made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
             return [f".interleave({made}, {given})"]

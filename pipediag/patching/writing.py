@@ -21,8 +21,10 @@ from pipediag.patching.chains import (
 )
 from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.python_calls import (
+    in_buckets,
     in_chunks,
     is_of_its_caller,
+    padding_cut,
     rewritten_call,
     through_a_function,
 )
@@ -170,7 +172,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
-    suits: Suits = "any" if change.kind == "prefetch" else "one"
+    suits: Suits = "any" if change.kind in ("prefetch", edits.CUT_PADDING) else "one"
     if change.kind == "cache" and not _drawn_anew(workspace, change.after):
         suits = "cached"
     source, call = workspace.only_call(change.after, suits=suits)
@@ -181,6 +183,12 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         _check_endless(workspace, source, call)
     if change.kind == "prefetch_to_device":
         raise NotPatchableError("The copy to the device must stay at the end of the pipeline.")
+    if change.kind == edits.CUT_PADDING:
+        loop = workspace.session.diagnosed_loop()
+        spec = loop.element_spec if loop is not None else None
+        made, definition = padding_cut(source, call, spec or "")
+        workspace.change(source, [definition, *inserted(source, call, made)])
+        return
     if change.kind not in _ADDED:
         raise NotPatchableError(f"`{change.kind}` can't be written as one call.")
     given = ", ".join(
@@ -268,6 +276,8 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
     values = _texts(source, change.parameters)
     if (op.kind, change.kind) == ("flat_map", "interleave"):
         changes = renamed(source, call, change.kind, values)
+    elif change.kind == edits.BUCKETS:
+        changes = in_buckets(source, call)
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
         changes = called_by_readers(source, call, values)
     else:

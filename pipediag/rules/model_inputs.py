@@ -31,7 +31,7 @@ from pipediag.rules.caching import (
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import Edit, MoveLayers, Replace
+from pipediag.session.edits import BUCKETS, CUT_PADDING, Edit, Insert, MoveLayers, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -242,8 +242,9 @@ PADDING = Rule(
     title="Batch examples of similar length",
     why="A model computes on padding as it does on data. Batches of similar lengths hold less "
     "padding.",
-    fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`. If the length is fixed, "
-    "use a shorter one, which cuts longer examples. Batches are then mixed less.",
+    fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`; batches are then mixed "
+    "less. If the length is fixed, cut each batch to its longest example, which is tried where the "
+    "model's outputs stay the same.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
@@ -251,7 +252,8 @@ PADDING = Rule(
     untried="The length of an example without its padding is known only where the padding is "
     "added.",
 )
-BUCKETS = 4
+_HOW_MANY = 4
+"""Buckets of similar length. Own choice."""
 
 
 @PADDING.found_by
@@ -272,12 +274,21 @@ def _check_padding(session: Session) -> Iterator[Finding]:
     known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):
         if not little and not waits:
+            last = last_before_prefetch(session)
+            cut = None
+            if last is not None and loop is not None and loop.kind == "keras":
+                label = "rows of ids cut to the longest of each batch"
+                change = Insert(last.id, CUT_PADDING)
+                cut = PADDING.edit(last, label, change, check="outputs")
+            at = op or (last if last is not None and last.file is not None else None)
             yield finding(
                 "fail" if mostly else "informative",
-                "Pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), "
-                "which cuts the longest examples, or cut each batch to its own longest example: "
-                f"`map` `lambda ids: ids[:, :longest]` after the batch.{known}",
-                place=(loop.file, loop.line) if op is None and loop else None,
+                "Cut each batch to its own longest example, or pad to a shorter length "
+                "(`maxlen`, `output_sequence_length`, `padded_shapes`), which also cuts the "
+                f"longest examples.{known}",
+                op=at,
+                place=(loop.file, loop.line) if at is None and loop else None,
+                edit=cut,
                 title="Pad to a shorter length, or to the longest example of each batch",
                 severity="warn",
                 condition="if the model ignores padding",
@@ -290,8 +301,8 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             f"Use `bucket_by_sequence_length` instead of {call_name(op)}, so that batches hold "
             f"examples of similar length.{known}"
         )
-        buckets = Replace(op.id, "bucket_by_sequence_length", {"buckets": BUCKETS})
-        label = f"{BUCKETS} length buckets instead of the {place_name(op)}"
+        buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY})
+        label = f"{_HOW_MANY} length buckets instead of the {place_name(op)}"
         yield finding(
             "fail" if mostly and not waits else "informative",
             f"{waits} {advice}" if waits else advice,

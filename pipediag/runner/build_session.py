@@ -286,7 +286,10 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
         advice = f"{finding.advice} In two passes the first {same:,} elements were the same."
         known = {"condition": None, "effect_on_results": "same results", "advice": advice}
         return tried.model_copy(update=known)
-    if (trial.reason or "").startswith(PASSES_DIFFER):
+    if finding.edit is not None and finding.edit.check == "outputs" and trial.speedup is not None:
+        advice = f"{finding.advice} The model's outputs were the same for the batches compared."
+        return tried.model_copy(update={"condition": None, "advice": advice})
+    if (trial.reason or "").startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
         known = {"status": "informative", "severity": "info", "effect_on_results": "not safe here"}
         return tried.model_copy(update=known)
     if (trial.reason or "").startswith(RESULTS_DIFFER):

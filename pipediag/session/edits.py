@@ -26,12 +26,23 @@ class SetParameters:
 
 @dataclass(frozen=True)
 class Insert:
-    """A new operation takes the elements of `after`: `cache()`, `prefetch(buffer_size=-1)`."""
+    """A new operation takes the elements of `after`: `cache()`, `prefetch(buffer_size=-1)`.
+
+    `cut_padding` is a map that cuts rows of ids to the longest of their batch.
+    """
 
     after: str
     kind: str
     parameters: dict[str, Scalar] = field(default_factory=dict)
     do: Literal["insert"] = "insert"
+
+
+CUT_PADDING = "cut_padding"
+"""Kind of that map, and name of the function that it calls."""
+BUCKETS = "bucket_by_sequence_length"
+"""Kind of operation that takes the place of a batch of padded examples."""
+SHORTEST_CUT = 16
+"""Ids in a row. Own choice: shorter rows hold little padding, and may be other features."""
 
 
 @dataclass(frozen=True)
@@ -180,9 +191,10 @@ Touched = Literal["elements", "options", "model"]
 is called next to it."""
 
 
-Check = Literal["equal", "shape", "repeats"]
+Check = Literal["equal", "shape", "repeats", "outputs"]
 """What must hold on real elements before an edit is timed: the same batches as before, batches of
-the same structure, or the same elements in two passes before an added cache."""
+the same structure, the same elements in two passes before an added cache, or the same outputs of
+the model for the batches before and after."""
 
 ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
@@ -192,6 +204,7 @@ RESULTS_DIFFER = (
     "The batches differ",
     "The elements differ",
     "Its Python would run only while it is traced",
+    "The model's outputs differ",
 )
 """Begin the reasons why other edits were not tried that would change what the script computes."""
 

@@ -55,6 +55,8 @@ def session_of(text: str, *ops: Operation, keras: dict[str, Any] | None = None) 
     loop: Loop = make_loop(
         file=SCRIPT,
         line=fit[-1] if fit else None,
+        element_spec="(TensorSpec(shape=(None, 200), dtype=tf.int32, name=None), "
+        "TensorSpec(shape=(None,), dtype=tf.float32, name=None))",
         keras=make_keras(**{**where, **(keras or {})}),
     )
     pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)

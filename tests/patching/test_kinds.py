@@ -6,6 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
+from pipediag.patching.python_calls import ids_cut
+from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import (
     AUTOTUNE,
     Change,
@@ -355,6 +357,61 @@ def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("padded_batch(32)", "apply(lambda examples: in_buckets(examples, 32))"),
+        (
+            "padded_batch(\n    32,\n    drop_remainder=True,\n)",
+            "apply(\n    lambda examples: in_buckets(examples, 32,\n    drop_remainder=True),\n)",
+        ),
+    ],
+)
+def test_a_padded_batch_becomes_buckets_with_its_arguments(call: str, after: str) -> None:
+    text = f"{HEAD}ds = make()\nds = ds.{call}\nmodel.fit(ds)\n"
+    change = Replace("padded_batch", "bucket_by_sequence_length", {"buckets": 4})
+    found = patched(text, [op(text, "padded_batch")], change)
+    head, _, rest = found.partition("def in_buckets(")
+    assert "import numpy as np" in head
+    assert rest.endswith(f"ds = ds.{after}\nmodel.fit(ds)\n")
+
+
+@pytest.mark.parametrize("call", ["padded_batch(32, ([None], []))", "padded_batch(*given)"])
+def test_a_padded_batch_with_other_arguments_by_position_is_left(call: str) -> None:
+    text = f"{HEAD}ds = make()\nds = ds.{call}\nmodel.fit(ds)\n"
+    change = Replace("padded_batch", "bucket_by_sequence_length", {"buckets": 4})
+    assert refused(text, [op(text, "padded_batch")], change)
+
+
+IDS = "TensorSpec(shape=(None, 200), dtype=tf.int64, name=None)"
+LABELS = "TensorSpec(shape=(None,), dtype=tf.float32, name=None)"
+USERS = "TensorSpec(shape=(None, 1), dtype=tf.int64, name=None)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "function"),
+    [
+        (f"({IDS}, {LABELS})", "lambda ids, *others: (cut_padding(ids), *others)"),
+        (IDS, "lambda ids: cut_padding(ids)"),
+        (
+            f"({{'user': {USERS}, 'text': {IDS}, 'mask': {IDS}}}, {LABELS})",
+            'lambda features, *others: ({**features, "text": cut_padding(features["text"]), '
+            '"mask": cut_padding(features["mask"])}, *others)',
+        ),
+        (f"({{'user': {USERS}}}, {IDS})", None),
+        (f"(({IDS}, {IDS}), {LABELS})", None),
+        (f"({LABELS}, {IDS})", None),
+        ("", None),
+    ],
+)
+def test_the_ids_that_are_cut_are_named_by_their_place(spec: str, function: str | None) -> None:
+    if function is None:
+        with pytest.raises(NotPatchableError):
+            ids_cut(spec)
+    else:
+        assert ids_cut(spec) == function
+
+
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
@@ -371,7 +428,7 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),
     ("another last layer", (SetModel({"sampled_softmax": 512}),), "without its last layer"),
     ("an optimizer for tables", (SetModel({"optimizer": "sgd_for_tables"}),), "one optimizer"),
-    ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "one call"),
+    ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "padded_batch"),
     ("a copy to a device", (Insert("batch", "prefetch_to_device", {"device": "/GPU:0"}),), "end"),
     ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),
     ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),

@@ -101,6 +101,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("per_element_map", "per-element-map"): (VECTOR,),
     ("pydataset_store", "python-input"): (WORKERS,),
     ("random_augmentation", "parallel-map"): (TUNED,),
+    ("padded_texts", "padding"): (Insert("batch", "cut_padding"),),
     ("parts_fetched_in_turn", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.model_inputs import ONE_HOT_INPUT, PADDING, PREPROCESSING_IN_MODEL
-from pipediag.session.edits import MoveLayers, Replace
+from pipediag.session.edits import Insert, MoveLayers, Replace
 from pipediag.session.embeddings import TextWork
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -176,6 +176,7 @@ def unpadded(spec: str | None = "TensorSpec(shape=(64, 200))", **overrides: Any)
 
 
 LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "lookups_per_step": 6_400.0}
+CUT, CUT_PADDED = (Insert("batch", "cut_padding"),), (Insert("padded", "cut_padding"),)
 BUCKETS = ("informative", (Replace("padded", "bucket_by_sequence_length", {"buckets": 4}),))
 ADVICE, NOTHING = ("informative", None), ("pass", None)
 
@@ -191,14 +192,17 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
         "mostly zeros": (padded(zeros=62.0), ("fail", BUCKETS[1])),
         "no spec": (padded(None), ("inconclusive", None)),
         "no padding": (session_of(source(), batch()), NOTHING),
-        "one length": (unpadded(), ADVICE),
-        "one length, padded": (padded(FIXED, zeros=42.0), ADVICE),
-        "one length, mostly padded": (padded(FIXED, zeros=62.0), ("fail", None)),
-        "one length, mostly padded, some compute": (padded(FIXED, 30.0, zeros=62.0), ADVICE),
+        "one length": (unpadded(), ("informative", CUT)),
+        "one length, padded": (padded(FIXED, zeros=42.0), ("informative", CUT_PADDED)),
+        "one length, mostly padded": (padded(FIXED, zeros=62.0), ("fail", CUT_PADDED)),
+        "one length, mostly padded, some compute": (
+            padded(FIXED, 30.0, zeros=62.0),
+            ("informative", CUT_PADDED),
+        ),
         "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
         "one length, little compute": (unpadded(compute=12.4), ("pass", None)),
         "short rows, no mask": (unpadded(mask_zero=False, lookups_per_step=256.0), NOTHING),
-        "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ADVICE),
+        "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ("informative", CUT)),
         "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
         "one length, a token": (unpadded(zero_is_a_token=True), NOTHING),
         "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),

@@ -24,7 +24,7 @@ from pipediag.runner.build_session import (
 )
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
-from pipediag.session.edits import PASSES_DIFFER
+from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recording import Recording
@@ -192,6 +192,37 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
+
+
+@pytest.mark.parametrize(
+    ("found", "condition", "effect"),
+    [
+        (trial("confirmed", 2.0), None, "same up to order or rounding"),
+        (trial("refuted", 1.0), None, "same up to order or rounding"),
+        (
+            Trial(state="not_tried", reason=f"{RESULTS_DIFFER[3]} by up to 0.1."),
+            "if so",
+            "not safe here",
+        ),
+        (
+            Trial(state="not_tried", reason="Not reached."),
+            "if so",
+            "same up to order or rounding",
+        ),
+    ],
+)
+def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
+    found: Trial, condition: str | None, effect: str
+) -> None:
+    cut = make_finding(
+        "cut",
+        edit=make_edit("cut", check="outputs"),
+        condition="if so",
+        effect_on_results="same up to order or rounding",
+    )
+    concluded = with_trials(make_session(findings=[cut]), tried(cut=found), "Not reached.")
+    (finding,) = concluded.findings
+    assert (finding.condition, finding.effect_on_results) == (condition, effect)
 
 
 @pytest.mark.parametrize(

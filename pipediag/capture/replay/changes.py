@@ -16,10 +16,11 @@ from pipediag.capture.replay.graph import (
     nodes_up_to,
 )
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.capture.replay.replacing import for_batches, replacement
+from pipediag.capture.replay.replacing import for_batches, padding_cut, replacement
 from pipediag.session.edits import (
     AUTOTUNE,
     CACHED_BATCHES,
+    CUT_PADDING,
     Change,
     Insert,
     Move,
@@ -165,7 +166,9 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
                         f"{at_start(said(one))} draws random numbers; a cache behind it would "
                         "hand out the same ones in every epoch."
                     )
-        graph.splice_in(Node([], partial(inserted, change.kind, change.parameters)), after)
+        make = padding_cut if change.kind == CUT_PADDING else None
+        make = make or partial(inserted, change.kind, change.parameters)
+        graph.splice_in(Node([], make), after)
 
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:

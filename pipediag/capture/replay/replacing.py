@@ -20,9 +20,9 @@ from typing import Any
 
 from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import users_side_effect
-from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import Make, Node, given_arguments
 from pipediag.capture.replay.refusal import NotReplayableError, said
+from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
 
@@ -263,70 +263,51 @@ def _python_of_rows() -> AbstractContextManager[None]:
     )
 
 
-MEASURED_LENGTHS = 1000
-"""Enough for quartiles to be right within some percent of the elements."""
-READING_LIMIT_S = 5.0
-"""Of a slow pipeline fewer lengths are measured."""
+def padding_cut(inputs: list[Any]) -> Any:
+    """Return the batches with rows of ids as long as the longest of each batch needs."""
+    from tensorflow.python.autograph.impl import api
+    from tensorflow.python.util import nest
+
+    (dataset,) = inputs
+    spec = dataset.element_spec
+    # Features are the first of several parts, such as targets.
+    features = spec[0] if isinstance(spec, tuple) else spec
+    if not any(map(_is_row_of_ids, nest.flatten(features))):
+        raise NotReplayableError("The batches hold no rows of ids that are all of one length.")
+    cut = importlib.import_module("pipediag.in_chunks").cut_padding
+
+    def shorter(first: Any, *others: Any) -> Any:
+        first = nest.map_structure(lambda one: cut(one) if _is_row_of_ids(one) else one, first)
+        return (first, *others) if isinstance(spec, tuple) else first
+
+    return dataset.map(api.do_not_convert(shorter), num_parallel_calls=AUTOTUNE)
+
+
+def _is_row_of_ids(part: Any) -> bool:
+    """Return True for a tensor, or its spec, that holds an integer for each place of a row."""
+    shape = getattr(part, "shape", None)
+    if shape is None or shape.rank != 2 or not part.dtype.is_integer:
+        return False
+    return (shape[1] or 0) >= SHORTEST_CUT
 
 
 def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
     """Return batches of the same size as before, each of elements of similar length."""
+    from tensorflow.python.data.util import nest
+
     assert node.call is not None
-    name = said(node.call.operation)
     (dataset,) = inputs
     given = given_arguments(node, inputs)
-    component = _component_of_varying_length(dataset.element_spec)
-    if component is None:
+    shapes = [getattr(spec, "shape", None) for spec in nest.flatten(dataset.element_spec)]
+    if not any(shape is not None and shape.rank and shape[0] is None for shape in shapes):
         raise NotReplayableError(
-            f"The elements of {name} all have the same shape, so there are no "
+            f"The elements of {said(node.call.operation)} all have the same shape, so there are no "
             "lengths to sort them by."
         )
-    read = first_elements(dataset, MEASURED_LENGTHS, READING_LIMIT_S).elements
-    lengths = [int(_length(element, component)) for element in read]
-    boundaries = boundaries_between(lengths, int(parameters.get("buckets") or 4))
-    if not boundaries:
-        raise NotReplayableError(f"The elements of {name} are nearly all of the same length.")
-
-    def length(*element: Any) -> Any:
-        # tf.data spreads a tuple over a function's arguments.
-        return _length(element[0] if len(element) == 1 else element, component)
-
+    made = importlib.import_module("pipediag.in_chunks").in_buckets
     kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
-    return dataset.bucket_by_sequence_length(
-        length,
-        boundaries,
-        [given["batch_size"]] * (len(boundaries) + 1),
-        **{name: given[name] for name in kept if name in given},
-    )
-
-
-def _component_of_varying_length(element_spec: Any) -> int | None:
-    """Return the position of the first component whose leading dimension is not known before."""
-    from tensorflow.python.data.util import nest
-
-    for position, spec in enumerate(nest.flatten(element_spec)):
-        shape = getattr(spec, "shape", None)
-        if shape is not None and shape.rank and shape[0] is None:
-            return position
-    return None
-
-
-def _length(element: Any, component: int) -> Any:
-    from tensorflow.python.data.util import nest
-    from tensorflow.python.ops import array_ops
-
-    return array_ops.shape(nest.flatten(element)[component])[0]
-
-
-def boundaries_between(lengths: list[int], buckets: int) -> list[int]:
-    """Return the first lengths of buckets that share the lengths evenly, without the smallest one.
-
-    There are fewer buckets where many lengths are equal.
-    """
-    ordered = sorted(lengths)
-    last = len(ordered) - 1
-    found = {ordered[last * k // buckets] + 1 for k in range(1, buckets)} if ordered else set()
-    return sorted(boundary for boundary in found if boundary <= ordered[last])
+    given = {name: given[name] for name in ("batch_size", *kept) if name in given}
+    return made(dataset, **given, **parameters)
 
 
 def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
 from pipediag.capture.replay.changes import MOVED_LAYERS
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import let_pass
-from pipediag.session.edits import ANEW
+from pipediag.session.edits import ANEW, RESULTS_DIFFER
 from pipediag.session.recorded_loops import InputLayer
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
@@ -29,6 +30,9 @@ _PLAIN, _MIXED = "float32", "mixed_"
 _OPTIMIZER = "optimizer"
 _OF_KERAS_2 = {*_NAMES, ANEW}
 _OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER, MOVED_LAYERS}
+
+_ROUNDING, _SHARE_OF_SPREAD = 1e-6, 0.01
+"""Own choice: outputs that differ by less, of the spread between examples, are the same."""
 
 _KERAS_3 = "keras.src.backend.tensorflow.trainer"
 _KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
@@ -107,6 +111,37 @@ class ModelVariants:
         """Return what the pipeline maps over elements in the model's place, if anything."""
         moved = settings.get(MOVED_LAYERS)
         return _on_elements(self._parted(moved)[0]) if moved else None
+
+    def same_outputs(self, batches: Sequence[Any], others: Sequence[Any]) -> None:
+        """Raise NotReplayableError if the model predicts otherwise for the others of the batches.
+
+        Layers that compute on padding add up other numbers; rounding is far below the differences
+        between examples, on which the limit rests.
+        """
+        if self._compiled is None:
+            raise NotReplayableError("Only for a model in a Keras `fit` can results be compared.")
+        np = sys.modules["numpy"]
+        for pair in zip(batches, others, strict=True):
+            outputs = [self._predicted(batch) for batch in pair]
+            for before, after in zip(*outputs, strict=True):
+                if before.shape != after.shape:
+                    raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
+                most = np.max(np.abs(before - after), initial=0.0)
+                if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
+                    raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
+
+    def _predicted(self, batch: Any) -> list[Any]:
+        from tensorflow.python.util import nest
+
+        features = batch[0] if isinstance(batch, tuple) else batch
+        try:
+            return [one.numpy() for one in nest.flatten(self._model(features, training=False))]
+        except Exception as error:
+            let_pass(error)
+            raise NotReplayableError(
+                "The model does not take rows of another length. Give its input the shape "
+                f"`(None,)`, and analyse again. {first_line(error)}"
+            ) from None
 
     def _parted(self, layers: tuple[str, ...]) -> tuple[Any, Any]:
         if layers not in self._parts:

@@ -9,14 +9,19 @@ from typing import Any
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
-from pipediag.capture.replay.rebuilding import FilledCaches, rebuild
+from pipediag.capture.replay.elements import dataset_of, first_elements
+from pipediag.capture.replay.graph import Graph
+from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
 from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.replacing import padding_cut
 from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
-from pipediag.capture.replay.verification import verify
+from pipediag.capture.replay.verification import READING_LIMIT_S, verify
 from pipediag.capture.runtime import Settings
 from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.session.edits import Change, CompileFunction, RewriteCall
 from pipediag.vocabulary import BASE
+
+_BATCHES_OF_A_CHECK = 2
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,11 @@ class Variants:
         settings: Settings = model_settings(changes)
         self._model.check(settings)
         skipped = self._skipped(changes)
-        same = verify(self._dataset, changes, check) if check is not None else None
+        same = None
+        if check == "outputs":
+            self._verify_outputs()
+        elif check is not None:
+            same = verify(self._dataset, changes, check)
         runtime = self._loop.runtime
         with rewritten.patched():
             # Endless, as blocks don't end where the elements do.
@@ -103,6 +112,14 @@ class Variants:
         batches = int(settings.get("steps_per_execution") or own)
         self._built[name] = Variant(dataset, settings, rows, batches, skipped, rewritten)
         return same
+
+    def _verify_outputs(self) -> None:
+        """Let the model predict some batches as they are, and with their padding cut."""
+        refuse_to_disturb(Graph(self._dataset))
+        read = first_elements(self._dataset, _BATCHES_OF_A_CHECK, READING_LIMIT_S).elements
+        fixed = dataset_of(read, self._dataset.element_spec)
+        changed = first_elements(padding_cut([fixed]), len(read)).elements
+        self._model.same_outputs(read, changed)
 
     def iterator(self, variant: Variant) -> Any:
         """Return a fresh iterator, which the hooks take for none of the script's; the script's

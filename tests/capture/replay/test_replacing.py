@@ -9,10 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from pipediag.capture.pipelines.calls import Call
 from pipediag.capture.replay import replacing
@@ -23,7 +20,6 @@ from pipediag.capture.replay.replacing import (
     _indices,
     _made_ahead,
     adapter_of,
-    boundaries_between,
     read_by_workers,
 )
 from pipediag.capture.replay.rewriting import Rewritten
@@ -139,21 +135,6 @@ def test_it_is_closed_once_what_runs_is_done(monkeypatch: pytest.MonkeyPatch) ->
     closing.join(10)
     assert not closing.is_alive()
     assert len(asked) < 6
-
-
-@given(
-    lengths=some.lists(some.integers(1, 50), min_size=1, max_size=60),
-    # Shares that a float holds exactly, so that NumPy does not round.
-    buckets=some.sampled_from([2, 4, 8]),
-)
-def test_boundaries_lie_behind_the_lower_quantiles(lengths: list[int], buckets: int) -> None:
-    quantiles = np.quantile(lengths, np.arange(1, buckets) / buckets, method="lower")
-    expected = sorted({int(one) + 1 for one in quantiles if one < max(lengths)})
-    assert boundaries_between(lengths, buckets) == expected
-
-
-def test_lengths_that_are_alike_or_none_have_no_boundary() -> None:
-    assert boundaries_between([7] * 5, 4) == boundaries_between([], 4) == []
 
 
 @pytest.mark.parametrize(

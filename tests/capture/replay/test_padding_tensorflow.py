@@ -1,0 +1,136 @@
+"""Batches that hold less padding: the rows that are left, and what a model predicts for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.capture.captured import told_by
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay.replacing import padding_cut
+from pipediag.capture.trying.model_variants import ModelVariants
+from pipediag.in_chunks import cut_padding, in_buckets
+
+keras.utils.set_random_seed(1)
+WIDTH = 24
+
+def row(*ids, front=0):
+    return [0] * front + list(ids) + [0] * (WIDTH - front - len(ids))
+
+BATCHES = {
+    "at the end": [row(1, 2, 3, 4), row(5)],
+    "in front": [row(1, 2, front=22), row(3, 4, 5, 6, front=20)],
+    "on both sides": [row(1, 2, front=10), row(3, 4, 5, 6, front=11)],
+    "within": [row(1, 0, 0, 0, 5), row(2)],
+    "full": [row(*range(1, 25))],
+    "nothing else": [row(), row()],
+}
+kept = {}
+for name, rows in BATCHES.items():
+    cut = cut_padding(tf.constant(rows)).numpy()
+    others = [[one for one in each if one] for each in (*rows, *cut.tolist())]
+    kept[name] = [cut.shape[1], others[: len(rows)] == others[len(rows):]]
+
+rng = np.random.default_rng(3)
+rows = np.zeros((8, WIDTH), "int64")
+rows[:, :5] = rng.integers(1, 9, (8, 5))
+targets = np.arange(8.0)
+plain = tf.data.Dataset.from_tensor_slices((rows, targets)).batch(4)
+named = tf.data.Dataset.from_tensor_slices(({"ids": rows, "user": targets}, targets)).batch(4)
+alone = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+shapes = {
+    name: [list(one.shape) for one in tf.nest.flatten(next(iter(padding_cut([dataset]))))]
+    for name, dataset in {"plain": plain, "named": named, "alone": alone}.items()
+}
+
+def model(masked, length=None):
+    ids = keras.Input((length,), dtype="int64")
+    vectors = keras.layers.Embedding(9, 4, mask_zero=masked)(ids)
+    vector = keras.layers.GlobalAveragePooling1D()(vectors)
+    made = keras.Model(ids, keras.layers.Dense(1)(vector))
+    made.compile("sgd", "mse")
+    return made
+
+def refusal(make):
+    try:
+        make()
+    except NotReplayableError as refused:
+        return str(refused)
+
+before = list(plain)
+after = list(padding_cut([plain]))
+models = {"masked": model(True), "unmasked": model(False), "one length": model(True, WIDTH)}
+outputs = {
+    name: refusal(lambda: ModelVariants(one, print).same_outputs(before, after))
+    for name, one in models.items()
+}
+floats = tf.data.Dataset.from_tensor_slices(rng.random((8, WIDTH))).batch(4)
+
+def lengths():
+    for n in range(300):
+        yield {"ids": np.arange(1, 2 + n % 8), "n": n}
+
+spec = {"ids": tf.TensorSpec([None], tf.int64), "n": tf.TensorSpec([], tf.int64)}
+varying = tf.data.Dataset.from_generator(lengths, output_signature=spec)
+buckets = list(in_buckets(varying, 10))
+print(json.dumps({
+    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs,
+    "floats": refusal(lambda: padding_cut([floats])),
+    "all there": sorted(int(n) for batch in buckets for n in batch["n"]) == list(range(300)),
+    "most": max(int(batch["ids"].shape[0]) for batch in buckets),
+    "padding": sum(int((batch["ids"] == 0).numpy().sum()) for batch in buckets),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, Any]:
+    return told_by(SCRIPT)["padding"]
+
+
+def test_rows_are_cut_to_the_longest_of_their_batch_in_one_of_a_few_lengths(
+    said: dict[str, Any],
+) -> None:
+    lengths = {name: length for name, (length, _) in said["kept"].items()}
+    assert lengths == {
+        "at the end": 6,
+        "in front": 6,
+        "on both sides": 6,
+        "within": 6,
+        "full": 24,
+        "nothing else": 24,
+    }
+    assert all(same for _, same in said["kept"].values())
+
+
+def test_the_ids_of_a_batch_are_found_in_its_features(said: dict[str, Any]) -> None:
+    assert said["shapes"] == {
+        "plain": [[4, 6], [4]],
+        "named": [[4, 6], [4], [4]],
+        "alone": [[4, 6]],
+    }
+    assert "no rows of ids" in said["floats"]
+
+
+def test_a_model_that_does_not_ignore_padding_is_told_from_one_that_does(
+    said: dict[str, Any],
+) -> None:
+    outputs = said["outputs"]
+    assert outputs["masked"] is None
+    assert outputs["unmasked"].startswith("The model's outputs differ")
+    assert "another length" in outputs["one length"]
+
+
+def test_buckets_hold_all_examples_and_little_padding(said: dict[str, Any]) -> None:
+    assert (said["all there"], said["most"]) == (True, 10)
+    # Two lengths to a bucket: half of its examples are one shorter.
+    assert said["padding"] <= 150
