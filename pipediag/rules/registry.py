@@ -15,6 +15,7 @@ from pipediag.rules import (
     epoch_start,
     evaluation,
     gpu,
+    growth,
     maps,
     model_inputs,
     python_input,
@@ -91,6 +92,8 @@ RULES: tuple[Rule, ...] = (
     script_work.SLOW_EPOCH_END,
     script_work.WORK_AFTER_TRAINING,
     script_work.WORK_BETWEEN_TRAININGS,
+    growth.MEMORY_GROWTH,
+    growth.SLOWER_STEPS,
     *DEVICE_RULES,
 )
 

@@ -70,6 +70,17 @@ class RunSpan(Record):
     """What it is, as in the row of the part."""
 
 
+class EpochSeen(Record):
+    """One epoch of a training, seen to its end and without any of pipediag's own work."""
+
+    number: int
+    """In its training, counted from 0."""
+    end_ms: float
+    """By the clock of windows, steps and host samples."""
+    steps_ms: float
+    """What its steps took."""
+
+
 class Run(Record):
     """Ledger of all of the run's time."""
 
@@ -96,6 +107,8 @@ class Run(Record):
     `total_s`."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
+    whole_epochs: list[EpochSeen] = []
+    """Of the last training, without its first epoch; of very many some, in even distances."""
 
     @property
     def whole_s(self) -> float:

@@ -97,6 +97,17 @@ _FEWEST_AGAIN = 2
 
 
 @dataclass(frozen=True)
+class WholeEpoch:
+    """Steps of one epoch of a training."""
+
+    number: int
+    """In its training, counted from 0."""
+    end_ns: int
+    ns: int
+    """Without what came between them."""
+
+
+@dataclass(frozen=True)
 class Epochs:
     """Epochs of one training: a `fit`, or a loop of the script's own."""
 
@@ -114,10 +125,10 @@ class Epochs:
     """Calls of its `fit`, this one among them."""
     first_count: int = 0
     """Epochs of the first of these calls, as far as stretches of steps tell."""
-    whole_ns: list[int] = field(default_factory=list)
-    """Steps of epochs that stand for those to come: seen to their end, with next to nothing of
-    pipediag's own in them, and not the first of a training. Of earlier trainings in the same loop
-    where this one has none, as are the next two."""
+    whole: list[WholeEpoch] = field(default_factory=list)
+    """Epochs that stand for those to come: seen to their end, with next to nothing of pipediag's
+    own in them, and not the first of a training. Of earlier trainings in the same loop where this
+    one has none, as are the next two."""
     later_starts_ns: list[int] = field(default_factory=list)
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
@@ -129,6 +140,10 @@ class Epochs:
     """True if a pause that came once was taken out of the ends."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
+
+    @property
+    def whole_ns(self) -> list[int]:
+        return [one.ns for one in self.whole]
 
     @property
     def ends_seen(self) -> int:
@@ -169,7 +184,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         before_count=len({one.span for one in stretches if one.fit != fits[-1]}),
         trainings=len(fits),
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
-        whole_ns=last.whole_ns or [ns for one in earlier for ns in one.whole_ns],
+        whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=next((one.ends_ns for one in ended if one.ends_seen), {}),
         built_again=_built_again(spent, loop_id, fits[-1]),
@@ -216,7 +231,7 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     begun = [epoch[0].start_ns for epoch in epochs.values()]
     ended = [epoch[-1].end_ns for epoch in epochs.values()]
     ours = [one for one in mine if one.place == PIPEDIAG]
-    whole = list(zip(steps, begun, ended, strict=True))[1 : None if over else -1]
+    whole = list(zip(begun, ended, steps, strict=True))[1 : None if over else -1]
     ends = _ends(mine, loop_id, begun)
     # What the profiler is on for takes longer, and what trials take the place of is not seen.
     ours_in = [_ours_in(ours, *gap) for gap in zip(ended, begun[1:], strict=False)]
@@ -226,8 +241,12 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
         ends = {}
     elif kept:
         ends = {place: [times[number] for number in kept] for place, times in ends.items()}
-    undisturbed = [ns for ns, *stretch in whole if _ours_in(ours, *stretch) < _MOST_OURS]
-    return Epochs(steps, starts, ends, whole_ns=undisturbed, ends_hidden=hidden)
+    undisturbed = [
+        WholeEpoch(number, end_ns, ns)
+        for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
+        if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
+    ]
+    return Epochs(steps, starts, ends, whole=undisturbed, ends_hidden=hidden)
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

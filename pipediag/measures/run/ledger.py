@@ -32,7 +32,7 @@ from pipediag.measures.run.places import (
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import EpochSeen, Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -108,7 +108,24 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
         parts=_rows(whole, shares, hottest),
         seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
         spans=run_spans(spent, recording.started_ns),
+        whole_epochs=_whole_epochs(epochs, recording.started_ns),
     )
+
+
+_MOST_EPOCHS = 200
+"""Own choice: as many tell of a trend."""
+
+
+def _whole_epochs(epochs: Epochs, started_ns: int) -> list[EpochSeen]:
+    every = 1 + len(epochs.whole) // _MOST_EPOCHS
+    return [
+        EpochSeen(
+            number=one.number,
+            end_ms=(one.end_ns - started_ns) / 1e6,
+            steps_ms=one.ns / 1e6,
+        )
+        for one in epochs.whole[::every]
+    ]
 
 
 def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) -> list[Spent]:
