@@ -58,12 +58,12 @@ SCRIPT = """
     for _ in range(120):
         x, y = next(iterator)
         update(x, y)
-        time.sleep(0.01)
+        time.sleep(0.003)
 
     iterator = iter(dataset)  # taken by a function
     for _ in range(120):
         from_iterator(iterator)
-        time.sleep(0.01)
+        time.sleep(0.003)
     try:
         from_iterator(iterator)
     except tf.errors.OutOfRangeError:
@@ -71,7 +71,7 @@ SCRIPT = """
 
     for number, (x, y) in enumerate(dataset):  # retracing
         by_number(x, y, number if number < 10 else 0)
-        time.sleep(0.01)
+        time.sleep(0.003)
 
     def rows():
         for x, y in dataset:  # inside a generator
@@ -179,7 +179,7 @@ def test_stacks_name_the_line_that_holds_the_main_thread(loops: Captured) -> Non
     assert any(line.file == str(loops.script) and line.thread == "main" for line in stacks.lines)
 
 
-EPOCHS = 6
+EPOCHS = 3
 FILL_NS = 64 * 4_000_000
 
 ENDS = """
@@ -201,7 +201,7 @@ ENDS = """
     dataset = tf.data.Dataset.from_tensor_slices(rows).map(costly).shuffle(64).batch(4)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile("adam", "mse")
-    model.fit(dataset, epochs=6, verbose=0)  # fit
+    model.fit(dataset, epochs=3, verbose=0)  # fit
 
     weight = tf.Variable(tf.ones((3, 1)))
 
@@ -209,7 +209,7 @@ ENDS = """
     def train(x):
         weight.assign_sub(0.01 * tf.reduce_mean(x) * tf.ones((3, 1)))
 
-    for epoch in range(6):
+    for epoch in range(3):
         for x, y in dataset:  # own
             train(x)
 """

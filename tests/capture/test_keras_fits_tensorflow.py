@@ -37,7 +37,7 @@ SCRIPT = """
 
     class Slowly(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):  # hook
-            time.sleep(0.01)
+            time.sleep(0.003)
 
     class Quietly(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

@@ -102,12 +102,11 @@ def main() -> None:
     dataset = made()
     report = {
         "fit": reported(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
-        "again": reported(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
         "step": reported(pipediag.analyze(made, step, epochs=90, budget=0, **WINDOWS)),
         "input": reported(pipediag.analyze_input(made, budget=3, **WINDOWS)),
         "raised": fails(lambda: pipediag.analyze(made, divides, budget=0)),
         "uncompiled": fails(lambda: pipediag.analyze(made, uncompiled)),
-        "unbuilt": reported(pipediag.analyze(made, unbuilt, epochs=90, budget=0, **WINDOWS)),
+        "unbuilt": reported(pipediag.analyze(dataset, unbuilt, epochs=90, budget=0, **WINDOWS)),
         "odd": fails(lambda: pipediag.analyze(made, odd, budget=0)),
         "no model": fails(lambda: pipediag.analyze(made, 3)),
         "no fit": fails(lambda: pipediag.analyze(made, step, callbacks=[])),

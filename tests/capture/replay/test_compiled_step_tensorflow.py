@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.capture.conftest import Capturing
@@ -54,36 +56,7 @@ SCRIPT = """
         assert function.__code__ is code
         return [bool(eager), float(total)]
 
-    closed, trainer = maker(4.0, 1.0), Trainer()
-    results = {
-        "function": tried(step, step),
-        "closed": tried(closed, closed),
-        "method": tried(Trainer.step, trainer.step),
-        "keeps": tried(Trainer.keeps, trainer.keeps),
-        "reads": tried(reads, reads),
-        "failures": len(failures),
-    }
-    print("RESULTS", json.dumps(results))
-"""
-
-
-def test_a_step_is_a_graph_while_that_is_tried(capturing: Capturing) -> None:
-    results = capturing(SCRIPT).results
-    assert results["function"] == [False, 6.0]
-    assert results["closed"] == [False, 13.0]
-    assert results["method"] == [False, 3.0]
-    assert "`self.losses`" in results["keeps"]
-    assert results["reads"] == [True, 0.0]
-    assert results["failures"] == 1
-
-
-RETRACED = """
-    import json
-    import tensorflow as tf
-    from pipediag.capture.replay.rewriting import Rewritten
-    from pipediag.session.edits import CompileFunction
-
-    class Trainer:
+    class Lengthy:
         def __init__(self):
             self.total = None
         @tf.function
@@ -93,29 +66,50 @@ RETRACED = """
             self.total.assign_add(tf.reduce_sum(x))
             return self.total
 
-    def lengths(trainer):
-        return [float(trainer.step(tf.ones([length]))) for length in range(2, 8)]
+    def lengths(lengthy):
+        return [float(lengthy.step(tf.ones([length]))) for length in range(2, 8)]
 
-    trainer, other = Trainer(), Trainer()
-    lengths(trainer)
-    code = vars(Trainer)["step"].python_function.__code__
+    lengthy = Lengthy()
+    lengths(lengthy)
+    code = vars(Lengthy)["step"].python_function.__code__
     change = CompileFunction(code.co_filename, code.co_firstlineno, "step", reduce_retracing=True)
     rewritten = Rewritten([change], {}, lambda error: None)
-    own = trainer.step.experimental_get_tracing_count()
+    own = lengthy.step.experimental_get_tracing_count()
     with rewritten.patched():
-        totals = lengths(trainer)
+        totals = lengths(lengthy)
+
+    closed, trainer = maker(4.0, 1.0), Trainer()
     results = {
+        "function": tried(step, step),
+        "closed": tried(closed, closed),
+        "method": tried(Trainer.step, trainer.step),
+        "keeps": tried(Trainer.keeps, trainer.keeps),
+        "reads": tried(reads, reads),
         "own": own,
         "relaxed": rewritten.traces(),
-        "after": trainer.step.experimental_get_tracing_count(),
+        "after": lengthy.step.experimental_get_tracing_count(),
         "totals": totals,
+        "failures": len(failures),
     }
     print("RESULTS", json.dumps(results))
 """
 
 
-def test_a_function_is_traced_for_all_shapes_while_that_is_tried(capturing: Capturing) -> None:
-    results = capturing(RETRACED).results
+@pytest.fixture(scope="module")
+def results(capturing: Capturing) -> dict[str, Any]:
+    return capturing(SCRIPT).results
+
+
+def test_a_step_is_a_graph_while_that_is_tried(results: dict[str, Any]) -> None:
+    assert results["function"] == [False, 6.0]
+    assert results["closed"] == [False, 13.0]
+    assert results["method"] == [False, 3.0]
+    assert "`self.losses`" in results["keeps"]
+    assert results["reads"] == [True, 0.0]
+    assert results["failures"] == 1
+
+
+def test_a_function_is_traced_for_all_shapes_while_that_is_tried(results: dict[str, Any]) -> None:
     assert results["own"] == results["after"]
     assert results["own"] >= 6
     assert results["relaxed"] == 2

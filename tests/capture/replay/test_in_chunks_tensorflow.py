@@ -10,7 +10,7 @@ from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
 
-SCRIPT = """
+SCRIPT = r"""
     import json
     import numpy as np
     import tensorflow as tf
@@ -18,7 +18,7 @@ SCRIPT = """
     from pipediag.capture.replay.refusal import NotReplayableError
     from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
-    from pipediag.session.edits import Replace
+    from pipediag.session.edits import Move, Replace
 
     COUNT = 150
     table = np.arange(COUNT * 3).reshape(COUNT, 3)
@@ -87,39 +87,11 @@ SCRIPT = """
         rebuild(given, [Replace(op, "in_chunks", {"elements": 64})])
     except NotReplayableError as error:
         results["arguments"] = str(error)
-    print("RESULTS", json.dumps(results))
-"""
 
-
-@pytest.fixture(scope="module")
-def results(capturing: Capturing) -> dict[str, Any]:
-    return capturing(SCRIPT).results
-
-
-@pytest.mark.parametrize("name", ["nested", "one", "lengths", "texts", "refilled"])
-def test_elements_and_their_order_stay_the_same(results: dict[str, Any], name: str) -> None:
-    assert results[name] == [150, True]
-
-
-@pytest.mark.parametrize("name", ["two lengths", "arguments"])
-def test_what_can_not_be_stacked_is_refused(results: dict[str, Any], name: str) -> None:
-    assert isinstance(results[name], str)
-
-
-MAPS = r"""
-    import json
-    import numpy as np
-    import tensorflow as tf
-    from pipediag.capture.replay.rebuilding import rebuild
-    from pipediag.capture.replay.refusal import NotReplayableError
-    from pipediag.capture.replay.verification import verify
-    from pipediag.capture.replay.graph import Graph
-    from pipediag.session.edits import Move
-
-    COUNT = 70
-    numbers = np.arange(COUNT)
+    ROWS = 70
+    numbered_rows = np.arange(ROWS)
     lines = [json.dumps({"n": n, "of": [n, n + 1, n + 2], "text": "w" * (n % 5)})
-             for n in range(COUNT)]
+             for n in range(ROWS)]
 
     def arrays(line, number):
         record = json.loads(line)
@@ -169,7 +141,7 @@ MAPS = r"""
         (of,) = tf.numpy_function(lambda n: [np.array([n, n])], [number], [tf.int64])
         return tf.reshape(of, [2])
 
-    CASES = {
+    MAPS = {
         "arrays": with_arrays,
         "tensors": with_tensors,
         "one result": alone,
@@ -178,9 +150,8 @@ MAPS = r"""
         "state": numbered,
         "shape of one row": row_of,
     }
-    results = {}
-    for name, function in CASES.items():
-        ds = tf.data.Dataset.from_tensor_slices((lines, numbers)).map(function)
+    for name, function in MAPS.items():
+        ds = tf.data.Dataset.from_tensor_slices((lines, numbered_rows)).map(function)
         dataset = ds.shuffle(9, seed=3, reshuffle_each_iteration=False).batch(16)
         if name == "lengths":
             dataset = ds.padded_batch(16)
@@ -195,16 +166,26 @@ MAPS = r"""
             ]
             shapes = [spec.shape.as_list() for spec in tf.nest.flatten(moved.element_spec)
                       if spec.shape.rank is not None]
-            results[name] = [len(same), all(tf.nest.flatten(same)), shapes]
+            results[f"map: {name}"] = [len(same), all(tf.nest.flatten(same)), shapes]
         except NotReplayableError as error:
-            results[name] = str(error)
+            results[f"map: {name}"] = str(error)
     print("RESULTS", json.dumps(results))
 """
 
 
 @pytest.fixture(scope="module")
-def of_maps(capturing: Capturing) -> dict[str, Any]:
-    return capturing(MAPS).results
+def results(capturing: Capturing) -> dict[str, Any]:
+    return capturing(SCRIPT).results
+
+
+@pytest.mark.parametrize("name", ["nested", "one", "lengths", "texts", "refilled"])
+def test_elements_and_their_order_stay_the_same(results: dict[str, Any], name: str) -> None:
+    assert results[name] == [150, True]
+
+
+@pytest.mark.parametrize("name", ["two lengths", "arguments"])
+def test_what_can_not_be_stacked_is_refused(results: dict[str, Any], name: str) -> None:
+    assert isinstance(results[name], str)
 
 
 @pytest.mark.parametrize(
@@ -216,11 +197,11 @@ def of_maps(capturing: Capturing) -> dict[str, Any]:
     ],
 )
 def test_batches_stay_the_same_with_python_for_each_row(
-    of_maps: dict[str, Any], name: str, shapes: list[Any]
+    results: dict[str, Any], name: str, shapes: list[Any]
 ) -> None:
-    assert of_maps[name] == [5, True, shapes]
+    assert results[f"map: {name}"] == [5, True, shapes]
 
 
 @pytest.mark.parametrize("name", ["lengths", "drawn", "state", "shape of one row"])
-def test_what_may_not_give_the_same_is_refused(of_maps: dict[str, Any], name: str) -> None:
-    assert isinstance(of_maps[name], str)
+def test_what_may_not_give_the_same_is_refused(results: dict[str, Any], name: str) -> None:
+    assert isinstance(results[f"map: {name}"], str)
