@@ -296,7 +296,8 @@ class Loop:
         each = planned / epochs
         if record.steps >= planned - each:
             return None
-        return self._seconds_of(each - record.steps % each)
+        # None are left behind its last step, until its end is seen.
+        return self._seconds_of(-record.steps % each)
 
     def _seconds_of(self, steps: float | None) -> float | None:
         """Return how long so many would take, of a loop of the script's own with its pauses."""

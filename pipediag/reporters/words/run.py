@@ -104,8 +104,11 @@ def whole(run: Run) -> str:
     epochs += " as given by --epochs" if run.epochs_given else ""
     if run.projected_total_s is None:
         return f"{seconds(run.total_s)}{epochs}"
-    least = "at least " if {FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen} else ""
+    more = {AN_EPOCHS_END, FURTHER_ROUNDS, BETWEEN_ROUNDS} & {*run.not_seen}
+    least = "at least " if more else ""
     seen = f"{seconds(run.total_s)} measured, the rest projected"
+    if AN_EPOCHS_END in more:
+        seen += "; no epoch's end was seen"
     return f"{least}{seconds(run.projected_total_s)}{epochs} ({seen})"
 
 

@@ -196,6 +196,7 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
         (70, {}, {}, True),  # 30 steps of half a second
         (69, {}, {}, False),
         (170, {}, {}, True),  # in the second of five epochs
+        (100, {}, {}, True),  # behind the first one's last step, and its end is to come
         (470, {}, {}, False),  # in the last one
         (70, {"boundaries": 1}, {}, False),
         (70, {}, {"budget_s": 0}, False),
