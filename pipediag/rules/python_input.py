@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -86,6 +86,12 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
         "Hash each text once, before training",
+    ),
+    (
+        re.compile(r"\bto_categorical\(|\bnp\.eye\("),
+        "Yield ids instead of one-hot rows: for targets with the loss "
+        "`sparse_categorical_crossentropy`, for features with an `Embedding` in front of the model "
+        '(`embeddings_initializer="identity", trainable=False` computes the same)',
     ),
     (
         re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
@@ -371,6 +377,31 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
         f"{first} Or {second[0].lower()}{second[1:]}{measured}",
         place=_running_line(session, op),
         edit=on_threads(edit),
+    )
+
+
+def with_rewriting(session: Session, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, and beside each refuted trial of Python that makes the input what is
+    left to do: that several calls at once gain nothing does not say so of fewer of them."""
+    found: list[Finding] = []
+    for finding in findings:
+        if finding.rule == PYTHON_INPUT.id and finding.dropped and finding.edit is not None:
+            found.append(_to_rewrite(session, finding, finding.edit.label))
+        found.append(finding)
+    return found
+
+
+def _to_rewrite(session: Session, finding: Finding, tried: str) -> Finding:
+    gained = f"{finding.trial.speedup or 1.0:.3g}x"
+    return PYTHON_INPUT.finding(
+        "fail",
+        f"{_REWRITE} Several calls at once gained nothing ({tried}: {gained}): for Python that "
+        f"computes, the GIL is the usual reason.{call_times(session.operation(finding.op_id))}"
+        f"{hottest_line_sentence(session)}",
+        op_id=finding.op_id,
+        place=(finding.file, finding.line),
+        evidence={**finding.evidence, "also_tried": f"{tried}: {gained}"},
+        speedup_at_most=finding.speedup_at_most,
     )
 
 

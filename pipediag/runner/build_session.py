@@ -28,6 +28,7 @@ from pipediag.measures.run.ledger import (
 )
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.maps import settled
+from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.relevance import input_first
 from pipediag.rules.search import after_trials
@@ -208,7 +209,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     further = outcome.further if outcome is not None else ()
     listed = [*session.findings]
     listed += [one for one in further if one.edit is not None and one.edit.id not in known]
-    findings = settled(tried, after_trials([with_trial(finding) for finding in listed]))
+    ordered = after_trials([with_trial(finding) for finding in listed])
+    findings = with_rewriting(tried, settled(tried, ordered))
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:

@@ -37,6 +37,9 @@ class Candidate:
     """False where its finding only informs."""
     condition: str | None = None
     """A condition that only the user can decide before it is used."""
+    at_most: float = 1.0
+    """Upper bound on the gain of the run, or of its part where the run's is not known; 1 where
+    nothing is."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
@@ -83,6 +86,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             safe=finding.effect_on_results != "not safe here",
             fails=finding.status == "fail",
             condition=finding.condition,
+            at_most=known_gain(finding) or 1.0,
         )
     return list(found.values())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.run_gain import fills_a_cache
@@ -88,9 +88,13 @@ class Contest:
         self.confirmed: list[Tried] = []
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
+        self.to_come: Sequence[Candidate] = ()
+        """Those of them that will enter whatever comes of these."""
         self._bench = bench
         self._waiting: deque[Candidate] = deque()
         self._live: list[Tried] = []
+        self._parked: list[Tried] = []
+        """Edits that a first look left undecided, while others that may gain more had none yet."""
         self._last_block_s = BLOCK_S
 
     def enter(self, candidates: Iterable[Candidate]) -> None:
@@ -99,6 +103,8 @@ class Contest:
     def step(self) -> bool:
         """Let edits enter, run one round and judge; False when nothing is left to be tried."""
         self._admit()
+        if not (self._waiting or self.to_come):
+            self._resume()
         while self._live and self._cost_with() > self._time_s():
             slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.variant]))
             self._live.remove(slowest)
@@ -107,7 +113,7 @@ class Contest:
             for candidate in self._waiting:
                 self.refuse(candidate, self._no_time(candidate))
             self._waiting.clear()
-            return False
+            return bool(self._parked) and not self.to_come
         variants = [BASE_VARIANT, *(one.candidate.variant for one in self._live)]
         self._judge(self._bench.round(variants, self._block_s()))
         return True
@@ -117,7 +123,7 @@ class Contest:
 
     def end(self, reason: str, culprit: str) -> None:
         """Judge what has enough rounds, except the variant that ended the trials."""
-        for one in self._live:
+        for one in (*self._live, *self._parked):
             decision = one.ratios.look(last=True)
             if decision is None or one.candidate.edit.id == culprit:
                 self.refuse(one.candidate, reason)
@@ -126,6 +132,7 @@ class Contest:
         for candidate in self._waiting:
             self.refuse(candidate, reason)
         self._live.clear()
+        self._parked.clear()
         self._waiting.clear()
 
     def _block_s(self) -> float:
@@ -187,6 +194,19 @@ class Contest:
             if traced and took_s <= MADE_ANEW * self._time_s():
                 self._bench.retrace_base()
 
+    def _resume(self) -> None:
+        """Let parked edits go on, those first that may gain most."""
+        self._parked.sort(key=lambda one: one.candidate.at_most)
+        while self._parked and len(self._live) < MOST_AT_ONCE:
+            self._live.append(self._parked.pop())
+
+    def _is_to_wait(self, one: Tried) -> bool:
+        """Return True if another edit, which may gain more, has had no look yet."""
+        others = [*self._waiting, *self.to_come]
+        return len(one.ratios) == LOOKS[0] and any(
+            other.at_most > one.candidate.at_most for other in others
+        )
+
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
         """Return the time to build it and to run so many rounds.
 
@@ -245,6 +265,9 @@ class Contest:
                 self._live.remove(one)
                 unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
                 self._decide(one, decision, unclear)
+            elif self._is_to_wait(one):
+                self._live.remove(one)
+                self._parked.append(one)
 
     def _decide(self, one: Tried, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":

@@ -13,14 +13,27 @@ from pipediag.rules.python_input import (
     SINGLE_ELEMENTS,
     SLOW_CALL,
     TRACE_ONLY_PYTHON,
+    with_rewriting,
 )
 from pipediag.session.edits import Move, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_function, make_operation
-from tests.rules.sessions import batch, cases, changes, decided, keeps_up, only, session_of, source
+from tests.rules.sessions import (
+    batch,
+    cases,
+    changes,
+    decided,
+    keeps_up,
+    only,
+    run,
+    session_of,
+    source,
+)
 
 LINE = HotLine(file="data.py", line=7, function="rows", percent=80.0, thread="source")
 SEEN = make_host(hot_python=[LINE])
@@ -127,6 +140,18 @@ def test_what_is_given_to_fit(session: Session, expected: object) -> None:
     assert decided(PYTHON_INPUT, session) == expected
 
 
+@pytest.mark.parametrize("state", ["refuted", "confirmed", "inconclusive", "not_tried"])
+def test_where_several_calls_at_once_gain_nothing_a_rewrite_is_left(state: TrialState) -> None:
+    session = generated(generator(), batch())
+    (finding,) = run(PYTHON_INPUT, session)
+    tried = finding.model_copy(update={"trial": Trial(state=state, reason=None, speedup=1.0)})
+    rest = [one for one in with_rewriting(session, [tried]) if one is not tried]
+    assert len(rest) == (state == "refuted")
+    for one in rest:
+        assert (one.status, one.edit, one.trial.state) == ("fail", None, "not_tried")
+        assert (one.op_id, one.speedup_at_most) == (finding.op_id, finding.speedup_at_most)
+
+
 def traced(names: list[str], graph_ops: dict[str, int] | None = None, **op: Any) -> Session:
     function = make_function(python_calls=names, graph_ops=graph_ops or {"Mul": 1})
     mapped = make_operation("map", "map", **{"function": function, **op})
@@ -196,6 +221,7 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str) -> Non
     [
         "row = json.loads(line)",
         "return np.random.choice(len(items), size=8, replace=False)",
+        "inputs.append(to_categorical(ids, num_classes=60))",
         "row = frame.iloc[i]",
         "rows = frame.iterrows()",
         "seen = np.append(seen, row)",
