@@ -52,7 +52,7 @@ _ELEMENTWISE = {
 _STRINGS = {
     *("StringLower", "StringUpper", "StringStrip", "StringToHashBucketFast", "StringToHashBucket"),
     *("StringToNumber", "StringLength", "StaticRegexReplace", "RegexReplace", "AsString"),
-    *("DecodeRaw", "StringToHashBucketStrong"),
+    *("DecodeCSV", "DecodeRaw", "StringToHashBucketStrong"),
 }
 BROADCASTS = frozenset(_BOOKKEEPING | _ELEMENTWISE | _STRINGS | LOOKUP)
 """Operations that give the same values for a batch as for its rows one by one."""
@@ -110,11 +110,13 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
         yield finding("informative" if try_it else "pass", advice, edit=edit)
-    elif weight.status != "fail":
+    elif not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
     elif unsure:
         same = f"gives the same for a batch, which is not known for {', '.join(unsure)}"
         yield finding("informative", f"{advice} Do this only if its function {same}.", edit=edit)
+    elif weight.undecided:
+        yield finding("informative", weight.before(advice), edit=edit)
     else:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)

@@ -61,9 +61,12 @@ def weigh_input(session: Session) -> Weight:
     waits = (
         f"The step waits for input {share.percent:.1f} % of the time ({low:.1f} to {high:.1f} %)"
     )
-    wait = session.input_wait
+    wait, alone = session.input_wait, session.differential
     contested = (wait.contested_by_percent if wait is not None else None) or 0.0
-    # A repeated batch may make the step shorter by more than was measured as a wait.
+    # A repeated batch may make the step shorter by more than was measured as a wait, also where the
+    # pipeline takes CPU time from the step.
+    if wait is not None and wait.contention == "cpu" and alone is not None:
+        contested = max(contested, alone.input_share_percent)
     undecided = contested >= limit if share.percent < limit else True
     so = "changing this may gain nothing" if undecided else "changing this gains nothing now"
     return Weight("informative", f"{waits}: {so}.", evidence, undecided=undecided)

@@ -9,12 +9,13 @@ import pytest
 
 from pipediag.rules.maps import PARALLEL_MAP, PER_ELEMENT_MAP, settled
 from pipediag.session.edits import AUTOTUNE, Move, SetOptions, SetParameters
+from pipediag.session.loops import Differential
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import TrialState
-from tests.records import make_function, make_operation
+from tests.records import make_function, make_input_wait, make_operation
 from tests.rules.sessions import (
     batch,
     cases,
@@ -49,6 +50,15 @@ def rows(*ops: Operation, **overrides: Any) -> Session:
 MOVED = (Move("map", "batch"),)
 VECTORIZED = (Move("map", "batch", vectorized=True),)
 HASHES = {"StringToHashBucketFast": 1}
+BESIDE, LITTLE = (
+    {
+        "input_wait": make_input_wait(native_percent=1.0, contention="cpu"),
+        "differential": Differential(
+            step_ms=8.0, ci95_ms=(7.5, 8.5), steps=20, input_share_percent=share
+        ),
+    }
+    for share in (20.0, 2.0)
+)
 LABELS = make_function(graph_ops={"Cast": 1, "Const": 1}, returns_constant=True)
 
 
@@ -65,6 +75,9 @@ LABELS = make_function(graph_ops={"Cast": 1, "Const": 1}, returns_constant=True)
         "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
         "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
         "keeps up": (rows(cheap(), **keeps_up()), ("informative", None)),
+        "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
+        "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), ("informative", None)),
+        "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
         "stateful": (rows(cheap(function=make_function(stateful=True))), ("pass", None)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), ("pass", None)),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), ("pass", None)),
