@@ -15,14 +15,24 @@ from tests.probe import MakeProbe, Probe
 
 # A timing never decides a test: by default an example that takes 200 ms fails.
 # The same examples each time: what is green stays green until something is changed.
-settings.register_profile("pipediag", deadline=None, derandomize=True)
+settings.register_profile("pipediag", deadline=None, derandomize=True, max_examples=40)
 # For a look further afield: pytest --hypothesis-profile=search
 settings.register_profile("search", deadline=None, max_examples=1_000)
 settings.load_profile("pipediag")
 
+MARKS = ("tensorflow", "verdict", "faults", "jax")
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell without job control starts what runs in its background so, and children inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without the mark that is asked for: to import them all takes long."""
+    mark = (config.option.markexpr.split() or [""])[0]
+    if collection_path.suffix != ".py" or mark not in MARKS:
+        return None
+    return f"mark.{mark}" not in collection_path.read_text(encoding="utf-8") or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -85,7 +85,7 @@ def session_of(recording: Recording) -> Session:
     return draft.model_copy(update={"verdict": decide(draft)})
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(recordings())
 def test_numbers_are_finite_add_up_and_have_a_reason_where_they_are_missing(
     recording: Recording,
@@ -130,7 +130,7 @@ def test_a_share_that_is_contested_is_no_high_confidence_in_another_verdict(
         assert len(sides) == 1 or session.verdict.confidence != "high"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(recordings())
 def test_no_sentence_claims_a_gain_of_nothing_or_holds_no_number(recording: Recording) -> None:
     session = session_of(recording)

@@ -22,7 +22,7 @@ from pipediag.session.loops import Differential, InputWait, Perturbation
 from pipediag.trace.steps import StepSplit
 from tests.factories import make_host
 from tests.measures.traces import make_split
-from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_block, make_recording, make_window
 from tests.records import MS, make_breakdown
 
 QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
@@ -30,14 +30,6 @@ QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
 
 def share(percent: float) -> Measured:
     return Measured(percent, np.array([percent - 1.0, percent, percent + 1.0]))
-
-
-def test_native_is_step_minus_gap() -> None:
-    recording = make_recording()
-    native = native_input_wait(recording, recording.loops[0])
-    assert native is not None
-    assert native.percent == pytest.approx(70.0)
-    assert native.draws == pytest.approx(70.0)
 
 
 def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
@@ -87,15 +79,6 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     assert settled.chosen is not None
     assert settled.chosen.percent == pytest.approx(percent)
     assert "between 9 %" in (settled.summary.disagreement or "")
-
-
-def test_steps_per_execution_waits_are_per_batch() -> None:
-    block = make_block(5, 20.0, None, gaps_us=[4000] * 10)
-    loop = make_recorded_loop(batches_per_call=2)
-    recording = make_recording(loops=[loop], windows=[make_window("baseline", block)])
-    native = native_input_wait(recording, loop)
-    assert native is not None
-    assert native.percent == pytest.approx(60.0)
 
 
 def contention(

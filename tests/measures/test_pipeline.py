@@ -340,10 +340,6 @@ def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
     return RanIterator(**{**values, **overrides})
 
 
-def unnamed(path: str) -> RanIterator:
-    return ran(path, names=None)
-
-
 def test_names_tie_fused_operations_to_the_one_with_the_function() -> None:
     fused = ran("Root::MapAndBatch", "pipediag_op2", "pipediag_op3")
     source = ran("Root::MapAndBatch::TensorSlice", "pipediag_op1")
@@ -353,25 +349,12 @@ def test_names_tie_fused_operations_to_the_one_with_the_function() -> None:
     assert joined.operation_of[fused.key] == "op2"
 
 
-def test_an_injected_prefetch_reads_from_the_operation_below() -> None:
-    prefetch = ran("Root::Prefetch")
-    joined = join(make_plan(), [prefetch, ran("Root::Prefetch::BatchV2", "pipediag_op3")])
-    assert joined.inserted == [(prefetch, "op3")]
-
-
 def test_what_a_source_is_made_of_belongs_to_it() -> None:
     plan = [make_recorded_operation("op1", "TFRecordDataset")]
     flat, files = ran("Root::FlatMap", "pipediag_op1"), ran("Root::FlatMap::TensorSlice")
     joined = join(plan, [flat, files])
     assert joined.of_operation["op1"] == [flat, files]
     assert joined.inserted == []
-
-
-def test_without_a_profile_kinds_tie_them() -> None:
-    fused, source = unnamed("Root::MapAndBatch"), unnamed("Root::MapAndBatch::TensorSlice")
-    joined = join(make_plan(), [fused, source])
-    assert joined.operation_of == {fused.key: "op2", source.key: "op1"}
-    assert joined.fused == {"op2": ["op3"]}
 
 
 @pytest.mark.parametrize(
@@ -404,23 +387,6 @@ def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() ->
     joined = join(plan, [above, fused, read])
     assert joined.operation_of == {above.key: "op3", fused.key: "op2", read.key: "op1"}
     assert joined.inserted == []
-
-
-def test_rates_are_differences_of_two_snapshots() -> None:
-    rates = {rate.path: rate for rate in node_rates([make_snapshot(10), make_snapshot(50)])}
-    assert list(rates) == [
-        "Root",
-        "Root::Prefetch",
-        "Root::Prefetch::MapAndBatch",
-        "Root::Prefetch::MapAndBatch::TensorSlice",
-    ]
-    mapped = rates["Root::Prefetch::MapAndBatch"]
-    assert (mapped.elements, mapped.self_ms_per_step) == (1.0, 9.0)
-    assert mapped.bytes_per_element == 4096.0
-    assert (mapped.parallelism, mapped.autotuned) == (1, False)
-    source = rates["Root::Prefetch::MapAndBatch::TensorSlice"]
-    assert (source.elements, source.self_ms_per_step) == (32.0, pytest.approx(0.64))
-    assert source.bytes_per_element is None
 
 
 def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:

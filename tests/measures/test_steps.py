@@ -28,7 +28,6 @@ from pipediag.measures.recorded_windows import (
 from pipediag.measures.steps import (
     compiled_for_lengths,
     measure_differential,
-    measure_perturbation,
     measure_steps,
 )
 from pipediag.session.timeline import Span, Timeline
@@ -43,14 +42,6 @@ def test_steps_per_execution_counts_calls_and_times_batches() -> None:
     assert steps is not None
     assert (steps.count, steps.mean_ms, steps.batches_per_call) == (6, 5.0, 10)
     assert steps.examples_per_s == 6400.0
-
-
-def test_the_ratio_is_of_mean_steps() -> None:
-    windows = [make_window("baseline"), make_window("profile", make_block(10, 18.0, None))]
-    recording = make_recording(windows=windows)
-    found = measure_perturbation(recording, recording.loops[0])
-    assert found is not None
-    assert (found.baseline_step_ms, found.profiled_step_ms, found.ratio) == (10.0, 18.0, 1.8)
 
 
 def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:

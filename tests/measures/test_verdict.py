@@ -381,12 +381,6 @@ def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:
         assert (culprit.file, culprit.line) == ("rows.py", line)
 
 
-def test_an_operation_of_tensorflow_is_named_by_its_own_line() -> None:
-    mapped = make_operation("m", "map", file="train.py", line=12)
-    assert named(mapped) == Culprit("`map`", "train.py", 12, "m")
-    assert named(None) is None
-
-
 @pytest.mark.parametrize("adapter", ["PyDatasetAdapter", "GeneratorDataAdapter"])
 def test_data_that_python_makes_for_keras_is_named_by_its_class(adapter: str) -> None:
     data = {"data_adapter": adapter, "source_file": "data.py", "source_line": 3}

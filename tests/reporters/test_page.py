@@ -238,14 +238,6 @@ def test_the_python_behind_the_operation_is_shown() -> None:
     assert "Its Python code /p/data.py:20" in words(top)
 
 
-def test_a_healthy_run_says_so_and_stops() -> None:
-    page = page_of(factories.make_compute_bound_session())
-    top = words(page.find("section")[0])
-    assert top.startswith("Healthy")
-    assert "What to change" not in top
-    assert page.find("article") == []
-
-
 def test_links_within_the_page_arrive() -> None:
     page = page_of(trial_sessions.everything_tried())
     ids = {

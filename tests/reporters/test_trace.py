@@ -146,22 +146,6 @@ def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     assert "out/gaps.csv" in text
 
 
-def test_a_cpu_stands_for_the_device_and_has_no_copies() -> None:
-    text = shown(on_a_cpu())
-    assert "no accelerator: the executor's threads stand for the device" in text
-    assert "Copies" not in text
-    assert "Launches" not in text
-    assert "Kernels" not in text
-
-
-def test_says_what_is_not_there() -> None:
-    text = shown(nothing())
-    assert "No device activity in this profile" in text
-    assert "No steps, for a reason." in text
-    assert "Gaps" not in text
-    assert "activities=[CPU, CUDA]" in text
-
-
 def test_what_could_not_be_decided_is_for_the_verbose() -> None:
     unsettled = factories.make_finding(title="Undecided", status="inconclusive")
     report = devices.make_report(findings=[unsettled])

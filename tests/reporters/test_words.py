@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
@@ -27,44 +28,32 @@ from tests.rules.sessions import make_ids
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("form", "shown"),
     [
-        (None, quantities.NOTHING),
-        (0, "0"),
-        (32.0, "32"),
-        (1234567.0, "1,234,567"),
-        (1234.5, "1,234"),
-        (11.52, "11.5"),
-        (0.123, "0.12"),
-        (0.000123, "0.00012"),
+        (
+            quantities.number,
+            {
+                None: quantities.NOTHING, 0: "0", 32.0: "32", 1234567.0: "1,234,567",
+                1234.5: "1,234", 11.52: "11.5", 0.123: "0.12", 0.000123: "0.00012",
+            },
+        ),
+        (
+            quantities.milliseconds,
+            {10.0: "10.0 ms", 900.0: "900 ms", 12_345.0: "12.3 s", 7_200_000.0: "2.00 h"},
+        ),
+        (
+            quantities.byte_count,
+            {0: "0 B", 1840: "1.80 KiB", 61 * 2**20: "61 MiB", 2**50: "1,024 TiB"},
+        ),
+        # With the digits that mean something.
+        (
+            quantities.speedup,
+            {1.144: "1.14x", 2.449: "2.4x", 9.96: "10x", 23.45: "23x", 0.88: "0.88x"},
+        ),
     ],
-)
-def test_numbers(value: float | None, shown: str) -> None:
-    assert quantities.number(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(10.0, "10.0 ms"), (900.0, "900 ms"), (12_345.0, "12.3 s"), (7_200_000.0, "2.00 h")],
-)
-def test_durations_change_their_unit(value: float, shown: str) -> None:
-    assert quantities.milliseconds(value).replace("\xa0", " ") == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0, "0 B"), (1840, "1.80 KiB"), (61 * 2**20, "61 MiB"), (2**50, "1,024 TiB")],
-)
-def test_bytes(value: float, shown: str) -> None:
-    assert quantities.byte_count(value).replace("\xa0", " ") == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(1.144, "1.14x"), (2.449, "2.4x"), (9.96, "10x"), (23.45, "23x"), (0.88, "0.88x")],
-)
-def test_a_speed_up_has_the_digits_that_mean_something(value: float, shown: str) -> None:
-    assert quantities.speedup(value) == shown
+)  # fmt: skip
+def test_quantities(form: Callable[[Any], str], shown: dict[float | None, str]) -> None:
+    assert {value: form(value).replace("\xa0", " ") for value in shown} == shown
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def _command(probe: Probe) -> list[str]:
     return [sys.executable, "-m", "pipediag", *own, *probe.arguments]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_to_the_parent_alone_reaches_the_script_once(
     number: signal.Signals, start: Callable[[], Started]
 ) -> None:
@@ -85,16 +85,13 @@ def test_a_signal_to_the_parent_alone_reaches_the_script_once(
     assert running.process.returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_group_reaches_the_script_once(
-    number: signal.Signals, start: Callable[[], Started]
-) -> None:
+def test_a_signal_to_the_group_reaches_the_script_once(start: Callable[[], Started]) -> None:
     running = start()
 
-    os.killpg(running.process.pid, number)
+    os.killpg(running.process.pid, signal.SIGINT)
 
     out, _ = running.process.communicate(timeout=LIMIT_S)
-    assert out == f"signals: {{'{number.name}': 1}} the end\n"
+    assert out == "signals: {'SIGINT': 1} the end\n"
 
 
 def test_a_script_does_not_outlive_a_parent_that_was_killed(start: Callable[[], Started]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.trace.intervals import (
@@ -72,6 +72,7 @@ def assert_is_normal(intervals: Intervals) -> None:
     assert (intervals[1:, 0] > intervals[:-1, 1]).all()
 
 
+@settings(max_examples=100)
 @given(pairs, pairs)
 def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
     for operation, expected in (
@@ -84,6 +85,7 @@ def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> N
         assert ticks(result) == expected
 
 
+@settings(max_examples=100)
 @given(pairs, times, times)
 def test_clip_and_gaps_share_a_window(a: list[tuple[int, int]], start: int, end: int) -> None:
     window = as_set([(start, end)])
@@ -91,6 +93,7 @@ def test_clip_and_gaps_share_a_window(a: list[tuple[int, int]], start: int, end:
     assert ticks(gaps(build(a), start, end)) == window - as_set(a)
 
 
+@settings(max_examples=100)
 @given(pairs, st.lists(st.tuples(times, times).map(sorted).map(tuple), max_size=6))
 def test_covered_counts_each_window_by_itself(
     a: list[tuple[int, int]], windows: list[tuple[int, int]]

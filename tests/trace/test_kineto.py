@@ -139,7 +139,7 @@ _usual = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.dictionaries(_fields, _values | _usual), max_size=4), st.booleans())
 def test_any_events_give_a_trace_or_a_message(events: list[dict[str, object]], bare: bool) -> None:
     builder = KinetoBuilder()

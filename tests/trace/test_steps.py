@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.trace.classes import STEP_CLASSES, Activity, classify
@@ -155,6 +155,7 @@ def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None
 pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
 
 
+@settings(max_examples=100)
 @given(st.lists(pairs, min_size=8, max_size=8), st.lists(st.integers(0, 60), min_size=2))
 def test_rows_add_up_and_priority_decides(
     sets: list[list[tuple[int, int]]], edges: list[int]

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.trace.steps import StepSplit
@@ -91,7 +91,6 @@ def test_functions_that_the_pipelines_functions_call_are_the_pipelines(tmp_path:
     assert captured_function_ids(host_profile(done).events(tmp_path)) == {-3}
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12))
 def test_around_an_event_is_the_last_one_before_it_that_has_not_ended(
     events: list[tuple[int, int]],

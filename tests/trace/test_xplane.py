@@ -51,7 +51,7 @@ def test_real_accelerator_profiles(name: str) -> None:
 REAL = gzip.decompress((DATA / "fit.xplane.pb.gz").read_bytes())
 
 
-@pytest.mark.parametrize("size", [97, 1_000, 4_096])
+@pytest.mark.parametrize("size", [97, 4_096])
 def test_the_size_of_the_chunks_does_not_show(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some events are longer than the smallest."""
     monkeypatch.setattr(columns, "_CHUNK_BYTES", size)

@@ -15,10 +15,10 @@ from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import WHAT, epochs_taken, measure_run
 from pipediag.session.ledger import PAUSE, PAUSES, Run
-from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedOperation
 from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import LoopRole, ScriptOutcome, SpanKind
+from pipediag.vocabulary import LoopRole, ScriptOutcome
 from tests.factories import make_session
 from tests.measures.run.runs import (
     FIT_LINE,
@@ -219,44 +219,6 @@ def test_an_epoch_that_fills_a_cache_is_not_carried_on_to_all() -> None:
     other = epochs([9.0], "stopped", root="source", planned_steps=1500, steps_per_epoch=300)
     assert (other.scope, other.projected_missing) == ("run", None)
     assert epochs([9.0]).projected_missing is None
-
-
-def span(id: int, kind: SpanKind, start_ms: int, end_ms: int, name: str = "") -> Span:
-    return Span(id, kind, start_ms * MS, end_ms * MS, name, SCRIPT, 20)
-
-
-def two_fits() -> Run:
-    """Folds of 2 epochs of 20 steps of 10 ms, each epoch after a wait of 100 ms within a step.
-
-    Two whole folds were seen, and the first epoch of the third.
-    """
-    spans = [span(1, "script", 0, 2800)]
-    boundaries = []
-    for fold in range(3):
-        begin = 500 + 1000 * fold
-        spans.append(span(10 * fold + 2, "fit", begin, min(begin + 700, 2800), "fit"))
-        for epoch in range(2 if fold < 2 else 1):
-            start = begin + 350 * epoch
-            spans.append(span(10 * fold + 3 + epoch, "steps", start, start + 300, "loop1"))
-            boundaries.append(RecordedBoundary((start - 50) * MS, start * MS, None, 110 * MS))
-    keras = replace(make_recorded_loop().keras, epochs=2, steps_per_epoch=20)  # type: ignore[type-var]
-    loop = make_recorded_loop(
-        keras=keras, planned_steps=40, fill_ns=100 * MS, epoch_boundaries=boundaries[1:]
-    )
-    window = make_window("baseline", make_block(40))
-    recording = make_recording(loops=[loop], windows=[window])
-    bounds = ended(0, 2800 * MS, "stopped")
-    run = measure_run(Timeline(spans), recording, bounds)
-    assert isinstance(run, Run)
-    return run
-
-
-def test_folds_that_were_over_are_in_the_whole_beside_the_one_that_is_carried_on() -> None:
-    run = two_fits()
-    # Two folds and the whole third: 3 x 40 steps of 10 ms.
-    assert run.seconds_of("steps") == pytest.approx(1.2)
-    assert run.epochs_planned == 2
-    assert run.epochs_seen == pytest.approx(1.0)
 
 
 def predicting(every: int = 1) -> Written:
