@@ -64,10 +64,7 @@ def make_probe(tmp_path: Path) -> MakeProbe:
     directory.mkdir()
 
     def make(
-        files: str | dict[str, str],
-        *arguments: str,
-        flags: tuple[str, ...] = (),
-        stdin: str = "",
+        files: str | dict[str, str], *arguments: str, flags: tuple[str, ...] = (), stdin: str = ""
     ) -> Probe:
         texts = {"probe.py": files} if isinstance(files, str) else files
         for name, text in texts.items():

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.session.loops import (
-    InputWait,
-    Share,
-    Steps,
-)
+from pipediag.session.loops import InputWait, Share, Steps
 from pipediag.session.model import Environment
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Device, RecordedFunction

@@ -12,10 +12,7 @@ from benchmarks.diagnosis import SCRIPTS, judge
 from benchmarks.promises import Row
 from benchmarks.promises import compared as compared_promise
 from benchmarks.public_scripts.made_data import KINDS
-from benchmarks.public_scripts.scripts import (
-    SourceError,
-    public_scripts,
-)
+from benchmarks.public_scripts.scripts import SourceError, public_scripts
 from pipediag.runner.native_runs import Obtained
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain

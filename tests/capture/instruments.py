@@ -14,12 +14,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.runtime import (
-    DatasetFacts,
-    IteratorModel,
-    StepTables,
-    UnreadableStepError,
-)
+from pipediag.capture.runtime import DatasetFacts, IteratorModel, StepTables, UnreadableStepError
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks

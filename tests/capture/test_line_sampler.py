@@ -40,11 +40,7 @@ MACHINERY = (IMPORT_MACHINERY, 1, "_find_and_load")
 MINE, SCRIPT = ("mine.py", 2, "load"), ("train.py", 3, "<module>")
 NUMPYS, KERAS = (
     ("/env/site-packages/numpy/npyio.py", 9, "load"),
-    (
-        "/env/site-packages/keras/src/trainer.py",
-        9,
-        "fit",
-    ),
+    ("/env/site-packages/keras/src/trainer.py", 9, "fit"),
 )
 
 
@@ -133,11 +129,7 @@ def test_what_was_seen_is_told_when_it_comes_to_rest(night: Night) -> None:
     night.now = 1000 * MS
     night.runs("train.py", 3)
     night.sampler.go_on(MAIN)
-    night.passes(
-        lambda: None,
-        lambda: None,
-        lambda: night.runs("train.py", 4),
-    )
+    night.passes(lambda: None, lambda: None, lambda: night.runs("train.py", 4))
 
     assert night.told == [
         SeenLines(1000 * MS, 1080 * MS, (seen(3, 40, at_ms=1020), seen(4, 20, at_ms=1050)))

@@ -134,11 +134,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_behaves_as_under_python(name: str, make_probe: MakeProbe) -> None:
-    files = {
-        "probe.py": SCRIPTS[name],
-        "broken.py": "def f(:\n",
-        "helper.py": "where = __file__",
-    }
+    files = {"probe.py": SCRIPTS[name], "broken.py": "def f(:\n", "helper.py": "where = __file__"}
     probe = make_probe(files, "probe.py", "--lr=1", stdin="first\nsecond\n")
     native = probe.natively()
     for path in (probe.directory / "elsewhere", probe.directory / "log.txt"):

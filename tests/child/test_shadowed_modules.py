@@ -74,10 +74,7 @@ def test_a_module_called_pipediag_is_the_scripts(make_probe: MakeProbe) -> None:
 def test_nothing_is_imported_later_that_the_script_may_own() -> None:
     """Within functions only what TensorFlow brings: there, an import finds the script's modules."""
     package = Path(pipediag.__file__).parent
-    in_the_child = [
-        *package.glob("capture/**/*.py"),
-        package / "child/ending.py",
-    ]
+    in_the_child = [*package.glob("capture/**/*.py"), package / "child/ending.py"]
     theirs = {*sys.stdlib_module_names, "pipediag"}
 
     found = [

@@ -10,11 +10,7 @@ from pipediag.cli.check import command
 from pipediag.errors import PipediagError
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
-from tests.factories import (
-    make_compute_bound_session,
-    make_session,
-    make_verdict,
-)
+from tests.factories import make_compute_bound_session, make_session, make_verdict
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 

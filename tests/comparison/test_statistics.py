@@ -159,10 +159,7 @@ def test_a_steady_drift_is_taken_off(slope: float, slower: float) -> None:
 
 @pytest.mark.parametrize(
     ("base", "head"),
-    [
-        ([1.0, 1.1, 1.1, 1.0], [2.0, 2.1, 2.1, 2.0]),
-        ([1.3, 1.2, 1.1, 1.0], [2.3, 2.2, 2.1, 2.0]),
-    ],
+    [([1.0, 1.1, 1.1, 1.0], [2.0, 2.1, 2.1, 2.0]), ([1.3, 1.2, 1.1, 1.0], [2.3, 2.2, 2.1, 2.0])],
     ids=["none", "that would hide the difference"],
 )
 def test_what_is_no_drift_takes_nothing_off(base: list[float], head: list[float]) -> None:

@@ -28,13 +28,7 @@ from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.store import dump_session, load_session
-from tests.encoding.poisoned import (
-    CLEAN,
-    POISON,
-    acting,
-    commands,
-    session_content,
-)
+from tests.encoding.poisoned import CLEAN, POISON, acting, commands, session_content
 from tests.reporters.pages import Element, Page
 
 VARIANTS = [*({"choice": choice} for choice in range(9)), {"sections": False, "choice": 3}]

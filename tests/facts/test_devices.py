@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.devices import (
-    block_start_ms,
-    held_up,
-)
+from pipediag.facts.devices import block_start_ms, held_up
 from pipediag.facts.embeddings import MemoryPlan, part_ms, parts_ms, plan_memory
 from pipediag.facts.machine import cores_allowed, pool_size, pool_threads
 from pipediag.reporters.words.embeddings import memory_needed

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.names import (
-    as_typed,
-    default_directory,
-    in_checkout,
-)
-from pipediag.facts.script import (
-    edits_for_second_run,
-    failed_by_itself,
-)
+from pipediag.facts.names import as_typed, default_directory, in_checkout
+from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import ScriptOutcome

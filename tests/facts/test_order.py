@@ -42,10 +42,7 @@ from tests.trials.bench import make_edit
 
 SPEEDUPS = st.none() | st.floats(min_value=0.5, max_value=50.0)
 TRIALS = st.builds(
-    Trial,
-    state=st.sampled_from(get_args(TrialState)),
-    reason=st.none(),
-    speedup=SPEEDUPS,
+    Trial, state=st.sampled_from(get_args(TrialState)), reason=st.none(), speedup=SPEEDUPS
 )
 RULES = [f"rule-{index}" for index in range(6)]
 FINDINGS = st.lists(
@@ -72,13 +69,7 @@ def _numbered(finding: Finding, index: int) -> Finding:
 def made(rule: str, **overrides: Any) -> Finding:
     return make_finding(
         rule,
-        **{
-            "advice": rule,
-            "severity": "warn",
-            "speedup_at_most": None,
-            "op_id": None,
-            **overrides,
-        },
+        **{"advice": rule, "severity": "warn", "speedup_at_most": None, "op_id": None, **overrides},
     )
 
 

@@ -86,11 +86,7 @@ def alone(share: float) -> Differential:
 
 def session_with(**overrides: Any) -> Session:
     """By its waits free input would make a step 2.5 times as fast, by a repeated batch 4 times."""
-    ceiling = Ceiling(
-        speedup_if_input_free=2.5,
-        ci95=(2.3, 2.8),
-        next_bottleneck="dispatch",
-    )
+    ceiling = Ceiling(speedup_if_input_free=2.5, ci95=(2.3, 2.8), next_bottleneck="dispatch")
     values: dict[str, Any] = {
         "ceiling": ceiling,
         "input_wait": make_input_wait(contention="python"),
@@ -160,9 +156,7 @@ def test_no_bound_is_below_what_a_trial_of_the_pipeline_gained(
     trial = Trial(state=state, reason=None, speedup=6.0, ci95=(5.5, 6.5), basis="step")
     edit = Edit(id="parallel-map:map#1", label="a change", changes=tuple(changes))
     session = session_with(
-        run=None,
-        findings=[make_finding(edit=edit, trial=trial)],
-        **_of_steps({}),
+        run=None, findings=[make_finding(edit=edit, trial=trial)], **_of_steps({})
     )
     assert most_of_free_input(session) == pytest.approx(most)
 

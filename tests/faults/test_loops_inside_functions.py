@@ -139,9 +139,7 @@ def test_what_is_made_of_a_function_that_loops_is_what_is_made_natively(
     make_case(script).alike("--run-to-end", "--budget", "0", facts=facts)
 
 
-def test_a_loop_over_batches_with_a_none_in_them_makes_nothing_warn(
-    make_case: MakeCase,
-) -> None:
+def test_a_loop_over_batches_with_a_none_in_them_makes_nothing_warn(make_case: MakeCase) -> None:
     analysed = make_case(EMPTY_PARTS).alike("--run-to-end", "--budget", "0", facts=2)
     assert "UserWarning" not in analysed.stderr
     (table,) = analysed.session.embeddings

@@ -132,10 +132,7 @@ def _unpacked(path: Path) -> bytes:
 
 @pytest.mark.parametrize(
     ("training", "options"),
-    [
-        (LOOP, ("--run-to-end",)),
-        (FIT, ("--run-to-end",)),
-    ],
+    [(LOOP, ("--run-to-end",)), (FIT, ("--run-to-end",))],
     ids=["a loop", "a fit with Python in its pipeline"],
 )
 def test_all_that_was_left_open_is_whole(

@@ -155,9 +155,7 @@ def test_datasets_iterators_and_functions_from_before_are_known(watched: Report)
     assert loop["lines"][1] == WATCHED.line("def doubled")
 
 
-def test_a_function_from_before_that_only_reads_its_weights_does_not_train(
-    watched: Report,
-) -> None:
+def test_a_function_from_before_that_only_reads_its_weights_does_not_train(watched: Report) -> None:
     [looks] = [loop for loop in watched["loop"]["loops"] if loop[1] != "training"]
     assert looks == ["eager", "validation", WATCHED.line("for batch in dataset:"), 80]
 

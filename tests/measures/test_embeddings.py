@@ -6,17 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.embeddings import (
-    describe_embeddings,
-    measure_embedding_cost,
-)
+from pipediag.measures.embeddings import describe_embeddings, measure_embedding_cost
 from pipediag.measures.recorded_windows import Missing
 from pipediag.session.embeddings import Embedding, EmbeddingCost
-from pipediag.session.recorded_loops import (
-    RecordedTableUse,
-    RecordedVariable,
-    Softmax,
-)
+from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
 from pipediag.trace.operations import ComputeTimes

@@ -160,8 +160,7 @@ def test_the_repeated_batch_counts_where_five_points_lie_between_them(
 
 
 @pytest.mark.parametrize(
-    ("split", "compiled"),
-    [(make_split(compile=1.0, python=9.0), None), (None, share(50.0))],
+    ("split", "compiled"), [(make_split(compile=1.0, python=9.0), None), (None, share(50.0))]
 )
 def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
     split: StepSplit | None, compiled: Measured | None
@@ -182,10 +181,7 @@ def alone(percent: float) -> ConsumerAlone:
     step_ms = 1.0 - percent / 100.0
     return ConsumerAlone(
         Differential(
-            step_ms=step_ms,
-            ci95_ms=(step_ms, step_ms),
-            steps=1930,
-            input_share_percent=percent,
+            step_ms=step_ms, ci95_ms=(step_ms, step_ms), steps=1930, input_share_percent=percent
         ),
         share(percent),
     )

@@ -10,12 +10,7 @@ from pipediag.measures.loops import cache_filled_meanwhile, chosen_loop, loop_ro
 from pipediag.measures.recorded_windows import Missing
 from pipediag.session.ledger import Run
 from pipediag.session.messages import WantedLoop
-from pipediag.session.recorded_loops import (
-    Evaluation,
-    NestedCall,
-    RecordedBoundary,
-    RecordedLoop,
-)
+from pipediag.session.recorded_loops import Evaluation, NestedCall, RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from tests.factories import make_part, make_run
 from tests.recordings import (

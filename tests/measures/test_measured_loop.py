@@ -26,12 +26,7 @@ from pipediag.session.timeline import Timeline
 from pipediag.trace.operations import TextTimes
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
-from tests.recordings import (
-    make_block,
-    make_recorded_loop,
-    make_recording,
-    make_window,
-)
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, make_steps
 
 NOT_SAMPLED = Missing("The host was not sampled.")

@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 
 from pipediag.measures import profile as gaps_module
-from pipediag.measures.profile import (
-    all_gaps,
-    describe_devices,
-    trace_report,
-    trace_steps,
-)
-from pipediag.session.devices import (
-    DeviceActivity,
-    DeviceGap,
-    TraceHost,
-)
+from pipediag.measures.profile import all_gaps, describe_devices, trace_report, trace_steps
+from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
@@ -64,9 +55,7 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
 
 def test_a_gap_names_the_operation_behind_it() -> None:
     traced = device(
-        (7, 16, {"input": 9}),
-        iterator_ids=np.array([0]),
-        doing_ids=np.array([0], np.int32),
+        (7, 16, {"input": 9}), iterator_ids=np.array([0]), doing_ids=np.array([0], np.int32)
     )
     trace = make_trace(window_ns=(5 * MS, 105 * MS), devices=(traced,))
     (found,) = describe_devices(trace, make_pipeline(), {MAP: "map_0"})

@@ -25,11 +25,7 @@ from pipediag.measures.recorded_windows import (
     step_rows,
     steps_with_gaps,
 )
-from pipediag.measures.steps import (
-    compiled_for_lengths,
-    measure_differential,
-    measure_steps,
-)
+from pipediag.measures.steps import compiled_for_lengths, measure_differential, measure_steps
 from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS

@@ -24,13 +24,7 @@ from pipediag.session.recording import OtherUse
 from tests import factories
 from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.ledgers import make_waits
-from tests.records import (
-    make_breakdown,
-    make_input_wait,
-    make_operation,
-    make_pipeline,
-    make_steps,
-)
+from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline, make_steps
 
 STOPPED = Script(path="train.py", args=[], outcome="stopped")
 MEASURED_ALONE = Differential(step_ms=3.0, ci95_ms=(2.9, 3.1), steps=30, input_share_percent=70.0)

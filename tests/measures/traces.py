@@ -22,10 +22,7 @@ def make_split(steps: int = 10, **ms: float) -> StepSplit:
     ns = np.tile(row, (steps, 1))
     starts = np.arange(steps) * row.sum()
     windows = np.column_stack((starts, starts + row.sum()))
-    return StepSplit(
-        StepWindows(windows, tuple(range(steps)), "markers"),
-        ns,
-    )
+    return StepSplit(StepWindows(windows, tuple(range(steps)), "markers"), ns)
 
 
 def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:

@@ -72,9 +72,7 @@ def test_the_interval_decides(
 
 @pytest.mark.parametrize("limit", [20, 90])
 def test_beside_other_programs_nothing_is_decided(
-    pytester: pytest.Pytester,
-    library: Library,
-    limit: int,
+    pytester: pytest.Pytester, library: Library, limit: int
 ) -> None:
     library.session = make_session(host=make_host(cores_of_others=0.52, cores_allowed=2.0))
     said = output(pytester, NOT_INPUT_BOUND.replace('"model"', f'"model", {limit}'), "-vv")

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.html import drawings, render
 from pipediag.reporters.html.drawings import round_ratios, run_timeline, trial_chart
-from pipediag.reporters.html.source_lines import (
-    SourceLine,
-    annotated,
-    brief_lines,
-    margin_note,
-)
+from pipediag.reporters.html.source_lines import SourceLine, annotated, brief_lines, margin_note
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import LeftOut, Patch, SourceExcerpt
 from pipediag.session.ledger import RunSpan
@@ -182,14 +177,7 @@ def annotated_lines(shown: SourceExcerpt) -> list[SourceLine]:
 
 
 def test_lines_lose_the_indent_that_they_share_and_have_their_time_beside_them() -> None:
-    lines = annotated_lines(
-        excerpt(
-            "",
-            "    ds = ds.map(",
-            "        f)  # <b>",
-            "    )",
-        )
-    )
+    lines = annotated_lines(excerpt("", "    ds = ds.map(", "        f)  # <b>", "    )"))
     assert [(one.number, str(one.text), one.cost, one.meant, one.after_gap) for one in lines] == [
         (5, "ds = ds.map(", "9.0 ms", True, False),
         (6, "    f)  # &lt;b&gt;", "", False, False),

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
-from pipediag.reporters.perfetto import (
-    MOST_LANES,
-    nesting_lanes,
-    write_perfetto,
-)
+from pipediag.reporters.perfetto import MOST_LANES, nesting_lanes, write_perfetto
 from pipediag.trace.summary import summarise
 from tests import factories
 from tests.reporters.devices import US, Export, export, gpu_profile

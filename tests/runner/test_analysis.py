@@ -11,12 +11,7 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import analysis
-from pipediag.runner.analysis import (
-    AnalysisRequest,
-    analyse,
-    check_script,
-    check_tensorflow,
-)
+from pipediag.runner.analysis import AnalysisRequest, analyse, check_script, check_tensorflow
 from pipediag.runner.build_session import Recorded
 from pipediag.runner.output import prepare_output
 from pipediag.session import files
@@ -170,8 +165,7 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
-    [("nothing.py", "No such file"), ("pipe", "not a regular file")],
+    ("path", "words"), [("nothing.py", "No such file"), ("pipe", "not a regular file")]
 )
 def test_what_is_no_script_is_refused(path: str, words: str) -> None:
     os.mkfifo("pipe")

@@ -14,10 +14,7 @@ from pipediag.capture.link import LONGEST_ERROR
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import child_connection, child_process
-from pipediag.runner.child_process import (
-    end_process_tree,
-    supervise,
-)
+from pipediag.runner.child_process import end_process_tree, supervise
 from pipediag.runner.progress import Shown
 from pipediag.session.messages import ChildResult, RunSettings
 
@@ -208,9 +205,7 @@ def test_a_script_that_swallows_the_stop_is_ended(
 
 
 def test_slow_exit_handlers_and_threads_are_waited_for(
-    run_script: Supervise,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(child_connection, "EXIT_GRACE_S", 1.0)
     monkeypatch.setattr(child_connection, "IDLE_S", 1.0)

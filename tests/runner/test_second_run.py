@@ -18,12 +18,7 @@ from pipediag.runner.build_session import EndedRun, Recorded
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import Shown, runs_again
-from pipediag.runner.second_run import (
-    BehavedOtherwiseError,
-    SecondRun,
-    refuse_others,
-    second_run,
-)
+from pipediag.runner.second_run import BehavedOtherwiseError, SecondRun, refuse_others, second_run
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,

@@ -14,12 +14,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import (
-    with_excerpt,
-    with_patches,
-    without_source,
-    written_since,
-)
+from pipediag.runner.source_files import with_excerpt, with_patches, without_source, written_since
 from pipediag.session.edits import Edit, Insert, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
@@ -185,11 +180,7 @@ def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
 def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script: Path) -> None:
     def gained(speedup: float) -> RunGain:
         return RunGain(
-            speedup=speedup,
-            before_s=10.0,
-            after_s=10.0 / speedup,
-            basis="measured",
-            scope="run",
+            speedup=speedup, before_s=10.0, after_s=10.0 / speedup, basis="measured", scope="run"
         )
 
     findings = [

@@ -22,17 +22,8 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 from pipediag.session.model import Session
-from pipediag.trials.executor import (
-    Variant,
-    VariantRefusedError,
-)
-from tests.factories import (
-    make_finding,
-    make_keras,
-    make_loop,
-    make_session,
-    make_verdict,
-)
+from pipediag.trials.executor import Variant, VariantRefusedError
+from tests.factories import make_finding, make_keras, make_loop, make_session, make_verdict
 from tests.ledgers import make_waits, validation
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
 from tests.trials.bench import make_edit
@@ -181,10 +172,7 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
     more_to_come: bool, needs_s: int
 ) -> None:
     """Ten of 10 s, and as much again where a later loop has half of it."""
-    loop = make_loop(
-        epoch_ends=2,
-        keras=make_keras(epochs=12, steps_per_epoch=20),
-    )
+    loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
     edit = make_edit("cache", whole_epoch=True)
     session = make_session(
         loops=[loop], run=make_waits(20.0, each_s=10.0), findings=[make_finding(edit=edit)]

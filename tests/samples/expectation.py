@@ -126,13 +126,7 @@ def read_expectation(path: Path) -> Expectation:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     verdict, loop, rules = table["verdict"], table.get("loop"), table.get("rules", {})
     trials = table.get("trials", {})
-    sections = {
-        "": table,
-        "verdict": verdict,
-        "loop": loop or {},
-        "rules": rules,
-        "trials": trials,
-    }
+    sections = {"": table, "verdict": verdict, "loop": loop or {}, "rules": rules, "trials": trials}
     for section, keys in sections.items():
         if unknown := set(keys) - KEYS[section]:
             raise ValueError(f"{path.name}: unknown keys {sorted(unknown)} in [{section}]")

@@ -12,13 +12,7 @@ import pytest
 
 from pipediag.session.model import Session
 
-from .expectation import (
-    SAMPLES,
-    Expectation,
-    all_expectations,
-    discrepancies,
-    marked_lines,
-)
+from .expectation import SAMPLES, Expectation, all_expectations, discrepancies, marked_lines
 
 EXPECTATIONS = all_expectations()
 LIMIT_S = 240

@@ -16,14 +16,7 @@ from pipediag.session.messages import encode
 from pipediag.session.reading import read_journal, read_recording, recover
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable
 from pipediag.session.recording import Recording
-from pipediag.session.timeline import (
-    SeenLine,
-    SeenLines,
-    Span,
-    Timeline,
-    Unwritten,
-    parse_timeline,
-)
+from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline, Unwritten, parse_timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
 
@@ -132,11 +125,7 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     ended = Span(1, "script", 10, 90)
     later = Span(9, "fit", 5, 6)
 
-    assert parse_timeline(map(encode, [*SPANS, later, ended])).spans == [
-        later,
-        ended,
-        *SPANS[1:],
-    ]
+    assert parse_timeline(map(encode, [*SPANS, later, ended])).spans == [later, ended, *SPANS[1:]]
 
 
 @pytest.mark.parametrize(

@@ -174,9 +174,7 @@ def test_a_session_that_is_named_twice_is_one_run(
     assert "5 of the 7 sessions" in warning
 
 
-def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(
-    tmp_path: Path,
-) -> None:
+def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "new" / "deep" / "report.html"
 
     write_text(path, "größe\n")

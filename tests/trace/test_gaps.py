@@ -256,9 +256,7 @@ def test_markers_of_steps_say_nothing() -> None:
     assert doing([(10, 20)], line) == [None]
 
 
-def test_where_the_launching_thread_shows_nothing_the_training_thread_does(
-    tmp_path: Path,
-) -> None:
+def test_where_the_launching_thread_shows_nothing_the_training_thread_does(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 300)
     profile.did("save", 20, 95)

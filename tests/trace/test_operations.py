@@ -144,9 +144,7 @@ def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
     assert any(name.endswith(":AssignSubVariableOp") for name in summary.compute.by_operation)
 
 
-def test_what_xla_compiled_of_a_real_step_has_the_names_of_its_graph(
-    tmp_path: Path,
-) -> None:
+def test_what_xla_compiled_of_a_real_step_has_the_names_of_its_graph(tmp_path: Path) -> None:
     path = tmp_path / "xla.xplane.pb"
     path.write_bytes(gzip.decompress(COMPILED.read_bytes()))
     found = times(read(path))

@@ -104,9 +104,7 @@ def test_a_sequential_iterator_works_in_its_call_less_what_it_calls(tmp_path: Pa
     assert rows(records["Root::Map::Shuffle", ("shuf",)].work) == [[30, 80], [1030, 1080]]
 
 
-def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(
-    tmp_path: Path,
-) -> None:
+def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(tmp_path: Path) -> None:
     builder = TraceBuilder()
     host = builder.host()
     host.line("python").event("Iterator::Root::Prefetch", 0, 10, id=1, parent_id=2, name="pf")

@@ -295,10 +295,7 @@ def named_call(name: str, start: int, end: int, call: str = "notTraced-nonXla") 
             [[400, 1400], [1400, 2400]],
         ),
         # Matmul takes most of the time, but what lies between two of its calls differs.
-        (
-            functions(*["matmul", "matmul", "softmax", "matmul"] * 3),
-            [[200, 600], [600, 1000]],
-        ),
+        (functions(*["matmul", "matmul", "softmax", "matmul"] * 3), [[200, 600], [600, 1000]]),
         # Calls without order are no steps.
         (functions(*"abaccabbbacabccc"), None),
         # PyTorch's optimizer is called once a step.

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
-from pipediag.trace.threads import (
-    TOP,
-    captured_function_ids,
-    nested_events,
-    training_line,
-)
+from pipediag.trace.threads import TOP, captured_function_ids, nested_events, training_line
 from tests.trace.builder import (
     Event,
     LineBuilder,

@@ -12,10 +12,7 @@ from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
 from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, FirstCalls, TakenBy
-from pipediag.trials.candidates import (
-    epoch_worth_trying,
-    shorter_shuffles,
-)
+from pipediag.trials.candidates import epoch_worth_trying, shorter_shuffles
 from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE

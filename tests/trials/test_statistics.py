@@ -7,13 +7,7 @@ import pytest
 
 from benchmarks.aa import MODELS, percent_inside, simulated
 from pipediag.session.trials import WORTHWHILE
-from pipediag.trials.statistics import (
-    FEWEST_ROUNDS,
-    MOST_ROUNDS,
-    estimate,
-    judge,
-    look,
-)
+from pipediag.trials.statistics import FEWEST_ROUNDS, MOST_ROUNDS, estimate, judge, look
 
 TRIALS = 100
 

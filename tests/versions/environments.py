@@ -39,11 +39,7 @@ def lowest_interpreter() -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     [tensorflow] = extras["tensorflow"]
-    options = [
-        "--resolution",
-        "lowest-direct",
-        tensorflow.replace("tensorflow", "tensorflow-cpu"),
-    ]
+    options = ["--resolution", "lowest-direct", tensorflow.replace("tensorflow", "tensorflow-cpu")]
     return _made(LOWEST, project["requires-python"].removeprefix(">="), options)
 
 
@@ -87,11 +83,7 @@ def _uv(*arguments: str) -> None:
     uv = Path(sys.executable).with_name("uv")
     try:
         done = subprocess.run(
-            [uv, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT_S,
+            [uv, *arguments], capture_output=True, text=True, check=False, timeout=LIMIT_S
         )
     except subprocess.TimeoutExpired:
         raise NotMadeError(f"uv {arguments[0]} took longer than {LIMIT_S} s.") from None

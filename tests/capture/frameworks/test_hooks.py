@@ -246,8 +246,7 @@ def test_an_epoch_is_known_to_be_repeatable_for_as_long_as_it_runs(stage: Stage)
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["keras.src.callbacks.callback_list", "tf_keras.src.callbacks", "keras.src.callbacks"],
+    "name", ["keras.src.callbacks.callback_list", "tf_keras.src.callbacks", "keras.src.callbacks"]
 )
 def test_ends_of_epochs_are_heard_where_callbacks_are_defined(stage: Stage, name: str) -> None:
     module = stage.arrives(name, CallbackList=callback_list())

@@ -45,11 +45,7 @@ def pace(**settings: Any) -> Pace:
     ],
 )
 def test_warm_up(
-    durations_ms: list[int],
-    elapsed_s: float,
-    remaining: int | None,
-    over: bool,
-    settled: bool,
+    durations_ms: list[int], elapsed_s: float, remaining: int | None, over: bool, settled: bool
 ) -> None:
     durations = [ms * MS for ms in durations_ms]
     elapsed_ns = int(elapsed_s * SECOND)
@@ -227,11 +223,7 @@ OPERATIONS = [
 
 
 def fills(
-    directory: Path,
-    elapsed_ns: int,
-    epochs: int | None = 5,
-    root: str = "batch",
-    **record: Any,
+    directory: Path, elapsed_ns: int, epochs: int | None = 5, root: str = "batch", **record: Any
 ) -> bool:
     recorder = Recorder(directory / "recording.json")
     recorder.recording.operations = list(OPERATIONS)

@@ -324,8 +324,7 @@ def test_the_profile_gives_way_to_trials_at_the_last_batch(
 
 
 @pytest.mark.parametrize(
-    ("phase", "window"),
-    [(Phase.STACKS, ("stacks", False)), (Phase.PROFILE, ("profile", False))],
+    ("phase", "window"), [(Phase.STACKS, ("stacks", False)), (Phase.PROFILE, ("profile", False))]
 )
 def test_windows_that_would_not_get_their_steps_are_skipped_at_the_last_batch(
     measured: Measured, phase: Phase, window: tuple[str, bool]

@@ -19,12 +19,7 @@ from pipediag.capture.measuring.windows import Window, lived_on_a_stock
 from pipediag.capture.recorder import Recorder, StepJournal
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode
-from tests.capture.instruments import (
-    PreemptedError,
-    handles_signals,
-    signal_arrives,
-    training_loop,
-)
+from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives, training_loop
 
 
 @pytest.fixture

@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.pipelines.plan_recorder import (
-    MANY,
-    PlanRecorder,
-    helper_called,
-    is_helpers,
-)
+from pipediag.capture.pipelines.plan_recorder import MANY, PlanRecorder, helper_called, is_helpers
 from pipediag.capture.recorder import Recorder
 from tests.recordings import make_recorded_function, make_recorded_loop, make_recorded_operation
 

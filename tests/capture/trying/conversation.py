@@ -13,13 +13,7 @@ from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.trying import protocol as module
 from pipediag.capture.trying import variants
 from pipediag.capture.trying.protocol import TrialsOfLoop
-from pipediag.session.messages import (
-    Command,
-    FromChild,
-    Prepare,
-    Prepared,
-    RunBlock,
-)
+from pipediag.session.messages import Command, FromChild, Prepare, Prepared, RunBlock
 from tests.capture.instruments import ToyRuntime, consumer_of, training_loop
 
 

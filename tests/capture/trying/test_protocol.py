@@ -21,17 +21,8 @@ from pipediag.session.messages import (
     TrialsOver,
     VariantRefused,
 )
-from tests.capture.instruments import (
-    consumer_of,
-    raised_by_the_handler,
-)
-from tests.capture.trying.conversation import (
-    SECOND,
-    WARM_STEPS,
-    OutOfRangeError,
-    Pipeline,
-    Stage,
-)
+from tests.capture.instruments import consumer_of, raised_by_the_handler
+from tests.capture.trying.conversation import SECOND, WARM_STEPS, OutOfRangeError, Pipeline, Stage
 
 
 @pytest.fixture
@@ -69,9 +60,7 @@ def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage)
     assert Pipeline.made == made + 1
 
 
-def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(
-    stage: Stage,
-) -> None:
+def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(stage: Stage) -> None:
     """Ten steps of two batches of four examples, behind a first one."""
     stage.parent.asks.append(RunBlock("base", 1, epoch_examples=80, runs_through=True))
     trials = stage.prepared()
@@ -255,10 +244,7 @@ def test_without_a_consumer_the_pipeline_is_pulled(stage: Stage) -> None:
     stage.parent.pull("base", seconds=1)
     stage.trials().begin(None)
 
-    assert stage.told == [
-        Prepared("base"),
-        BlockRun("base", 10, 40, SECOND),
-    ]
+    assert stage.told == [Prepared("base"), BlockRun("base", 10, 40, SECOND)]
 
 
 def test_without_a_consumer_there_is_no_block_of_the_loop(stage: Stage) -> None:

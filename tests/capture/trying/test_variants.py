@@ -26,10 +26,7 @@ def _played(monkeypatch: pytest.MonkeyPatch) -> None:
     played(monkeypatch)
 
 
-def variants_of(
-    dataset: Any = None,
-    **record: Any,
-) -> Variants:
+def variants_of(dataset: Any = None, **record: Any) -> Variants:
     loop = training_loop(**record)
     loop.dataset = dataset or Pipeline()
     model: Any = Model()

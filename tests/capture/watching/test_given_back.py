@@ -111,9 +111,7 @@ def repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repeated:
     return Repeated(tmp_path)
 
 
-def test_batches_are_looked_at_on_their_way_to_a_step_alone(
-    repeated: Repeated,
-) -> None:
+def test_batches_are_looked_at_on_their_way_to_a_step_alone(repeated: Repeated) -> None:
     def step() -> None: ...
 
     consumer = consumer_of(repeated.loop())
@@ -290,9 +288,7 @@ def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
     assert fit.loop.record.steps == steps + 1
 
 
-def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(
-    held: Held,
-) -> None:
+def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(held: Held) -> None:
     held.held_fit()
     with pytest.raises(StopScript):
         held.clock.epoch_over()

@@ -378,9 +378,7 @@ def test_a_short_rest_is_waited_for_and_the_wait_is_not_prolonged(ends: Ends) ->
     assert ends.choice.deadline_ns == deadline_ns
 
 
-def test_a_script_whose_model_was_disturbed_is_stopped_however_short_its_rest(
-    ends: Ends,
-) -> None:
+def test_a_script_whose_model_was_disturbed_is_stopped_however_short_its_rest(ends: Ends) -> None:
     ends.instruments.pace.ends = False
     ends.choice.stop_the_disturbed()
     ends.disturb()

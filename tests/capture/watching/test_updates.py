@@ -152,9 +152,7 @@ def describe(registry: Any, consumer: Any, *durations_ns: int) -> None:
 
 
 def first_fill_ns(
-    gaps_us: list[int] | None,
-    hand_over: HandOver = "call",
-    known_ns: int | None = None,
+    gaps_us: list[int] | None, hand_over: HandOver = "call", known_ns: int | None = None
 ) -> int | None:
     """The time of the first fill, after a first step of a second with 0.3 s of tracing."""
     loop, runtime = training_loop(fill_ns=known_ns), ToyRuntime()

@@ -32,12 +32,7 @@ from tests.measures.run.runs import (
     recording_of,
     rows,
 )
-from tests.recordings import (
-    make_block,
-    make_recorded_loop,
-    make_recording,
-    make_window,
-)
+from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
 
 BUILT = ("compile", "train_step")

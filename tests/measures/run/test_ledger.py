@@ -32,12 +32,7 @@ from tests.measures.run.runs import (
     rows,
     seen,
 )
-from tests.recordings import (
-    make_block,
-    make_recorded_loop,
-    make_recorded_operation,
-    make_window,
-)
+from tests.recordings import make_block, make_recorded_loop, make_recorded_operation, make_window
 
 
 def three_epochs() -> Written:

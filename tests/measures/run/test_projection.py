@@ -381,8 +381,7 @@ def test_a_training_that_was_ended_is_carried_on_to_its_plan(
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status"),
-    [("raised", 1), ("killed", -signal.SIGKILL), ("killed", -signal.SIGSEGV)],
+    ("outcome", "status"), [("raised", 1), ("killed", -signal.SIGKILL), ("killed", -signal.SIGSEGV)]
 )
 def test_one_that_failed_took_what_it_took(outcome: ScriptOutcome, status: int) -> None:
     found = outcome_of(training(None), fit_loop(epochs=100), 6.5, outcome, status)
