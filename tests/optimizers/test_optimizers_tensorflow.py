@@ -200,8 +200,11 @@ def apply_all(
     return [variable.numpy() for variable in variables]
 
 
-@each_compiler
-@each_case
+@pytest.mark.parametrize(
+    ("case", "xla"),
+    [*((case, False) for case in CASES), *((case, True) for case in CASES[1::4])],
+    ids=str,
+)
 def test_tables_change_by_the_published_rule_and_dense_variables_as_by_keras(
     case: Case, xla: bool
 ) -> None:
