@@ -167,6 +167,7 @@ def with_patches(session: Session, began_s: float) -> Session:
         else finding.model_copy(update={"patch": _patch(session, [finding.edit], began_s)})
         for finding in session.findings
     ]
+    session = session.model_copy(update={"findings": findings})
     found = confirmed_findings(session)
     confirmed = [one.edit for one in found if one.edit is not None and not only_by_name(one)]
     by_name = [
@@ -178,7 +179,7 @@ def with_patches(session: Session, began_s: float) -> Session:
     if by_name:
         together = together or Patch()
         together = together.model_copy(update={"left_out": [*together.left_out, *by_name]})
-    return session.model_copy(update={"findings": findings, "patch": together})
+    return session.model_copy(update={"patch": together})
 
 
 def only_by_name(finding: Finding) -> bool:
@@ -191,7 +192,8 @@ def confirmed_findings(session: Session) -> list[Finding]:
     """Return findings whose edits were confirmed and help together, if they were tried so.
 
     Where only one edit is left of those tried together, return the one that the report names first
-    instead: their gains may be the same.
+    instead: their gains may be the same. Where none of those left can be written into the source,
+    return the first that can.
     """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     found = [
@@ -202,10 +204,17 @@ def confirmed_findings(session: Session) -> list[Finding]:
         and finding.effect_on_results != "not safe here"
     ]
     together = [one for one in found if one.edit is not None and one.edit.id not in dropped]
-    first = next((one for one in found if not only_by_name(one)), None)
-    if first is not None and len(together) == 1 and not only_by_name(together[0]):
-        return [first]
-    return together
+    free = [one for one in together if not only_by_name(one)]
+    alone = [one for one in found if not only_by_name(one)]
+    if len(free) == 1:
+        free = alone[:1]
+    if free and not any(map(_is_written, free)):
+        free = [*filter(_is_written, alone)][:1] or free
+    return [one for one in found if one in free or (one in together and only_by_name(one))]
+
+
+def _is_written(finding: Finding) -> bool:
+    return finding.patch is not None and finding.patch.diff is not None
 
 
 def _why_by_name(finding: Finding) -> str:

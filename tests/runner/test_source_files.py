@@ -15,7 +15,7 @@ from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
 from pipediag.runner.source_files import with_excerpt, with_patches, without_source, written_since
-from pipediag.session.edits import Edit, Insert, SetParameters
+from pipediag.session.edits import Edit, Insert, SetParameters, SkipCallback
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
@@ -168,6 +168,29 @@ def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(scr
     patch = with_patches(tried, LATER).patch
     assert patch is not None
     assert patch.edits == [CALLS.id]
+
+
+def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path) -> None:
+    by_hand = [
+        Edit(name, name, (SkipCallback("Log", str(script), 1),)) for name in ("skipped", "other")
+    ]
+    alone = Combined(
+        state="confirmed",
+        speedup=2.1,
+        ci95=(1.9, 2.3),
+        blocks=5,
+        basis="step",
+        findings=[edit.id for edit in by_hand],
+        dropped=[DroppedEdit(edit=CALLS.id, reason="They can't be tried together.")],
+    )
+    confirmed = [(edit, "confirmed") for edit in (*by_hand, CALLS)]
+    patch = with_patches(tried_session(script, *confirmed, combined=alone), LATER).patch
+    assert patch is not None
+    assert patch.edits == [CALLS.id]
+    without = with_patches(tried_session(script, *confirmed[:2], combined=alone), LATER).patch
+    assert without is not None
+    assert without.diff is None
+    assert [one.edit for one in without.left_out] == ["skipped", "other"]
 
 
 def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
