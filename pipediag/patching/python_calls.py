@@ -171,7 +171,7 @@ def _imports(source: Source, needed: Iterable[str]) -> list[str]:
 
 _PARAMETERS = ("a", "size", "replace", "p")
 """Parameters of `choice`, in order."""
-WEIGHTED, ROWS_OF = "weighted_choice", "rows_of"
+WEIGHTED, ROWS_OF, DISTRIBUTED = "weighted_choice", "rows_of", "by_service"
 _OF_A_SERIES = frozenset(
     "array at attrs dtype empty flags hasnans iat iloc index is_unique loc name nbytes ndim shape "
     "size str T values".split()

@@ -9,6 +9,7 @@ from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.names import is_tuned
 from pipediag.patching.python_calls import (
     CALL_MODEL,
+    DISTRIBUTED,
     ROWS_OF,
     WEIGHTED,
     ids_cut,
@@ -141,6 +142,9 @@ def _lines(session: Session, change: edits.Change) -> list[str]:
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
         case edits.CompileCall(model=model):
             lines = [*CALL_MODEL, "", f"call_model({model}, ...)  # in place of {model}(...)"]
+        case edits.Distribute(after=after):
+            call = f".apply({DISTRIBUTED})  # after {_place(session, after)}"
+            lines = ["import os", "", *lines_of(DISTRIBUTED), "", call]
         case edits.SkipCallback():
             lines = ["if batch % 100:", "    return"]
         case _:

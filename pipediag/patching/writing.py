@@ -21,9 +21,12 @@ from pipediag.patching.chains import (
 )
 from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.python_calls import (
+    DISTRIBUTED,
+    defined,
     in_buckets,
     in_chunks,
     is_of_its_caller,
+    lines_of,
     padding_cut,
     rewritten_call,
     through_a_function,
@@ -196,6 +199,15 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         for name, text in _texts(source, change.parameters).items()
     )
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
+
+
+def _distribute(workspace: Workspace, change: edits.Distribute) -> None:
+    source, call = workspace.only_call(change.after)
+    start = source.span(call).start
+    name, definition = defined(
+        source, lines_of(DISTRIBUTED), DISTRIBUTED, start, "os", "tensorflow as tf"
+    )
+    workspace.change(source, [definition, *inserted(source, call, f".apply({name})")])
 
 
 def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
@@ -400,6 +412,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "prefetch": _insert,
     "move": _move,
     "insert": _insert,
+    "distribute": _distribute,
     "remove": _remove,
     "options": _options,
     "model": _compile,

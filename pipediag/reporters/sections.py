@@ -10,7 +10,8 @@ from pipediag.encoding.text import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
+from pipediag.facts.service import plan_service
+from pipediag.reporters.words import advice, devices, embeddings, labels, run, service, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     byte_count,
@@ -21,6 +22,7 @@ from pipediag.reporters.words.quantities import (
     percent_interval,
     seconds,
 )
+from pipediag.session.edits import distributes
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import BY_ITSELF
@@ -119,6 +121,12 @@ def overview(session: Session) -> Iterator[Row]:
     plan = plan_memory(session)
     if plan is not None and (plan.lacking_bytes or plan.given):
         yield "Memory", embeddings.memory_needed(plan), "bad" if plan.lacking_bytes else ""
+    served = plan_service(session)
+    if served is not None and any(
+        to_act_on(one) and one.edit is not None and distributes(one.edit)
+        for one in session.findings
+    ):
+        yield "Service", service.needed(session, served), ""
     for note in session.notes[:1]:
         yield "Note", clipped(note, _SHORT), ""
 

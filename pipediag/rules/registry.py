@@ -16,6 +16,7 @@ from pipediag.rules import (
     evaluation,
     gpu,
     growth,
+    input_service,
     maps,
     model_inputs,
     python_input,
@@ -98,8 +99,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 BY_ID: dict[str, list[Rule]] = {
-    name: [rule for rule in (*RULES, SEARCH) if rule.id == name]
-    for name in (*(rule.id for rule in RULES), SEARCH.id)
+    name: [rule for rule in (*RULES, SEARCH, input_service.RULE) if rule.id == name]
+    for name in (*(rule.id for rule in RULES), SEARCH.id, input_service.RULE.id)
 }
 """The rules by their ids."""
 
@@ -117,7 +118,8 @@ def run_rules(session: Session) -> list[Finding]:
     ]
     settled = _with_silent(yielding(found))
     beyond = guarded(SEARCH, search, session, settled)
-    return _after_preconditions([*settled, *beyond])
+    service = guarded(input_service.RULE, input_service.last_resort, session, settled)
+    return _after_preconditions([*settled, *beyond, *service])
 
 
 def run_device_rules(

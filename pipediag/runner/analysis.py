@@ -164,6 +164,12 @@ def _run(
         return session
 
     tried: TrialsOfRun | None = None
+    pid: int | None = None
+
+    def on_started(script_pid: int) -> None:
+        nonlocal pid
+        pid = script_pid
+        sampler.start(script_pid)
 
     def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
         nonlocal tried
@@ -171,7 +177,7 @@ def _run(
         from pipediag.runner.trials_of_run import TrialsOfRun
 
         if tried is None:
-            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun)
+            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun, pid=pid)
         tried(waiting, ask)
 
     if INTERRUPTS.came:
@@ -179,7 +185,7 @@ def _run(
         raise KeyboardInterrupt
     try:
         child = start(
-            on_started=sampler.start,
+            on_started=on_started,
             on_progress=on_progress,
             on_trials=on_trials if tries else None,
         )
@@ -188,6 +194,8 @@ def _run(
         raise
     finally:
         host = sampler.stop()
+        if tried is not None:
+            tried.close()
     # Imported after the script was started, as it brings pydantic and numpy along.
     from pipediag.runner.build_session import EndedRun
 

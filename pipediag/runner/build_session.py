@@ -27,6 +27,7 @@ from pipediag.measures.run.ledger import (
     with_given_epochs,
 )
 from pipediag.measures.verdict.decision import decide
+from pipediag.rules.input_service import with_plan
 from pipediag.rules.maps import settled
 from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
@@ -202,7 +203,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _of_evaluation(session, finding, outcomes)
         if outcome is None:
             return _not_tried(finding, missing)
-        return _advised(session, _of_the_run(session, _tried(finding, outcome), outcome.run))
+        found = _of_the_run(session, _tried(finding, outcome), outcome.run)
+        return with_plan(tried, _advised(session, found))
 
     # Some edits were tried because none of these findings helped.
     known = {edit.id for edit in edits}
@@ -232,6 +234,7 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
             "combined_missing": outcome.combined_missing,
             "pipeline_alone": outcome.pipeline_alone,
             "pipeline_alone_missing": outcome.pipeline_alone_missing,
+            "service": outcome.service,
             "trials": outcome.run,
             "trials_missing": None,
         }

@@ -114,13 +114,15 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
         child = supervise(
             settings,
             timeout_s=timeout_s,
-            on_started=lambda _pid: None,
+            on_started=tried.started,
             on_progress=on_progress,
             on_trials=held,
             json_mode=run.request.script_output_to_stderr,
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)
+    finally:
+        tried.close()
     cut_short = child.outcome not in ("finished", "exited")
     return SecondRun(held.says(child), tried.outcomes, began_s, cut_short)
 

@@ -7,20 +7,25 @@ A loop waits while the parent works out what would help it; what it answers to e
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from pipediag.errors import PipediagError
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.patching.python_calls import rewritten_call
 from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import made_in_a_loop
+from pipediag.rules.input_service import last_resort
 from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask
+from pipediag.runner.input_service import LocalService, measured, with_address, workers_needed
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import Change, Insert, RewriteCall, adds_cache
+from pipediag.session.edits import Change, Distribute, Insert, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,
@@ -60,9 +65,17 @@ class ChildExecutor:
     """Changes that all variants share, the base too."""
     session: Session | None = None
     """Session of the loop, if its source is asked whether a cache would be filled twice."""
+    service: Callable[[int], LocalService] | None = None
+    """Starts so many workers of a tf.data service, or returns them where they run."""
 
     def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
+        workers = workers_needed(changes)
+        if workers and self.service is not None:
+            try:
+                changes = with_address(changes, self.service(workers).address)
+            except (PipediagError, OSError) as error:
+                raise VariantRefusedError(str(error)) from error
         if self.session is not None:
             _refuse_caches_that_are_lost(self.session, changes)
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
@@ -122,6 +135,16 @@ OF_EVALUATION = 0.25
 Own choice: one edit on a pipeline alone takes less than several in a training."""
 
 
+SERVICE_S = 15.0
+"""Part of the budget that is kept for times of a tf.data service, where one is the last resort: it
+takes 4 s to start, and three pulls."""
+
+
+def _service_of(findings: Iterable[Finding]) -> Distribute | None:
+    changes = [change for one in findings if one.edit is not None for change in one.edit.changes]
+    return next((one for one in changes if isinstance(one, Distribute)), None)
+
+
 def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
     """Return findings whose edits change the pipeline of that loop; None is the diagnosed one."""
     return [
@@ -146,8 +169,26 @@ class TrialsOfRun:
     fault: str | None = None
     """A fault of ours."""
 
+    pid: int | None = None
+    """The script's process."""
+
     def __post_init__(self) -> None:
         self._given_s = self.budget_s
+        self._service: LocalService | None = None
+
+    def started(self, pid: int) -> None:
+        """Note which process the script's is."""
+        self.pid = pid
+
+    def close(self) -> None:
+        """End what was started beside the script, which must have let go of it."""
+        if self._service is not None:
+            self._service.stop()
+
+    def _serving(self, workers: int) -> LocalService:
+        if self._service is None:
+            self._service = LocalService(workers, self.pid)
+        return self._service
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try what the diagnosis of the waiting loop calls for, in what is left of the budget.
@@ -191,19 +232,43 @@ class TrialsOfRun:
             taken_by = TakenBy("epoch", epoch.examples)
         # The part of the user's budget that this loop has.
         share = budget_s / self._given_s if budget_s > 0.0 else 1.0
+        executor = ChildExecutor(ask, shared, session, self._serving)
+        further = last_resort(session, session.findings, failed=True)
+        service = _service_of(session.findings)
+        kept_s = SERVICE_S if service is not None and budget_s >= 2 * SERVICE_S else 0.0
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
-            ChildExecutor(ask, shared, session),
-            budget_s,
+            executor,
+            budget_s - kept_s,
             taken_by=taken_by,
-            further=beyond(session, session.findings),
+            further=[*beyond(session, session.findings), *further],
             on_event=self.on_progress,
             epochs_need_s=None if lacks_s is None else math.ceil(lacks_s / share),
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )
+        if kept_s or self._service is not None:
+            outcome = self._with_service(outcome, service or _service_of(further), executor, kept_s)
         self._keep(outcome, waiting)
+
+    def _with_service(
+        self,
+        outcome: TrialOutcome,
+        edit: Distribute | None,
+        executor: ChildExecutor,
+        kept_s: float,
+    ) -> TrialOutcome:
+        """Return the outcome with what a tf.data service takes by itself; `kept_s` of the budget
+        were kept for that."""
+        began_s, found = time.monotonic(), None
+        if edit is not None:
+            with suppress(PipediagError, OSError):
+                service = self._serving(edit.workers)
+                found = measured(edit, service, executor.prepare, executor.run)
+        used_s = outcome.run.used_s + time.monotonic() - began_s
+        update = {"used_s": round(used_s, 3), "budget_s": outcome.run.budget_s + kept_s}
+        return replace(outcome, service=found, run=outcome.run.model_copy(update=update))
 
     def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try the pipeline of a loop that evaluates, in what its training has left of the time."""

@@ -168,6 +168,21 @@ class MoveLayers:
         object.__setattr__(self, "layers", tuple(self.layers))
 
 
+@dataclass(frozen=True)
+class Distribute:
+    """All up to `after` is made by the workers of a tf.data service, and sent from there."""
+
+    after: str
+    workers: int = 1
+    """Processes that a trial starts for it."""
+    address: str | None = None
+    """Of the dispatcher, which is known in a trial only."""
+    compression: str | None = "AUTO"
+    repeats_element: bool = False
+    """The first element is sent again and again, which shows what sending takes."""
+    do: Literal["distribute"] = "distribute"
+
+
 Change = (
     SetParameters
     | Insert
@@ -182,6 +197,7 @@ Change = (
     | RewriteCall
     | MoveLayers
     | CompileFunction
+    | Distribute
 )
 """All kinds. A new one is applied in capture/replay/changes.py and patching/writing.py too."""
 
@@ -236,7 +252,9 @@ _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
 
 
 _TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
-    **dict.fromkeys((SetParameters, Insert, Remove, Move, Replace, RewriteCall), ("elements",)),
+    **dict.fromkeys(
+        (SetParameters, Insert, Remove, Move, Replace, RewriteCall, Distribute), ("elements",)
+    ),
     SetOptions: ("options",),
     **dict.fromkeys((SetModel, SkipCallback, CompileFunction), ("model",)),
     MoveLayers: ("elements", "model"),
@@ -277,6 +295,11 @@ def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | None:
     """Return the change of a call that is timed where the script makes it; None for other edits."""
     changes = edit.changes if edit is not None else ()
     return next((one for one in changes if isinstance(one, PredictOnBatch | CompileCall)), None)
+
+
+def distributes(edit: Edit) -> bool:
+    """Return True if it has a tf.data service make batches."""
+    return any(isinstance(change, Distribute) for change in edit.changes)
 
 
 def adds_cache(change: Change) -> bool:

@@ -29,6 +29,7 @@ from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
+from pipediag.session.service import InputService
 from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.session.worker import Worker
@@ -252,6 +253,9 @@ class Session(Record):
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
+    service: InputService | None = None
+    """Batches made by a tf.data service on this machine, and what sending one takes; None if none
+    was tried."""
     trials: TrialRun | None = None
     """The trials: loop and consumer, seconds given and used, `base_step_ms`, and `blocks`, one for
     each stretch of steps (`trials.csv`)."""

@@ -10,9 +10,11 @@ from statistics import fmean
 
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
+from pipediag.session.edits import distributes
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.messages import BlockRun
+from pipediag.session.service import InputService
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials.bench import (
     BASE_VARIANT,
@@ -50,6 +52,8 @@ class TrialOutcome:
     combined_missing: str | None = None
     pipeline_alone: PipelineAlone | None = None
     pipeline_alone_missing: str | None = None
+    service: InputService | None = None
+    """Of a tf.data service, if an edit with one was tried."""
 
 
 def run_trials(
@@ -182,7 +186,10 @@ class _Trials:
         to_retune = [one for one in first if one.changes_hyper_parameter]
         if not any(one.fails for one in first if one not in to_retune):
             to_retune = [one for one in to_retune if not one.fails]
-        later = [*alternatives, *(one for one in to_retune if one not in alternatives)]
+        # What needs other hosts comes after all that keeps the model as it is without them.
+        services = [one for one in first if distributes(one.edit)]
+        later = [*alternatives, *services]
+        later += [one for one in to_retune if one not in alternatives]
         now = [one for one in first if one not in later]
         try:
             self._bench.prepare_base()

@@ -13,6 +13,7 @@ from pipediag.session.edits import (
     Change,
     CompileCall,
     CompileFunction,
+    Distribute,
     Insert,
     Move,
     MoveLayers,
@@ -287,6 +288,22 @@ def test_a_pydataset_without_a_constructor_is_given_them_where_it_is_made() -> N
     assert "model.fit(Rows(workers=16, max_queue_size=32))" in workers(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        (REBOUND, "ds = ds.batch(3)\nds = ds.apply(by_service)\n"),
+        (ONE_LINE, ".batch(3).apply(by_service)\n"),
+        (CHAINED, ".batch(3)\n    .apply(by_service)\n"),
+    ],
+)
+def test_batches_by_a_service_that_the_environment_names(text: str, call: str) -> None:
+    after = patched(text, ops(text), Distribute("batch", workers=2, address="localhost:1"))
+    assert call in after
+    assert "localhost" not in after
+    assert "import os\n\n\ndef by_service(dataset):\n" in after
+    assert 'os.environ.get("TF_DATA_SERVICE")' in after
+
+
 def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     text = REBOUND.replace(
         "model.compile",
@@ -434,6 +451,7 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),
     ("what is no option", (SetOptions({"a = 1;b": 1}),), "option"),
     ("an operation that is not known", (Remove("other"),), "recorded"),
+    ("a service behind one that is not known", (Distribute("other"),), "recorded"),
 ]
 
 

@@ -16,6 +16,7 @@ from pipediag.session.edits import (
     Change,
     CompileCall,
     CompileFunction,
+    Distribute,
     Edit,
     Insert,
     Move,
@@ -113,6 +114,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     CompileCall("train.py", 31, "self.model"),
     RewriteCall("a", "train.py", 30, "pairs"),
     CompileFunction("train.py", 30, "train_step"),
+    Distribute("a", workers=2),
 )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipediag.session.edits import SetModel
+from pipediag.session.edits import Distribute, SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
@@ -323,3 +323,23 @@ def test_what_may_gain_most_goes_on_while_others_enter() -> None:
     rounds = [block.round for block in outcome.run.blocks if block.arm == "open"]
     assert rounds == [*range(1, len(rounds) + 1)]
     assert len(rounds) > LOOKS[0]
+
+
+SERVICE = make_edit("service", changes=(Distribute("batch"),))
+
+
+def test_a_service_is_tried_after_what_needs_no_other_hosts() -> None:
+    executor = FakeExecutor({"a": 1.2, "service": 2.0})
+    retuned = make_finding("retuned", effect="changes a hyper-parameter")
+    outcome = try_edits(executor, [SERVICE, retuned, "a", "b"])
+    tried = [one.name for one in executor.prepared if one.name in outcome.trials]
+    assert tried[:4] == ["a", "b", "service", "retuned"]
+    assert outcome.trials["service"].state == "confirmed"
+
+
+def test_a_service_that_is_further_is_tried_where_nothing_helps() -> None:
+    executor = FakeExecutor({"service": 3.0})
+    outcome = try_edits(executor, "a", further=["b", SERVICE])
+    assert outcome.trials["service"].state == "confirmed"
+    helped = try_edits(FakeExecutor({"a": 2.0}), "a", further=["b", SERVICE])
+    assert "service" not in helped.trials

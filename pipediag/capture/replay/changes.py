@@ -7,6 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
 
+from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import (
     Graph,
     Node,
@@ -22,6 +23,7 @@ from pipediag.session.edits import (
     CACHED_BATCHES,
     CUT_PADDING,
     Change,
+    Distribute,
     Insert,
     Move,
     MoveLayers,
@@ -33,7 +35,7 @@ from pipediag.session.edits import (
     SkipCallback,
     caches_batches,
 )
-from pipediag.tensorflow_names import BATCHING
+from pipediag.tensorflow_names import BATCHING, random_operations
 from pipediag.vocabulary import Scalar
 
 
@@ -85,6 +87,7 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     inserts = _of(changes, Insert)
     # First, as they stay behind what is moved to the same place.
     _insert(graph, [one for one in inserts if one.kind == "prefetch"])
+    _distribute(graph, _of(changes, Distribute))
     _map_layers(graph, _of(changes, MoveLayers))
     _move(graph, _of(changes, Move))
     _insert(graph, [one for one in inserts if one.kind not in ("prefetch", _AT_THE_END)])
@@ -169,6 +172,55 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
         make = padding_cut if change.kind == CUT_PADDING else None
         make = make or partial(inserted, change.kind, change.parameters)
         graph.splice_in(Node([], make), after)
+
+
+def _distribute(graph: Graph, changes: list[Distribute]) -> None:
+    for change in changes:
+        node = graph.node(change.after)
+        if change.address is None:
+            raise NotReplayableError("No tf.data service runs here.")
+        for each in nodes_up_to(node):
+            seeded = next((one for one in each.operations if _is_seeded(each.dataset)), None)
+            if seeded is not None:
+                raise NotReplayableError(
+                    f"{at_start(said(seeded))} draws from a seed that the script sets: the workers "
+                    "of a tf.data service would all draw the same numbers, in every epoch again."
+                )
+        graph.splice_in(Node([], partial(_distributed, change)), node)
+
+
+def _is_seeded(dataset: Any) -> bool:
+    """Return True if it shuffles, or its function draws, from a seed."""
+    if any(int(getattr(dataset, name, 0)) for name in ("_seed", "_seed2")):
+        return True
+    function = getattr(getattr(dataset, "_map_func", None), "function", None)
+    operations = function.graph.get_operations() if function is not None else []
+    drawing = random_operations({one.type for one in operations})
+    return any(
+        one.get_attr(name)
+        for one in operations
+        for name in ("seed", "seed2")
+        if one.type in drawing and name in one.node_def.attr
+    )
+
+
+def _distributed(change: Distribute, inputs: list[Any]) -> Any:
+    from tensorflow.python.data.experimental.ops import data_service_ops
+    from tensorflow.python.data.ops import dataset_ops
+
+    (dataset,) = inputs
+    policy = data_service_ops.ShardingPolicy.DYNAMIC
+    if change.repeats_element:
+        (element,) = first_elements(dataset, 1).elements
+        spec = dataset.element_spec
+        dataset = dataset_ops.DatasetV2.from_tensors(element).repeat()
+        dataset = dataset_ops._RestructuredDataset(dataset, spec)
+        policy = data_service_ops.ShardingPolicy.OFF
+    return dataset.apply(
+        data_service_ops.distribute(
+            policy, f"grpc://{change.address}", compression=change.compression
+        )
+    )
 
 
 def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:

@@ -1,0 +1,54 @@
+"""A process of a tf.data service for a trial: a worker, and the dispatcher where it is the first.
+
+It serves on the loopback interface until its standard input is closed, as it is when whoever
+started it is gone, or its time is up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+READY = "serves"
+"""Begins the line that names the address of the dispatcher."""
+_LOOK_AGAIN_MS = 500
+"""An iteration that a trial has left, and its buffers, must not stay for the minutes of a cluster.
+"""
+_HEARTBEAT_MS = 200
+
+
+def serve(dispatcher: str, directory: str, limit_s: int) -> None:
+    """Serve until standard input ends.
+
+    Args:
+        dispatcher: `host:port` of the dispatcher; empty to be it.
+        directory: the script's, which names of files may be relative to.
+        limit_s: after so long it is over, whatever happens.
+    """
+    signal.alarm(limit_s)
+    # It has no terminal, and nobody to write to.
+    import tensorflow as tf
+
+    os.chdir(directory)
+    service = tf.data.experimental.service
+    if not dispatcher:
+        config = service.DispatcherConfig(
+            port=0, job_gc_check_interval_ms=_LOOK_AGAIN_MS, job_gc_timeout_ms=_LOOK_AGAIN_MS
+        )
+        served = service.DispatchServer(config)
+        dispatcher = served.target.partition("://")[2]
+    worker = service.WorkerServer(
+        service.WorkerConfig(
+            dispatcher, worker_address="localhost:%port%", heartbeat_interval_ms=_HEARTBEAT_MS
+        )
+    )
+    print(READY, dispatcher, flush=True)
+    sys.stdin.read()
+    del worker
+    # Servers that wait for their clients must not keep the process.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,212 @@
+"""Batches made on other hosts by a tf.data service: what is left where nothing cheaper helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from pipediag.facts.limits import INPUT_BOUND, WORTH_DOING
+from pipediag.facts.pipeline import (
+    call_name,
+    last_before_prefetch,
+    option,
+    place_name,
+    upstream,
+    uses,
+)
+from pipediag.facts.service import most_of_a_service
+from pipediag.facts.step import consumer_ms
+from pipediag.rules.relevance import weigh_input
+from pipediag.rules.rule import Rule, known
+from pipediag.session.edits import Distribute
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.trials import Trial
+from pipediag.tensorflow_names import CACHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
+
+MOST_WORKERS = 4
+"""Of a trial. Own choice: each takes 0.6 GB and 3 s of a CPU to start."""
+_ORDER = "if other hosts can run its workers, and examples may come in another order"
+_HOSTS = "if other hosts can run its workers"
+_COUNTS = frozenset(
+    "take skip shard enumerate window take_while scan group_by_window unique counter".split()
+)
+"""Kinds that count or compare elements: each worker would do so in its own share."""
+
+RULE = Rule(
+    id="input-service",
+    title="Make the batches on other hosts",
+    why="A pipeline that keeps the training waiting with all of this host's CPUs at work can be "
+    "made faster by more hosts alone. A tf.data service runs it in workers elsewhere, which send "
+    "whole batches.",
+    fix="End the part that other hosts can make with `dataset.apply(tf.data.experimental.service."
+    "distribute(...))`, and start a dispatcher and workers: docs/workers.md shows how. Each batch "
+    "is serialised, compressed, sent and unpacked. Shares are handed out as they are asked for "
+    "(`ShardingPolicy.DYNAMIC`): in each epoch an example is used at most once, in another order, "
+    "and each worker's last batch may be smaller. Python functions, captured tables and variables, "
+    "caches, operations that count elements, a fixed order and seeds can't be distributed so. Of "
+    "the other policies, `FILE_OR_DATA` needs as many files as workers, and with `OFF` each worker "
+    "goes through all data. Compression pays on a slow link; `compression=None` saves CPU time. "
+    "Several trainers share the batches of one `job_name`; those that wait for one another in each "
+    "step read in turns (`num_consumers`, `consumer_index`), so that all get padded batches of one "
+    "bucket.",
+    needs=("loop", "pipeline", "steps", "breakdown"),
+    thresholds=(INPUT_BOUND,),
+    effect="same up to order or rounding",
+    frees=("input_wait",),
+)
+
+
+@RULE.found_by
+def _at_the_last_place(session: Session) -> Iterable[Finding]:
+    loop, last = session.diagnosed_loop(), last_before_prefetch(session)
+    weight = weigh_input(session)
+    alone = session.environment.worker is None and loop is not None and loop.replicas == 1
+    if weight.status != "fail" or not alone or last is None:
+        return
+    if known(session.breakdown)["input_wait"].ci95_percent[0] < INPUT_BOUND.value:
+        return
+    own = [op for op in _chain(session, last) if not (op.made_by_framework or op.helper)]
+    blocking = _blocking(session, own[0]) if own else None
+    place = next((op for op in own if _blocking(session, op) is None), None)
+    work = session.pipeline.bottleneck_op_id if session.pipeline else None
+    if place is not None and work is not None and not _is_above(session, work, place):
+        place = None
+    if place is None:
+        if blocking is not None:
+            op, reason = blocking
+            advice = f"Other hosts can't take this pipeline over: {call_name(op)} {reason}."
+            yield RULE.finding("informative", advice, op=op, weight=weight)
+        return
+    shuffled = any(op.kind == "shuffle" for op in session.ops)
+    workers = _workers(session)
+    edit = RULE.edit(
+        place,
+        f"a tf.data service after the {place_name(place)}",
+        Distribute(place.id, workers),
+        caveat=f"{workers} workers made the batches on this machine, with its disks."
+        if workers > 1
+        else "One worker made the batches on this machine, with its disks.",
+    )
+    yield RULE.finding(
+        "informative",
+        f"Have a tf.data service make all up to {call_name(place)}: `dataset.apply("
+        "tf.data.experimental.service.distribute(...))` behind it. Files must have the same names "
+        "on the workers' hosts; docs/workers.md shows how to start them.",
+        op=place,
+        weight=weight,
+        edit=edit,
+        condition=_HOSTS if shuffled else _ORDER,
+    )
+
+
+def _chain(session: Session, last: Operation) -> Iterator[Operation]:
+    """Yield the operations from the last one up, as far as each reads from one other."""
+    op: Operation | None = last
+    while op is not None:
+        yield op
+        op = session.operation(op.parent_ids[0]) if len(op.parent_ids) == 1 else None
+
+
+def _blocking(session: Session, place: Operation) -> tuple[Operation, str] | None:
+    """Return the operation that keeps all up to a place from being distributed, and the reason."""
+    above = [place, *upstream(session, place)]
+    ids = {op.id for op in above}
+    inside = [op for op in session.ops if op.inside_function_of in ids and op.id not in ids]
+    if (given := option(session.pipeline, "deterministic")) is not None and given[1] is True:
+        return place, f"is to keep the order of its elements (`{given[0]} = True`)"
+    for op in (*above, *inside):
+        reason = _reason(op)
+        if reason is not None:
+            return op, reason
+    return None
+
+
+def _reason(op: Operation) -> str | None:
+    reason = None
+    if op.calls_python or uses(op.function, PYTHON_OPERATIONS):
+        reason = "calls Python, which only this process has"
+    elif uses(op.function, LOOKUP | VARIABLES):
+        reason = "reads a table or a variable of this process"
+    elif op.kind in CACHES:
+        reason = "keeps elements, and each worker would keep another share of them in each epoch"
+    elif op.kind in _COUNTS:
+        reason = "goes by the number of elements, and each worker has a share of them"
+    elif len(op.parent_ids) > 1:
+        reason = "reads from several datasets, whose shares would not fit together"
+    elif op.kind == "shuffle" and (
+        op.parameters.get("seed") is not None
+        or op.parameters.get("reshuffle_each_iteration") is False
+    ):
+        reason = "has a fixed order, which workers can't keep"
+    return reason
+
+
+def _is_above(session: Session, op_id: str, place: Operation) -> bool:
+    """Return True if an operation, or the one whose function makes it, is part of what is sent."""
+    op = session.operation(op_id)
+    ids = {op_id, op.inside_function_of if op else None}
+    return not ids.isdisjoint([place.id, *(one.id for one in upstream(session, place))])
+
+
+def _workers(session: Session) -> int:
+    """Return how many workers a trial has: as many as would keep up with the rest of the step."""
+    steps, rest_ms = known(session.steps), consumer_ms(session) or 0.0
+    wanted = math.ceil(steps.mean_ms / max(rest_ms, steps.mean_ms / MOST_WORKERS))
+    return max(1, min(wanted, MOST_WORKERS, session.environment.cores))
+
+
+def last_resort(
+    session: Session, findings: Sequence[Finding], *, failed: bool = False
+) -> list[Finding]:
+    """Return what a tf.data service would do for an input-bound loop.
+
+    Nothing where a rule has an edit for it, which is cheaper, unless these `failed` to help.
+    """
+    slow = session.verdict.severity in ("moderate", "high")
+    if not slow or session.verdict.bottleneck != "input":
+        return []
+    cheaper = any(
+        one.status == "fail" and one.edit is not None and one.edit.loop_id is None
+        for one in findings
+        if not one.about_results
+    )
+    there = any(one.rule == RULE.id for one in findings)
+    return [] if there or (cheaper and not failed) else RULE.findings(session)
+
+
+def with_plan(session: Session, finding: Finding) -> Finding:
+    """Return the finding after its trial, with what was measured of the service.
+
+    Workers that took the CPUs of the training can confirm, and not refute, what others would do.
+    """
+    service, most = session.service, most_of_a_service(session)
+    if finding.rule != RULE.id or finding.edit is None or service is None or most is None:
+        return finding
+    trial = finding.trial
+    reason = None
+    if service.own_cpus == 0 and trial.state in ("refuted", "inconclusive"):
+        gave = f" {trial.speedup:.2f}x is the least that" if trial.speedup is not None else " What"
+        reason = f"The workers took their CPUs from the training.{gave} other hosts would give"
+        reason += "." if trial.speedup is not None else " was not tried."
+    elif trial.state == "inconclusive":
+        reason = f"Its trial decided nothing. {trial.reason or ''}".strip()
+    if reason is not None:
+        trial = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
+    changes: dict[str, object] = {
+        "trial": trial,
+        "evidence": {
+            **finding.evidence,
+            "batch_without_service_ms": service.pipeline_ms,
+            "batch_by_service_ms": service.served_ms,
+            "sending_a_batch_ms": service.send_ms,
+            "sending_without_compression_ms": service.send_raw_ms,
+            "memory_of_a_worker_bytes": service.worker_memory_bytes,
+            "workers": service.workers,
+        },
+    }
+    if trial.state == "not_tried" and most >= WORTH_DOING:
+        changes |= {"status": "fail", "severity": RULE.severity}
+        changes["speedup_at_most"] = round(most, 3)
+    return finding.model_copy(update=changes)

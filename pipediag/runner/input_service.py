@@ -1,0 +1,191 @@
+"""A tf.data service of processes on this machine, in which a trial has a pipeline's batches made.
+
+They stand for other hosts where this machine has CPUs that the script may not use; otherwise they
+take theirs from the training, and what they obtain is the least that other hosts would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pipediag.data_service import READY
+from pipediag.errors import PipediagError
+from pipediag.session.edits import Change, Distribute
+from pipediag.session.messages import BlockRun, RunBlock
+from pipediag.session.service import InputService
+from pipediag.trials.executor import ExecutorLostError, Variant, VariantRefusedError
+from pipediag.vocabulary import BASE
+
+START_LIMIT_S = 60.0
+"""Importing TensorFlow takes 3 s of a CPU."""
+LIFE_LIMIT_S = 3600
+"""Longest life of a process of the service, whatever becomes of its parent."""
+MEMORY_OF_A_WORKER = 2**30
+"""Bytes that must be free for each. Own choice: TensorFlow takes 0.6 GB, buffers the rest."""
+PULL_S = 1.0
+
+
+class LocalService:
+    """Worker processes and their dispatcher; `stop` ends them whatever state they are in."""
+
+    def __init__(self, workers: int, script_pid: int | None) -> None:
+        """Start them. Raises PipediagError: they did not come up, and none is left."""
+        self.address = ""
+        self._processes: list[subprocess.Popen[bytes]] = []
+        free = _cpus_beside(script_pid)
+        self.own_cpus = len(free)
+        try:
+            for number in range(workers):
+                cpus = free[number::workers] or free
+                self._processes.append(_started(self.address, cpus))
+                if number == 0:
+                    self.address = self._wait_for(self._processes[0])
+            for process in self._processes[1:]:
+                self._wait_for(process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        for process in self._processes:
+            with contextlib.suppress(OSError):
+                process.kill()
+        for process in self._processes:
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+        self._processes.clear()
+
+    def cpu_s(self) -> float:
+        """Return the CPU time that all of them have taken so far."""
+        import psutil
+
+        found = [psutil.Process(one.pid).cpu_times() for one in self._processes]
+        return sum(times.user + times.system for times in found)
+
+    def memory_bytes(self) -> int:
+        """Return the resident memory of the largest."""
+        import psutil
+
+        return max(psutil.Process(one.pid).memory_info().rss for one in self._processes)
+
+    def _wait_for(self, process: subprocess.Popen[bytes]) -> str:
+        assert process.stdout is not None
+        give_up_at, line = time.monotonic() + START_LIMIT_S, b""
+        while not line.endswith(b"\n"):
+            left_s = give_up_at - time.monotonic()
+            ready = left_s > 0 and select.select([process.stdout], [], [], left_s)[0]
+            read = os.read(process.stdout.fileno(), 4096) if ready else b""
+            if not read:
+                raise PipediagError("The tf.data service for the trial did not start.")
+            line += read
+        said, _, address = line.decode(errors="replace").strip().rpartition("\n")[2].partition(" ")
+        if said != READY:
+            raise PipediagError("The tf.data service for the trial did not start.")
+        return address
+
+
+def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
+        # The accelerator is the training's.
+        "CUDA_VISIBLE_DEVICES": "-1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        ),
+    }
+    given = [dispatcher, str(Path.cwd()), str(LIFE_LIMIT_S)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipediag.data_service", *given],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # Not the script's: a module there could have the name of one of TensorFlow's.
+        cwd="/",
+        env=environment,
+        start_new_session=True,
+    )
+    if cpus:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(process.pid, cpus)
+    return process
+
+
+def _cpus_beside(script_pid: int | None) -> list[int]:
+    """Return the CPUs that this machine has beside those that the script may use."""
+    if script_pid is None or not hasattr(os, "sched_getaffinity"):
+        return []
+    try:
+        own = os.sched_getaffinity(script_pid)
+        # What the kernel gives of all that there are, it gives a process of ours as well.
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        every = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, before)
+    except OSError:
+        return []
+    return sorted(every - own)
+
+
+def workers_needed(changes: Sequence[Change]) -> int:
+    """Return how many processes a variant asks for; 0 for none."""
+    return max((one.workers for one in changes if isinstance(one, Distribute)), default=0)
+
+
+def with_address(changes: Sequence[Change], address: str) -> tuple[Change, ...]:
+    """Return the changes with the dispatcher's address in those that need one."""
+    return tuple(
+        replace(one, address=address) if isinstance(one, Distribute) else one for one in changes
+    )
+
+
+def measured(
+    distribute: Distribute,
+    service: LocalService,
+    prepare: Callable[[Variant], object],
+    run: Callable[[RunBlock], BlockRun],
+) -> InputService | None:
+    """Return what batches of the service take without the training, and what sending one takes.
+
+    None where the script's process can't be asked any more.
+    """
+
+    def batch_ms(variant: Variant) -> float:
+        if variant.name != BASE:
+            prepare(variant)
+        return run(RunBlock(variant.name, PULL_S, alone=True)).step_ms
+
+    served = Variant("service alone", (distribute,))
+    copies = replace(distribute, repeats_element=True)
+    sent = Variant("sending", (copies,))
+    raw = Variant("sending raw", (replace(copies, compression=None),))
+    try:
+        prepare(served)
+        own_ms = batch_ms(Variant(BASE))
+        cpu_s, began_s = service.cpu_s(), time.monotonic()
+        served_ms = run(RunBlock(served.name, 2 * PULL_S, alone=True)).step_ms
+        cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
+        return InputService(
+            workers=distribute.workers,
+            own_cpus=service.own_cpus,
+            after=distribute.after,
+            pipeline_ms=round(own_ms, 4),
+            served_ms=round(served_ms, 4),
+            send_ms=round(batch_ms(sent), 4),
+            send_raw_ms=round(batch_ms(raw), 4),
+            cores_busy=round(cores, 3),
+            worker_memory_bytes=service.memory_bytes(),
+        )
+    except (VariantRefusedError, ExecutorLostError, OSError):
+        return None

@@ -1,0 +1,169 @@
+"""A tf.data service: where it is the last candidate, what it can't take over, and its plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipediag.rules.input_service import RULE, last_resort, with_plan
+from pipediag.session.edits import Distribute
+from pipediag.session.findings import Finding
+from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
+from pipediag.session.recording import RecordedFunction
+from pipediag.session.service import InputService
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
+from tests.factories import make_loop, make_verdict
+from tests.records import make_operation
+from tests.rules.sessions import batch, session_of, source
+from tests.trials.bench import make_finding
+
+
+def function(*graph_ops: str) -> RecordedFunction:
+    return RecordedFunction("f", "train.py", 3, False, dict.fromkeys(graph_ops, 1))
+
+
+def a_map(*graph_ops: str, **overrides: Any) -> Operation:
+    return make_operation("map", "map", line=5, function=function(*graph_ops), **overrides)
+
+
+SHUFFLE = make_operation("shuffle", "shuffle", line=2, parameters={"buffer_size": 100})
+AHEAD = make_operation("ahead", "prefetch", line=10)
+
+
+def slow(*ops: Operation, **overrides: Any) -> Session:
+    verdict = make_verdict(bottleneck="input", severity="high")
+    chain = ops or (source(), SHUFFLE, a_map(), batch(), AHEAD)
+    return session_of(*chain, **{"verdict": verdict, **overrides})
+
+
+def found(session: Session) -> Finding | None:
+    return next(iter(last_resort(session, [])), None)
+
+
+def test_all_up_to_the_last_batch_is_made_elsewhere() -> None:
+    finding = found(slow())
+    assert finding is not None
+    assert finding.edit is not None
+    assert finding.edit.changes == (Distribute("batch", workers=2),)
+    assert (finding.status, finding.op_id) == ("informative", "batch")
+    assert finding.condition is not None
+    assert "order" not in finding.condition
+
+
+def test_an_order_that_nothing_shuffled_is_for_the_user_to_give_up() -> None:
+    finding = found(slow(source(), a_map(), batch()))
+    assert finding is not None
+    assert finding.condition is not None
+    assert "order" in finding.condition
+
+
+CACHE = make_operation("cache", "cache", line=7)
+TAKE = make_operation("take", "take", line=7)
+REFUSED: dict[str, tuple[str, list[Operation]]] = {
+    "Python": ("map", [a_map("EagerPyFunc")]),
+    "a table": ("map", [a_map("LookupTableFindV2")]),
+    "a variable": ("map", [a_map("ReadVariableOp")]),
+    "a cache": ("cache", [CACHE, a_map()]),
+    "a count": ("take", [TAKE, a_map()]),
+    "a seed": ("shuffle", [replace(SHUFFLE, parameters={"seed": 3}), a_map()]),
+    "one order": (
+        "shuffle",
+        [replace(SHUFFLE, parameters={"reshuffle_each_iteration": False}), a_map()],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_other_hosts_cannot_take_over_is_named_with_its_line(name: str) -> None:
+    op_id, above = REFUSED[name]
+    finding = found(slow(source(), *above, batch(), pipeline={"bottleneck_op_id": "map"}))
+    assert finding is not None
+    assert finding.edit is None
+    assert (finding.status, finding.op_id) == ("informative", op_id)
+    assert finding.line == next(op.line for op in above if op.id == op_id)
+
+
+def test_what_stands_behind_the_costly_part_stays_with_the_training() -> None:
+    finding = found(
+        slow(source(), SHUFFLE, a_map(), batch(), TAKE, pipeline={"bottleneck_op_id": "map"})
+    )
+    assert finding is not None
+    assert finding.edit is not None
+    assert finding.edit.changes == (Distribute("batch", workers=2),)
+
+
+def test_a_fixed_order_is_kept() -> None:
+    finding = found(slow(pipeline={"options": {"deterministic": True}}))
+    assert finding is not None
+    assert finding.edit is None
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        slow(verdict=make_verdict(bottleneck="compute")),
+        slow(verdict=make_verdict(bottleneck="input", severity="ok")),
+        slow(loops=[make_loop(replicas=2)]),
+    ],
+)
+def test_nothing_is_said_where_it_is_no_candidate(session: Session) -> None:
+    assert last_resort(session, []) == []
+
+
+def test_a_cheaper_change_goes_first_and_it_follows_where_that_failed() -> None:
+    cheaper = make_finding("a")
+    assert last_resort(slow(), [cheaper]) == []
+    assert [one.rule for one in last_resort(slow(), [cheaper], failed=True)] == [RULE.id]
+
+
+def measured(**overrides: Any) -> InputService:
+    values: dict[str, Any] = {
+        "workers": 2,
+        "own_cpus": 0,
+        "after": "batch",
+        "pipeline_ms": 9.0,
+        "served_ms": 10.0,
+        "send_ms": 1.0,
+        "send_raw_ms": 0.5,
+        "cores_busy": 1.9,
+        "worker_memory_bytes": 600 * 2**20,
+    }
+    return InputService(**{**values, **overrides})
+
+
+@pytest.mark.parametrize(
+    ("state", "own_cpus", "then", "status"),
+    [
+        ("confirmed", 0, "confirmed", "informative"),
+        ("refuted", 0, "not_tried", "fail"),
+        ("refuted", 2, "refuted", "informative"),
+        ("inconclusive", 0, "not_tried", "fail"),
+        ("inconclusive", 2, "not_tried", "fail"),
+    ],
+)
+def test_workers_on_the_training_s_cpus_refute_nothing(
+    state: TrialState, own_cpus: int, then: TrialState, status: str
+) -> None:
+    session = slow()
+    finding = found(session)
+    assert finding is not None
+    trial = Trial(state=state, reason=None, speedup=0.9)
+    tried = finding.model_copy(update={"trial": trial})
+    session = session.model_copy(update={"service": measured(own_cpus=own_cpus)})
+    known = with_plan(session, tried)
+    assert (known.trial.state, known.status) == (then, status)
+    assert known.evidence["sending_a_batch_ms"] == 1.0
+    assert (known.speedup_at_most is not None) is (status == "fail")
+
+
+def test_where_sending_takes_as_long_as_the_step_nothing_is_advised() -> None:
+    session = slow()
+    finding = found(session)
+    assert finding is not None
+    tried = finding.model_copy(update={"trial": Trial(state="refuted", reason=None, speedup=0.5)})
+    session = session.model_copy(update={"service": measured(send_ms=12.0)})
+    assert with_plan(session, tried).status == "informative"
