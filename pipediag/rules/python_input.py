@@ -382,10 +382,15 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
 
 def with_rewriting(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings, and beside each refuted trial of Python that makes the input what is
-    left to do: that several calls at once gain nothing does not say so of fewer of them."""
+    left to do: that several calls at once gain nothing does not say so of fewer of them.
+
+    Where another edit of the same operation was confirmed, that is what to do.
+    """
     found: list[Finding] = []
+    helped = {one.op_id for one in findings if one.trial.state == "confirmed"}
     for finding in findings:
-        if finding.rule == PYTHON_INPUT.id and finding.dropped and finding.edit is not None:
+        refuted = finding.rule == PYTHON_INPUT.id and finding.dropped
+        if refuted and finding.edit is not None and finding.op_id not in helped:
             found.append(_to_rewrite(session, finding, finding.edit.label))
         found.append(finding)
     return found

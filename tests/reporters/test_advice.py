@@ -24,6 +24,7 @@ from pipediag.reporters.words.advice import (
     verdict_label,
     what_else,
 )
+from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Script, Session
@@ -102,6 +103,22 @@ def test_a_summary_states_a_condition_that_it_cuts_from_the_advice() -> None:
         found = advice.answer(factories.make_session(findings=[finding]))
         assert found is not None
         assert found.condition == said
+
+
+@pytest.mark.parametrize(
+    ("scope", "kind", "said"),
+    [("1000_steps", "cache", True), ("1000_steps", "prefetch", False), ("run", "cache", False)],
+)
+def test_a_gain_that_begins_behind_the_filling_of_a_cache_says_so(
+    scope: Any, kind: str, said: bool
+) -> None:
+    edit = make_edit("cache", changes=(Insert("map", kind),))
+    trial = Trial(state="confirmed", reason=None, speedup=32.0, ci95=(28.0, 38.0), blocks=5)
+    finding = factories.make_finding("cache", edit=edit, trial=trial, condition=None)
+    run = factories.make_run(scope=scope)
+    found = advice.answer(factories.make_session(findings=[finding], run=run))
+    assert found is not None
+    assert (found.condition is not None) == said
 
 
 def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:

@@ -150,6 +150,10 @@ def test_where_several_calls_at_once_gain_nothing_a_rewrite_is_left(state: Trial
     for one in rest:
         assert (one.status, one.edit, one.trial.state) == ("fail", None, "not_tried")
         assert (one.op_id, one.speedup_at_most) == (finding.op_id, finding.speedup_at_most)
+    cached = finding.model_copy(
+        update={"rule": "missing-cache", "trial": Trial(state="confirmed", reason=None)}
+    )
+    assert with_rewriting(session, [tried, cached]) == [tried, cached]
 
 
 def traced(names: list[str], graph_ops: dict[str, int] | None = None, **op: Any) -> Session:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from pipediag.facts.names import RUN_PART, default_directory
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
+from pipediag.facts.run_gain import fills_a_cache
 from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
@@ -219,6 +220,8 @@ class Answer:
     """One sentence: what was compared with what, or why nothing was."""
     edits: frozenset[str] = frozenset()
     """Ids of the edits that the gain is of, where it is of several."""
+    from_when: str | None = None
+    """`once the cache is filled`: steps that come before have another gain."""
 
     def holds(self, finding: Finding) -> bool:
         """Return True if it is the finding's answer, too."""
@@ -228,11 +231,12 @@ class Answer:
 
     @property
     def condition(self) -> str | None:
-        """`if the generator yields the same data`; None for none, or where the advice says it."""
+        """`if the generator yields the same data`, and from when on the gain is had; None for none,
+        or where the advice says it."""
         condition = self.finding.condition
         if condition is None or condition.removeprefix("if ") in brief(self.finding.advice):
-            return None
-        return condition
+            return self.from_when
+        return f"{condition}, {self.from_when}" if self.from_when else condition
 
 
 def answer(session: Session) -> Answer | None:
@@ -252,7 +256,9 @@ def answer(session: Session) -> Answer | None:
         or finding.edit.id not in together.findings
         or len(together.findings) < 2
     ):
-        return Answer(finding, (), finding.patch, gain(finding), _why(session, finding))
+        later = _once_filled(session, [finding])
+        why = _why(session, finding)
+        return Answer(finding, (), finding.patch, gain(finding), why, from_when=later)
     every = [trials.change(session, one, with_effect=True) for one in together.findings]
     changes = tuple(file_named_once(session, every))
     shared = set(Combined.model_fields) & set(Trial.model_fields)
@@ -261,7 +267,27 @@ def answer(session: Session) -> Answer | None:
     why = _why(session, all_of_them)
     patch = session.patch or finding.patch
     edits = frozenset(together.findings)
-    return Answer(finding, changes, patch, gain(all_of_them), why, edits)
+    of_them = [one for one in session.findings if one.edit and one.edit.id in edits]
+    later = _once_filled(session, of_them, together)
+    return Answer(finding, changes, patch, gain(all_of_them), why, edits, later)
+
+
+def _once_filled(
+    session: Session, findings: Sequence[Finding], together: Combined | None = None
+) -> str | None:
+    """Return that a measured gain begins behind the epoch that fills a cache.
+
+    None where no cache is added, or where the gain is of the whole run, that epoch included.
+    """
+    filled = any(one.edit and fills_a_cache(one.edit) for one in findings)
+    of_run = session.run is None or session.run.scope == "run"
+    if not filled or of_run or findings[0].trial.speedup is None:
+        return None
+    until = together.filling_speedup if together is not None else None
+    if together is None or until is None:
+        return "once the cache is filled"
+    bounds = speedup_interval(together.filling_ci95)
+    return f"once the cache is filled, and {speedup(until)} {bounds} before".replace("  ", " ")
 
 
 def file_named_once(session: Session, texts: Iterable[str]) -> Iterator[str]:
