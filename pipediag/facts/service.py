@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipediag.facts.limits import MOST_FREED
 from pipediag.facts.step import consumer_ms
 from pipediag.session.model import Session
+from pipediag.session.service import InputService
 
 KEPT = 1.05
 """Times the target that a step may take and still reach it: blocks of one and the same pipeline
@@ -45,23 +46,26 @@ class ServicePlan:
     """Of all workers."""
 
 
-def step_with(session: Session, workers: int) -> StepWith | None:
-    """Return the step with so many workers, each on CPUs such as the training has; None where it
-    was not measured.
+def step_of(service: InputService, rest_ms: float, workers: int) -> StepWith:
+    """Return the step with so many workers, each on CPUs such as the training has.
 
     Making a batch, sending it and the rest of the step overlap: the slowest sets the pace.
     """
-    service, rest_ms = session.service, consumer_ms(session)
-    if service is None or rest_ms is None:
-        return None
-    made_ms = service.pipeline_ms / workers
-    sent_ms = service.send_ms
+    made_ms, sent_ms = service.pipeline_ms / workers, service.send_ms
     return StepWith(
         workers,
         max(rest_ms, made_ms, sent_ms),
         max(rest_ms, made_ms),
         max(rest_ms + sent_ms, (service.pipeline_ms + sent_ms) / workers),
     )
+
+
+def step_with(session: Session, workers: int) -> StepWith | None:
+    """Return the session's step with so many workers; None where no service was measured."""
+    service, rest_ms = session.service, consumer_ms(session)
+    if service is None or rest_ms is None:
+        return None
+    return step_of(service, rest_ms, workers)
 
 
 def plan_service(session: Session, target_ms: float | None = None) -> ServicePlan | None:
