@@ -289,9 +289,10 @@ SMALL_BATCH = Rule(
     id="small-batch",
     title="Train with a larger batch",
     why="Dispatch and Python cost the same in each step, on each replica, however many examples "
-    "it has.",
-    fix="Use a batch four times as large. An epoch then has fewer updates, so the learning rate "
-    "and the number of epochs must be tuned again.",
+    "it has, and replicas exchange as many gradients.",
+    fix="Use a batch four times as large; under a strategy, the batch of one device times the "
+    "replicas. An epoch then has fewer updates, so the learning rate and the number of epochs must "
+    "be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -331,15 +332,24 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
         )
         edit = SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
     likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
+    # A global batch as large as that of one device leaves each replica little to compute.
+    exchanged = class_percent(session, ["collective"]) if loop.replicas > 1 else 0.0
+    shared = size / loop.replicas < BATCH.value and percent + exchanged >= FIXED_COST.value
     could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
-    if not likely and (edit is None or not could_gain):
+    if not likely and not shared and (edit is None or not could_gain):
         return
     waits = input_first(session) or _own_code_first(session, loop)
+    each = (
+        f" Each of the {loop.replicas} replicas has {size // loop.replicas} of its examples, and "
+        f"exchanging gradients takes {exchanged:.0f} % of the step."
+        if loop.replicas > 1
+        else ""
+    )
     yield finding(
         "fail" if likely and waits is None else "informative",
         waits
         or f"Try a batch of {FACTOR * size} instead of {size}, and tune the learning rate again: "
-        "the time to start a step hardly grows with the batch.",
+        f"the time to start a step hardly grows with the batch.{each}",
         speedup_at_most=FACTOR,
         edit=edit,
     )

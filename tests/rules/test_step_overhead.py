@@ -104,6 +104,12 @@ def of_replicas(size: int) -> Session:
     return started(40.0, 20.0, steps=steps, loops=loops, pipeline=None)
 
 
+def exchanging(size: int, collective: float, replicas: int = 4) -> Session:
+    shares = make_breakdown(dispatch=10.0, collective=collective, device_compute=90.0 - collective)
+    steps, loops = make_steps(batch_size=size), [make_loop(replicas=replicas)]
+    return started(breakdown=shares, steps=steps, loops=loops, pipeline=None)
+
+
 @cases(
     {
         "small": (batched(32, 40.0, 20.0), ("fail", larger(128))),
@@ -117,6 +123,10 @@ def of_replicas(size: int) -> Session:
         # A batch that is large enough for one device is small for four.
         "of replicas": (of_replicas(512), ("fail", None)),
         "enough for replicas": (of_replicas(1024), ("pass", None)),
+        "not scaled": (exchanging(256, 35.0), ("informative", None)),
+        "little exchanged": (exchanging(256, 25.0), ("pass", None)),
+        "scaled": (exchanging(1024, 35.0), ("pass", None)),
+        "one device": (exchanging(128, 35.0, replicas=1), ("pass", None)),
         "unknown": (
             started(steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]),
             ("inconclusive", None),
