@@ -38,7 +38,6 @@ def make_keras(**overrides: Any) -> KerasUse:
     values: dict[str, Any] = {
         "model": "Sequential",
         "optimizer": "Adam",
-        "loss": "mse",
         "run_eagerly": False,
         "jit_compile": False,
         "steps_per_execution": 1,
@@ -48,7 +47,6 @@ def make_keras(**overrides: Any) -> KerasUse:
         "source": "_BatchDataset",
         "workers": None,
         "use_multiprocessing": None,
-        "parameter_count": 1000,
     }
     return KerasUse(**{**values, **overrides})
 

@@ -74,7 +74,6 @@ def make_recorded_loop(**overrides: Any) -> RecordedLoop:
         "keras": KerasUse(
             model="Sequential",
             optimizer="Adam",
-            loss="mse",
             run_eagerly=False,
             jit_compile=False,
             steps_per_execution=1,
@@ -191,9 +190,6 @@ def make_recording(**overrides: Any) -> Recording:
         "pid": 100,
         "started_ns": 1000 * MS,
         "outcome": "stopped",
-        "exit_status": None,
-        "ended_ns": 6000 * MS,
-        "error": None,
         "environment": RecordedEnvironment(
             python="3.11.9",
             tensorflow="2.21.0",

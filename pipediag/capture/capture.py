@@ -187,7 +187,7 @@ class Capture:
         remove_cut_caches(self._recorder.recording.operations, self._began_s)
         return True
 
-    def script_ended(self, outcome: OwnEnding, exit_status: int | None, error: str | None) -> None:
+    def script_ended(self, outcome: OwnEnding) -> None:
         """Write the final recording; a forked child and a second call do nothing.
 
         Where trials were asked for, a script that ended by itself has those pipelines tried that
@@ -205,12 +205,12 @@ class Capture:
             with self._interrupts.heard():
                 attempt("trying the pipelines alone", self._steps.try_pipelines_alone)
         self._timeline.passed("aside", over_ns, time.monotonic_ns())
-        self._recorder.end(outcome, exit_status, error)
+        self._recorder.end(outcome)
 
     def _leave_now(self) -> None:
         """End a script that swallowed our stop: save, run its exit handlers, and go."""
         self._interrupts.hold()
-        self.script_ended("stopped", None, None)
+        self.script_ended("stopped")
         self._teller.tell(Ended("stopped", None))
         self._interrupts.release()
         atexit._run_exitfuncs()

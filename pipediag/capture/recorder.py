@@ -68,9 +68,6 @@ class Recorder:
             pid=self._pid,
             started_ns=time.monotonic_ns(),
             outcome="running",
-            exit_status=None,
-            ended_ns=None,
-            error=None,
             environment=RecordedEnvironment(python=sys.version.split()[0]),
         )
 
@@ -121,14 +118,11 @@ class Recorder:
     def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
         attempt(self.note, what, ours, *args)
 
-    def end(self, outcome: RecordedOutcome, exit_status: int | None, error: str | None) -> None:
+    def end(self, outcome: RecordedOutcome) -> None:
         """Close the recording; the first ending counts. Raises OSError if it can't be written."""
         if self.recording.outcome != "running":
             return
         self.recording.outcome = outcome
-        self.recording.exit_status = exit_status
-        self.recording.error = error
-        self.recording.ended_ns = time.monotonic_ns()
         self._write()
 
 

@@ -120,7 +120,7 @@ class Ending:
         if os.getpid() != self._pid or self._recorder is None:
             return
         try:
-            self._recorder.script_ended(outcome, status, error)
+            self._recorder.script_ended(outcome)
         except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
             self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
         self._teller.tell(Ended(outcome, status, error))

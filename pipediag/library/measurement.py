@@ -126,7 +126,7 @@ class Measurement:
         """Take the hooks off."""
         teller = self._companion.teller
         try:
-            self.capture.script_ended(ended.outcome, ended.status, ended.error)
+            self.capture.script_ended(ended.outcome)
         except Exception as problem:  # noqa: BLE001 - what was recorded by then is saved
             let_pass(problem)
             teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))

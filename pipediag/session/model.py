@@ -257,7 +257,7 @@ class Session(Record):
     """Batches made by a tf.data service on this machine, and what sending one takes; None if none
     was tried."""
     trials: TrialRun | None = None
-    """The trials: loop and consumer, seconds given and used, `base_step_ms`, and `blocks`, one for
+    """The trials: loop and consumer, seconds given and used, and `blocks`, one for
     each stretch of steps (`trials.csv`)."""
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []

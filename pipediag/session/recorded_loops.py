@@ -41,7 +41,6 @@ class KerasUse:
 
     model: str
     optimizer: str | None
-    loss: str | None
     run_eagerly: bool
     jit_compile: bool | None
     steps_per_execution: int
@@ -59,7 +58,6 @@ class KerasUse:
     """The user's own."""
     deciding_callbacks: list[str] = field(default_factory=list)
     """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
-    parameter_count: int | None = None
     variable_bytes: int | None = None
     """Of the model."""
     trainable_bytes: int | None = None
@@ -128,7 +126,6 @@ class EmbeddingIds:
     unique: int
     """Different ids in all these batches."""
     smallest: int
-    largest: int
     zeros_within: int = 0
     """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
     outside: int = 0

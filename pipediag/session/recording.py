@@ -273,11 +273,6 @@ class Recording:
     pid: int
     started_ns: int
     outcome: RecordedOutcome
-    exit_status: int | None
-    """The script's own exit status; None while it runs or when it was stopped."""
-    ended_ns: int | None
-    error: str | None
-    """Type and message of the exception that ended the script."""
     environment: RecordedEnvironment
     operations: list[RecordedOperation] = field(default_factory=list)
     loops: list[RecordedLoop] = field(default_factory=list)

@@ -120,8 +120,6 @@ class TrialRun(Record):
     start_ms: float | None = None
     """When the budget began to count, by the clock of windows and steps; None where that is not
     known."""
-    base_step_ms: float | None = None
-    """Mean step of the base, to compare with that of the baseline window."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     iterators_freed: int = 0

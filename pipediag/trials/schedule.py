@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from statistics import fmean
 
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
@@ -88,7 +87,7 @@ def run_trials(
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
     trials = _Trials(bench, epochs_need_s)
     trials.run(candidates(findings), candidates(further))
-    found, base_ms = trials.contest.trials, [taken_by.step_ms(one) for one in bench.base_blocks]
+    found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
     return TrialOutcome(
         run=TrialRun(
@@ -96,7 +95,6 @@ def run_trials(
             consumer=taken_by.consumer,
             budget_s=budget_s,
             used_s=round(bench.used_s(), 3),
-            base_step_ms=round(fmean(base_ms), 4) if base_ms else None,
             blocks=bench.blocks,
             notes=trials.notes,
             iterators_freed=len(freed),

@@ -103,14 +103,9 @@ def test_each_fit_is_a_training_loop(
     assert (loop.kind, loop.updates_variables, loop.batch_size) == ("keras", True, 8)
     assert loop.keras is not None
     assert (loop.keras.data_adapter, loop.keras.source) == (adapter, source)
-    assert (loop.keras.model, loop.keras.optimizer, loop.keras.loss) == (
-        "Sequential",
-        "Adam",
-        "mse",
-    )
+    assert (loop.keras.model, loop.keras.optimizer) == ("Sequential", "Adam")
     assert loop.steps == steps
     assert loop.planned_steps == {"dataset": 160, "steps": 150}.get(mark, loop.planned_steps)
-    assert loop.keras.parameter_count == 50 * 4 + 12 + 1
     if mark == "steps":
         assert (loop.keras.epochs, loop.keras.steps_per_epoch) == (5, 30)
     if mark == "rows":

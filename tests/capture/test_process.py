@@ -193,7 +193,7 @@ def test_a_last_recording_that_cannot_be_written_is_told(
     monkeypatch.setattr(Path, "write_text", full)
 
     with pytest.raises(OSError, match="no space"):
-        recorder.end("finished", 0, None)
+        recorder.end("finished")
 
 
 def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 
     child = os.fork()
     if child == 0:
-        recorder.end("finished", 0, None)
+        recorder.end("finished")
         os._exit(0)
     os.waitpid(child, 0)
 

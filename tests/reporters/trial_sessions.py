@@ -103,7 +103,6 @@ def make_run(**overrides: Any) -> TrialRun:
         "consumer": "training",
         "budget_s": 60.0,
         "used_s": 52.4,
-        "base_step_ms": 10.2,
         "blocks": make_blocks(
             {
                 PARALLEL.id: [1.91, 1.99, 1.94, 1.88, 2.02, 1.93, 1.95, 1.9],
@@ -200,7 +199,6 @@ def lost_child() -> Session:
             used_s=20.0,
             blocks=make_blocks({PARALLEL.id: [1.9, 2.0]}),
             notes=[lost],
-            base_step_ms=None,
         ),
         combined=None,
         combined_missing=lost,
@@ -224,7 +222,6 @@ def pipeline_only() -> Session:
         findings=[factories.make_finding(edit=PARALLEL, trial=trial)],
         trials=make_run(
             consumer="pipeline alone",
-            base_step_ms=9.8,
             blocks=make_blocks({PARALLEL.id: [11.4, 18.6, 13.2]}),
             notes=[
                 "The training loop runs inside a tf.function, whose iterator can't be switched."

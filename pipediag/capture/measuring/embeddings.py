@@ -283,7 +283,6 @@ class IdTally:
             unique=len(values),
             unique_per_step=float(np.mean([len(np.unique(one)) for one in self._ids])),
             smallest=int(values[0]),
-            largest=int(values[-1]),
             zero_percent=100 * int(counts[values == 0].sum()) / len(ids),
             zeros_within=self._zeros_within,
             hot_percent=100 * int(np.sort(counts)[::-1][:top].sum()) / len(ids),

@@ -95,7 +95,6 @@ def describe(frame: FrameType) -> KerasUse:
     return KerasUse(
         model=type(model).__name__,
         optimizer=_class_name(getattr(model, "optimizer", None)),
-        loss=_loss_name(getattr(model, "loss", None)),
         run_eagerly=bool(getattr(model, "run_eagerly", False)),
         jit_compile=getattr(model, "jit_compile", None),
         steps_per_execution=batches_per_call(frame),
@@ -113,7 +112,6 @@ def describe(frame: FrameType) -> KerasUse:
             if package_of(file := _file_of(type(one))) not in KERAS and not is_pipediags(file)
         ],
         deciding_callbacks=[name for name in bases if name in _DECIDING],
-        parameter_count=_parameter_count(model),
         variable_bytes=variable_bytes(model, "variables"),
         trainable_bytes=variable_bytes(model, "trainable_variables"),
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
@@ -258,22 +256,10 @@ def _class_name(value: Any) -> str | None:
     return None if value is None else type(value).__name__
 
 
-def _loss_name(loss: Any) -> str | None:
-    known = loss is None or isinstance(loss, str)
-    return loss if known else getattr(loss, "name", type(loss).__name__)
-
-
 def _number(value: Any) -> int | None:
     try:
         return None if value is None else int(value)
     except (TypeError, ValueError):
-        return None
-
-
-def _parameter_count(model: Any) -> int | None:
-    try:
-        return int(model.count_params())
-    except Exception:  # an unbuilt or subclassed model has no count yet, and may raise anything
         return None
 
 
