@@ -17,6 +17,9 @@ DEMO_OUTPUT ?= reports/demo
 PYTEST_ARGS ?=
 VERSIONS ?=
 
+# Tests start the command hundreds of times, and each start would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-faults test-samples test-versions test-lowest test-jax dist lint format lock clean
 
 help: ## List the targets
