@@ -26,6 +26,8 @@ from pipediag.vocabulary import BASE
 
 START_LIMIT_S = 60.0
 """Importing TensorFlow takes 3 s of a CPU."""
+END_LIMIT_S = 10.0
+"""A killed process that the kernel holds up is not waited for longer."""
 LIFE_LIMIT_S = 3600
 """Longest life of a process of the service, whatever becomes of its parent."""
 MEMORY_OF_A_WORKER = 2**30
@@ -59,7 +61,8 @@ class LocalService:
             with contextlib.suppress(OSError):
                 process.kill()
         for process in self._processes:
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_LIMIT_S)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):
@@ -158,8 +161,9 @@ def measured(
 ) -> InputService | None:
     """Return what batches of the service take without the training, and what sending one takes.
 
-    None where the script's process can't be asked any more.
+    None where the script's process can't be asked any more, or a worker is gone.
     """
+    import psutil
 
     def batch_ms(variant: Variant) -> float:
         if variant.name != BASE:
@@ -187,5 +191,5 @@ def measured(
             cores_busy=round(cores, 3),
             worker_memory_bytes=service.memory_bytes(),
         )
-    except (VariantRefusedError, ExecutorLostError, OSError):
+    except (VariantRefusedError, ExecutorLostError, OSError, psutil.Error):
         return None
