@@ -138,7 +138,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Path) -> None:
-    session = project.analysed("-m", "trainer.train", "--epochs", "4", budget_s=24)
+    session = project.analysed("-m", "trainer.train", "--epochs", "4", budget_s=40)
     assert session.verdict.bottleneck == "input"
     assert session.patch is not None
     assert session.patch.diff is not None, session.patch

@@ -56,7 +56,7 @@ def analysed(directory: Path, overlapped: str) -> tuple[Session, list[Shown]]:
         script=str(script),
         output=directory / "report",
         steps=30,
-        budget_s=24,
+        budget_s=40,
         timeout_s=120,
     )
     result = analyse(request, events.append)
@@ -139,7 +139,7 @@ def test_a_second_run_holds_the_loop_and_the_session_stays_that_of_the_first(
     request = AnalysisRequest(
         script="short.py",
         output=Path("report"),
-        budget_s=12,
+        budget_s=20,
         timeout_s=150,
         run_to_end=True,
         rerun=True,
