@@ -95,7 +95,7 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     counts = Counter(flat)
     hot = sum(count for _, count in counts.most_common(math.ceil(ROWS / 100)))
     assert (ids.lookups, ids.unique) == (len(flat), len(counts))
-    assert (ids.smallest, ids.largest, ids.dtype) == (min(flat), max(flat), "int64")
+    assert (ids.smallest, ids.dtype) == (min(flat), "int64")
     assert ids.unique_per_step == pytest.approx(np.mean([len(set(one)) for one in batches]))
     assert ids.hot_percent == pytest.approx(100 * hot / len(flat))
     assert ids.zero_percent == pytest.approx(100 * counts[0] / len(flat))
