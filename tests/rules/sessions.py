@@ -92,7 +92,6 @@ def make_ids(**overrides: Any) -> EmbeddingIds:
         "unique": 900,
         "unique_per_step": 400.0,
         "smallest": 0,
-        "largest": 999,
         "hot_percent": 30.0,
         "hot_percent_ahead": 25.0,
         "zero_percent": 10.0,

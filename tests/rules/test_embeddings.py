@@ -255,7 +255,7 @@ def cast(through: str | None, rows: int, **ids: Any) -> Session:
 
 
 MASKED = {"mask_zero": True}
-OUTSIDE = {"largest": 1_200, "outside": 3, "outside_examples": [(42, 1_000), (47, 1_200)]}
+OUTSIDE = {"outside": 3, "outside_examples": [(42, 1_000), (47, 1_200)]}
 NEGATIVE = {"smallest": -1, "outside": 1, "outside_examples": [(42, -1)]}
 CHANGED = {"changed": 400, "changed_examples": [(257, 256), (642, 640)], "collided": 200}
 
