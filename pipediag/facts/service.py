@@ -43,7 +43,7 @@ class ServicePlan:
     bytes_per_s: float | None
     """That the training's host receives, before compression; None if the size is not known."""
     memory_bytes: int
-    """Of all workers."""
+    """Memory of all workers together."""
 
 
 def step_of(service: InputService, rest_ms: float, workers: int) -> StepWith:

@@ -176,7 +176,7 @@ class Distribute:
     workers: int = 1
     """Processes that a trial starts for it."""
     address: str | None = None
-    """Of the dispatcher, which is known in a trial only."""
+    """Host and port of the dispatcher, which is known in a trial only."""
     compression: str | None = "AUTO"
     repeats_element: bool = False
     """The first element is sent again and again, which shows what sending takes."""

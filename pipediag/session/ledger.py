@@ -78,7 +78,7 @@ class EpochSeen(Record):
     end_ms: float
     """By the clock of windows, steps and host samples."""
     steps_ms: float
-    """What its steps took."""
+    """Time of its steps."""
 
 
 class Run(Record):
@@ -108,7 +108,7 @@ class Run(Record):
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
     whole_epochs: list[EpochSeen] = []
-    """Of the last training, without its first epoch; of very many some, in even distances."""
+    """Epochs of the last training, without its first; of very many some, in even distances."""
 
     @property
     def whole_s(self) -> float:

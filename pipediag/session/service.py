@@ -23,7 +23,7 @@ class InputService(Record):
     """A batch by the service if it takes nothing to make: copies of one are compressed, sent and
     unpacked."""
     send_raw_ms: float
-    """The same without compression."""
+    """A batch that is sent so without compression."""
     cores_busy: float
     """CPUs that the workers kept busy while they served, all together."""
     worker_memory_bytes: int

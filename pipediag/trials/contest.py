@@ -89,7 +89,7 @@ class Contest:
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
         self.to_come: Sequence[Candidate] = ()
-        """Those of them that will enter whatever comes of these."""
+        """Edits among those that will enter whatever comes of these."""
         self._bench = bench
         self._waiting: deque[Candidate] = deque()
         self._live: list[Tried] = []

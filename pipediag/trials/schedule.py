@@ -52,7 +52,7 @@ class TrialOutcome:
     pipeline_alone: PipelineAlone | None = None
     pipeline_alone_missing: str | None = None
     service: InputService | None = None
-    """Of a tf.data service, if an edit with one was tried."""
+    """Times of a tf.data service, if an edit with one was tried."""
 
 
 def run_trials(
