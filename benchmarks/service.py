@@ -5,8 +5,8 @@
 Six pipelines: four that wait, as for a store over a network, one that waits for several elements at
 once, and one that computes and waits. They wait because a machine of a few CPUs can't stand for the
 CPUs of four hosts: more workers than CPUs make nothing faster that computes. The plan is made from
-the pipeline without a service, from sending copies of a batch by one worker, and from the rest of
-the step.
+the pipeline without a service, from one worker's batches, from sending copies of one, and from the
+rest of the step.
 """
 
 from __future__ import annotations
@@ -106,26 +106,23 @@ def main() -> None:
     rest_ms, made = slept_ms(), pipelines()
     own_ms = {name: step_ms(dataset, 0.0) for name, dataset in made.items()}
     errors: list[float] = []
-    sent_ms: dict[str, float] = {}
+    times: dict[str, InputService] = {}
     for workers in WORKERS:
         service = LocalService(workers, os.getpid())
         try:
             for name, dataset in made.items():
-                if name not in sent_ms:
-                    copies = served(dataset, service.address, copies=True)
-                    sent_ms[name] = step_ms(copies, 0.0)
-                times = InputService(
-                    workers=1,
-                    own_cpus=0,
-                    after="",
-                    pipeline_ms=own_ms[name],
-                    served_ms=0.0,
-                    send_ms=sent_ms[name],
-                    send_raw_ms=0.0,
-                    cores_busy=0.0,
-                    worker_memory_bytes=0,
-                )
-                plan = step_of(times, rest_ms, workers)
+                if workers == 1:
+                    times[name] = InputService(
+                        own_cpus=0,
+                        after="",
+                        pipeline_ms=own_ms[name],
+                        served_ms=step_ms(served(dataset, service.address), 0.0),
+                        send_ms=step_ms(served(dataset, service.address, copies=True), 0.0),
+                        send_raw_ms=0.0,
+                        cores_busy=0.0,
+                        worker_memory_bytes=0,
+                    )
+                plan = step_of(times[name], rest_ms, workers)
                 real_ms = step_ms(served(dataset, service.address), REST_MS)
                 errors.append(abs(plan.ms / real_ms - 1.0))
                 print(

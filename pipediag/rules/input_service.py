@@ -199,11 +199,10 @@ def with_plan(session: Session, finding: Finding) -> Finding:
         "evidence": {
             **finding.evidence,
             "batch_without_service_ms": service.pipeline_ms,
-            "batch_by_service_ms": service.served_ms,
+            "batch_by_one_worker_ms": service.served_ms,
             "sending_a_batch_ms": service.send_ms,
             "sending_without_compression_ms": service.send_raw_ms,
             "memory_of_a_worker_bytes": service.worker_memory_bytes,
-            "workers": service.workers,
         },
     }
     if trial.state == "not_tried" and most >= WORTH_DOING:

@@ -159,7 +159,7 @@ def measured(
     prepare: Callable[[Variant], object],
     run: Callable[[RunBlock], BlockRun],
 ) -> InputService | None:
-    """Return what batches of the service take without the training, and what sending one takes.
+    """Return what batches of one worker take without the training, and what sending one takes.
 
     None where the script's process can't be asked any more, or a worker is gone.
     """
@@ -181,7 +181,6 @@ def measured(
         served_ms = run(RunBlock(served.name, 2 * PULL_S, alone=True)).step_ms
         cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
         return InputService(
-            workers=distribute.workers,
             own_cpus=service.own_cpus,
             after=distribute.after,
             pipeline_ms=round(own_ms, 4),

@@ -243,6 +243,7 @@ class TrialsOfRun:
             budget_s - kept_s,
             taken_by=taken_by,
             further=[*beyond(session, session.findings), *further],
+            input_free=session.ceiling.speedup_if_input_free if session.ceiling else None,
             on_event=self.on_progress,
             epochs_need_s=None if lacks_s is None else math.ceil(lacks_s / share),
             # The clock is one for all processes of a machine.
@@ -264,8 +265,10 @@ class TrialsOfRun:
         began_s, found = time.monotonic(), None
         if edit is not None:
             with suppress(PipediagError, OSError):
-                service = self._serving(edit.workers)
-                found = measured(edit, service, executor.prepare, executor.run)
+                if self._service is not None:
+                    self._service.stop()
+                self._service = LocalService(1, self.pid)
+                found = measured(edit, self._service, executor.prepare, executor.run)
         used_s = outcome.run.used_s + time.monotonic() - began_s
         update = {"used_s": round(used_s, 3), "budget_s": outcome.run.budget_s + kept_s}
         return replace(outcome, service=found, run=outcome.run.model_copy(update=update))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
 from pipediag.session.edits import distributes
@@ -63,6 +64,7 @@ def run_trials(
     *,
     taken_by: TakenBy = STEPS,
     further: Sequence[Finding] = (),
+    input_free: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = lambda _event: None,
     epochs_need_s: int | None = None,
@@ -76,7 +78,9 @@ def run_trials(
 
     Args:
         taken_by: what consumes the batches.
-        further: findings that are tried where none of the others is confirmed.
+        further: findings that are tried where none of the others is confirmed; a tf.data service
+            also where what is confirmed leaves the loop waiting for input.
+        input_free: how many times as fast steps are that never wait for input, if that is known.
         on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
             soon as an edit is decided.
         epochs_need_s: the user's budget that whole epochs would need, where it is too small.
@@ -85,7 +89,7 @@ def run_trials(
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
-    trials = _Trials(bench, epochs_need_s)
+    trials = _Trials(bench, epochs_need_s, input_free)
     trials.run(candidates(findings), candidates(further))
     found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
@@ -110,7 +114,7 @@ def run_trials(
 
 
 class _Trials:
-    def __init__(self, bench: Bench, epochs_need_s: int | None) -> None:
+    def __init__(self, bench: Bench, epochs_need_s: int | None, input_free: float | None) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
@@ -120,6 +124,7 @@ class _Trials:
         self.contest = Contest(bench)
         self._bench = bench
         self._epochs_need_s = epochs_need_s
+        self._input_free = input_free
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
     def run(self, first: list[Candidate], further: list[Candidate]) -> None:
@@ -201,9 +206,8 @@ class _Trials:
             contest.enter(self._needed(later))
             self._one_by_one()
             contest.more_to_come = False
-            if not contest.confirmed:
-                contest.enter(self._allowed(further))
-                self._one_by_one()
+            contest.enter(self._allowed([one for one in further if self._is_called_for(one)]))
+            self._one_by_one()
         except (BaseRefusedError, LostError) as error:
             ended = str(error)
             contest.end(ended, culprit=error.variant)
@@ -219,6 +223,16 @@ class _Trials:
         self._conclude_alone(ended or "No time was left for it.")
         if ended:
             self.notes.append(ended)
+
+    def _is_called_for(self, further: Candidate) -> bool:
+        """Return True if nothing helped, or for a service if steps go on waiting for input."""
+        confirmed = [self.contest.trials[one.candidate.edit.id] for one in self.contest.confirmed]
+        best = max((one.speedup or 1.0 for one in confirmed), default=None)
+        if best is None:
+            return True
+        if self._input_free is None or not distributes(further.edit):
+            return False
+        return 100.0 * (1.0 - best / self._input_free) > INPUT_BOUND.value
 
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
         """Return those in whose place no other edit was confirmed; the rest get a trial that says

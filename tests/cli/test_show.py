@@ -202,7 +202,7 @@ def test_a_workflow_is_yaml_with_steps(text: str) -> None:
 
 def test_a_plan_for_a_target_step_needs_times_of_a_service(tmp_path: Path) -> None:
     saved = save_session(served(), tmp_path / "session.json")
-    result = CliRunner().invoke(command, [str(saved), "--target-step", "4.5ms"])
+    result = CliRunner().invoke(command, [str(saved), "--target-step", "5ms"])
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1].startswith("2 workers")
     impossible = CliRunner().invoke(command, [str(saved), "--target-step", "0.001s"])

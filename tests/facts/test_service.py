@@ -28,18 +28,18 @@ def test_a_step_takes_as_long_as_the_slowest_of_making_sending_and_the_rest() ->
     assert one is not None
     assert two is not None
     assert many is not None
-    assert (one.ms, two.ms, many.ms) == pytest.approx((9.0, 4.5, 3.0), rel=0.01)
+    assert (one.ms, two.ms, many.ms) == pytest.approx((10.0, 5.0, 3.0), rel=0.01)
     for step in (one, two, many):
         assert step.least_ms <= step.ms <= step.most_ms
 
 
 def test_a_plan_names_what_the_target_takes() -> None:
-    plan = plan_service(served(), 4.5)
+    plan = plan_service(served(), 5.0)
     assert plan is not None
     assert plan.step is not None
     assert plan.step.workers == 2
-    assert plan.cores == pytest.approx(1.9 * 10.0 / 4.5)
-    assert plan.bytes_per_s == pytest.approx(1e6 / 4.5e-3)
+    assert plan.cores == pytest.approx(1.9 * 10.0 / 5.0)
+    assert plan.bytes_per_s == pytest.approx(1e6 / 5e-3)
     assert plan.memory_bytes == 2 * 600 * 2**20
 
 
@@ -47,7 +47,7 @@ def test_without_a_target_the_step_is_to_be_that_of_free_input() -> None:
     plan = plan_service(served())
     assert plan is not None
     assert plan.step is not None
-    assert (plan.step.workers, plan.step.ms) == (3, pytest.approx(3.0, rel=0.01))
+    assert (plan.step.workers, plan.step.ms) == (4, pytest.approx(3.0, rel=0.01))
 
 
 def test_a_target_that_sending_or_the_rest_of_the_step_rules_out_has_no_workers() -> None:

@@ -122,7 +122,6 @@ def test_a_cheaper_change_goes_first_and_it_follows_where_that_failed() -> None:
 
 def measured(**overrides: Any) -> InputService:
     values: dict[str, Any] = {
-        "workers": 2,
         "own_cpus": 0,
         "after": "batch",
         "pipeline_ms": 9.0,

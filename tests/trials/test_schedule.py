@@ -338,5 +338,9 @@ def test_a_service_that_is_further_is_tried_where_nothing_helps() -> None:
     executor = FakeExecutor({"service": 3.0})
     outcome = try_edits(executor, "a", further=["b", SERVICE])
     assert outcome.trials["service"].state == "confirmed"
-    helped = try_edits(FakeExecutor({"a": 2.0}), "a", further=["b", SERVICE])
-    assert "service" not in helped.trials
+    for input_free, tried in ((None, False), (2.4, False), (2.6, True)):
+        helped = try_edits(
+            FakeExecutor({"a": 2.0}), "a", further=["b", SERVICE], input_free=input_free
+        )
+        assert ("service" in helped.trials) is tried
+        assert "b" not in helped.trials
