@@ -7,7 +7,9 @@ and 130 where lengths vary (TensorFlow 2.21, two cores).
 """
 
 import itertools
+import multiprocessing
 import os
+import queue
 
 import numpy as np
 import tensorflow as tf
@@ -121,6 +123,52 @@ def for_each_row(function):
         return stacked(returned)
 
     return rows
+
+
+def in_processes(function, processes=4, limit_s=60.0):
+    """Make a function that has one of several processes call `function`, which computes in Python.
+
+    The processes are copies of this one: nothing that they change is seen here, NumPy's own random
+    numbers are others in each, and TensorFlow can't be used in them.
+    """
+    context, ours, idle = multiprocessing.get_context("fork"), [], queue.SimpleQueue()
+
+    def serve(pipe):
+        for each in ours:  # a copy would keep the pipe open when this process is gone
+            each.close()
+        np.random.seed()
+        try:
+            while True:
+                args = pipe.recv()
+                try:
+                    reply = function(*args), None
+                except Exception as error:
+                    reply = None, error
+                pipe.send(reply)
+        except (EOFError, OSError, KeyboardInterrupt):
+            os._exit(0)
+
+    for _ in range(processes):
+        own, other = context.Pipe()
+        ours.append(own)
+        process = context.Process(target=serve, args=(other,), daemon=True)
+        process.start()
+        other.close()
+        idle.put((own, process))
+
+    def call(*args):
+        pipe, process = idle.get()
+        pipe.send(args)
+        if not pipe.poll(limit_s):
+            process.kill()
+            raise TimeoutError(f"A process gave no answer for {limit_s} s.")
+        value, error = pipe.recv()
+        idle.put((pipe, process))
+        if error is not None:
+            raise error
+        return value
+
+    return call
 
 
 def weighted_choice(rng, values, size, weights):

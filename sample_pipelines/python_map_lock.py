@@ -1,7 +1,8 @@
 """Text features counted in pure Python inside a `map` with sixteen parallel calls.
 
 The interpreter lock lets one of the sixteen run at a time, so raising the number does nothing.
-TensorFlow operations, other processes, or doing it once beforehand would help.
+TensorFlow operations, other processes, or doing it once beforehand would help; one call for each
+batch helps some.
 """
 
 import keras

@@ -31,7 +31,9 @@ from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 PER_ROW = "parse_single_example"
 PER_BATCH = "parse_example"
-ROWS = "for_each_row"
+ROWS, PROCESSES = "for_each_row", "in_processes"
+_AS_IT_IS = "@tf.autograph.experimental.do_not_convert"
+_NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = frozenset({"numpy_function", "py_func", "py_function"})
 _SHAPES = {"set_shape": 0, "ensure_shape": 1}
 """Calls that say a tensor's shape, and the position of the shape in their arguments."""
@@ -136,6 +138,22 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     return changes
 
 
+def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]:
+    """Have processes call the Python of a map's function, one call in each."""
+    python = _calls_of(source, call, _NUMPY, shared=True)
+    if not python:
+        raise NotPatchableError("The call into Python in its function was not found in this file.")
+    at = min(source.span(each).start for each in (call, *python))
+    needed = ("multiprocessing", "os", "queue", "numpy as np", "tensorflow as tf")
+    lines = [_AS_IT_IS, *lines_of(PROCESSES)]
+    name, definition = defined(source, lines, PROCESSES, at, *needed)
+    changes = [definition, *with_arguments(source, call, {"num_parallel_calls": processes})]
+    for each in python:
+        span = source.span(_given(each, "func", 0))
+        changes += [insertion(span.start, f"{name}("), insertion(span.end, f", {processes})")]
+    return changes
+
+
 def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
     named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == name]
     placed = [arg.value for arg in call.args if arg.keyword is None]
@@ -159,12 +177,24 @@ def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
     raise NotPatchableError(f"A batch dimension can't be added to the shape `{code(shape)}`.")
 
 
-def _calls_of(source: Source, call: cst.Call, names: frozenset[str]) -> list[cst.Call]:
-    return list(dict.fromkeys(_found(source, _given(call, "map_func", 0), call, names, _DEPTH)))
+def _calls_of(
+    source: Source, call: cst.Call, names: frozenset[str], *, shared: bool = False
+) -> list[cst.Call]:
+    """Return the calls of these names that a map's function makes, or a function that it calls.
+
+    Raises NotPatchableError where other code calls one of them, unless they may be `shared`.
+    """
+    given = _given(call, "map_func", 0)
+    return list(dict.fromkeys(_found(source, given, call, names, _DEPTH, shared)))
 
 
 def _found(
-    source: Source, given: cst.BaseExpression, at: cst.CSTNode, names: frozenset[str], depth: int
+    source: Source,
+    given: cst.BaseExpression,
+    at: cst.CSTNode,
+    names: frozenset[str],
+    depth: int,
+    shared: bool,
 ) -> list[cst.Call]:
     is_lambda = isinstance(given, cst.Lambda)
     body = given if is_lambda else _definition(source, given, at)
@@ -172,9 +202,12 @@ def _found(
         return []
     calls = source.all(cst.Call, body)
     found = [node for node in calls if called(node) in names]
-    found += [one for node in calls for one in _found(source, node.func, node, names, depth - 1)]
+    found += [
+        one for node in calls for one in _found(source, node.func, node, names, depth - 1, shared)
+    ]
     if (
         found
+        and not shared
         and depth < _DEPTH
         and isinstance(body, cst.FunctionDef)
         and len(_uses(source, body)) > 1

@@ -166,6 +166,10 @@ def _of_pipeline(
             return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
         case edits.Remove():
             return [f"# without {_place(session, change.op_id)}"]
+        case edits.Replace(kind=edits.IN_PROCESSES, parameters={"processes": count}):
+            called = f"tf.numpy_function(in_processes(f, {count}), [x], ...)"
+            call = f".map(lambda x: {called}, num_parallel_calls={count})"
+            return [*lines_of("in_processes"), "", call]
         case edits.Replace():
             return _replaced(session, change)
         case edits.Insert(kind="prefetch_to_device"):

@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass
-from pipediag.patching.batch_forms import for_batches, vectorized
+from pipediag.patching.batch_forms import for_batches, in_processes, vectorized
 from pipediag.patching.chains import (
     argument,
     called_by_readers,
@@ -85,8 +85,8 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
 def _pass_of(change: edits.Change) -> str:
     if isinstance(change, edits.Insert) and change.kind == "prefetch":
         return "prefetch"
-    if isinstance(change, edits.Replace) and change.kind == "in_chunks":
-        return "in_chunks"
+    if isinstance(change, edits.Replace) and change.kind in ("in_chunks", edits.IN_PROCESSES):
+        return change.kind
     return change.do
 
 
@@ -303,6 +303,11 @@ def _stack(workspace: Workspace, change: edits.Replace) -> None:
     workspace.change(source, in_chunks(source, call, change.parameters))
 
 
+def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
+    source, call = workspace.only_call(change.op_id, suits="any")
+    workspace.change(source, in_processes(source, call, str(change.parameters["processes"])))
+
+
 def _options(workspace: Workspace, change: edits.SetOptions) -> None:
     source, call = workspace.only_call(_last(workspace).id)
     workspace.change(source, with_options(source, call, change.options))
@@ -416,6 +421,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "remove": _remove,
     "options": _options,
     "model": _compile,
+    edits.IN_PROCESSES: _in_processes,
     "in_chunks": _stack,
 }
 """In the order of capture/replay/changes.py, but for the one that takes the place of the name by

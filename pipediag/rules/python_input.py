@@ -33,11 +33,20 @@ from pipediag.facts.python_callables import (
     python_evidence,
     waits_first,
 )
-from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
+from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads, processes_for
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
-from pipediag.session.edits import Change, Edit, Move, Remove, Replace, RewriteCall, SetOptions
+from pipediag.session.edits import (
+    IN_PROCESSES,
+    Change,
+    Edit,
+    Move,
+    Remove,
+    Replace,
+    RewriteCall,
+    SetOptions,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session, hot_line
 from pipediag.session.pipeline import Operation
@@ -254,7 +263,7 @@ def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]
         return
     moved = [op, *(each for each in path if each.kind == "map")]
     if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
-        yield _called_once(session, moved, batch)
+        yield from _called_once(session, moved, batch)
 
 
 def _gives_the_same(op: Operation) -> bool:
@@ -262,7 +271,8 @@ def _gives_the_same(op: Operation) -> bool:
     return op.helper is None and not (changes_something(op) or draws_random(op.function))
 
 
-def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Finding:
+def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Iterator[Finding]:
+    """Yield the finding, and another where processes may call what computes for long."""
     op, *others = moved
     weight, beside_ms = weigh(session, op), _around_python_ms(session, op)
     also = " with the maps after it" if others else ""
@@ -278,18 +288,32 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
         speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
     )
     if not weight.worth_trying:
-        return finding(weight.status, weight.sentence)
+        yield finding(weight.status, weight.sentence)
+        return
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id) for each, after in places]
     after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
     label = f"{after}, with one Python call for all its rows"
     edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
-    return finding(
-        weigh(session, op, beside_ms).to_try,
+    advice = (
         f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
-        "one Python call.",
-        edit=edit,
+        "one Python call"
     )
+    yield finding(weigh(session, op, beside_ms).to_try, f"{advice}.", edit=edit)
+    calls = python_calls(op)
+    count = processes_for(session, op, calls.per_step) if calls is not None else None
+    if count is not None and weight.status == "fail":
+        yield finding(
+            "informative",
+            f"{advice}, made by one of {count} processes.",
+            edit=PYTHON_EACH_ROW.edit(
+                f"{op.id}:processes",
+                f"{label}, in {count} processes",
+                *moves,
+                Replace(op.id, IN_PROCESSES, {"processes": count}),
+                check="equal",
+            ),
+        )
 
 
 def _around_python_ms(session: Session, op: Operation) -> float | None:

@@ -64,6 +64,10 @@ class Move:
     do: Literal["move"] = "move"
 
 
+IN_PROCESSES = "map_in_processes"
+"""A map whose `numpy_function` has processes call its Python."""
+
+
 @dataclass(frozen=True)
 class Replace:
     """Another kind of operation with the same function: `flat_map` becomes `interleave`."""

@@ -17,6 +17,7 @@ import pytest
 import benchmarks
 from pipediag.session.edits import (
     AUTOTUNE,
+    IN_PROCESSES,
     Change,
     CompileCall,
     CompileFunction,
@@ -100,6 +101,10 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("per_element_map", "missing-cache"): (CACHE,),
     ("per_element_map", "per-element-map"): (VECTOR,),
     ("pydataset_store", "python-input"): (WORKERS,),
+    ("python_map_lock", "python-each-row"): (
+        VECTOR,
+        Replace("map", IN_PROCESSES, {"processes": 2}),
+    ),
     ("random_augmentation", "parallel-map"): (TUNED,),
     ("padded_texts", "padding"): (Insert("batch", "cut_padding"),),
     ("parts_fetched_in_turn", "serial-flat-map"): (

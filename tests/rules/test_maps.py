@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from pipediag.rules.maps import PARALLEL_MAP, PER_ELEMENT_MAP, settled
-from pipediag.session.edits import AUTOTUNE, Move, SetOptions, SetParameters
+from pipediag.session.edits import (
+    AUTOTUNE,
+    IN_PROCESSES,
+    Move,
+    Replace,
+    SetOptions,
+    SetParameters,
+)
 from pipediag.session.loops import Differential
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -251,6 +258,59 @@ def test_the_fastest_confirmed_way_is_the_one_advice(
     assert (finding.status, finding.severity) == ("fail", PARALLEL_MAP.severity)
     assert changes(finding) == way
     assert "also_tried" in finding.evidence
+
+
+PROCESSES = (Replace("map", IN_PROCESSES, {"processes": 2}),)
+LONG = {**COMPUTES, "python_calls_per_step": 2.0}
+LONG_IN_PARALLEL = replace(PARALLEL, **LONG)
+
+
+@cases(
+    {
+        "computes": (a_map(**LONG), True),
+        "in parallel": (LONG_IN_PARALLEL, True),
+        "short calls": (a_map(**COMPUTES), False),
+        "waits": (a_map(**{**LONG, "python_cpu_ms_per_step": 4.4}), False),
+        "takes tensors": (a_map({"EagerPyFunc": 1}, **LONG), False),
+        "changes something": (
+            a_map(
+                function=replace(
+                    make_function(stateful=True, graph_ops={"PyFunc": 1}), side_effect="it counts"
+                ),
+                **LONG,
+            ),
+            False,
+        ),
+    },
+    "op, tried",
+)
+def test_python_that_computes_for_long_is_tried_in_processes(op: Operation, tried: bool) -> None:
+    assert (PROCESSES in map(changes, run(PARALLEL_MAP, session_with(op)))) is tried
+
+
+@pytest.mark.parametrize(
+    ("trials", "kept"),
+    [
+        ([("refuted", 1.0), ("confirmed", 1.8), ("refuted", 1.0)], PROCESSES),
+        ([("confirmed", 1.9), ("confirmed", 1.8), ("refuted", 1.0)], TUNED),
+    ],
+)
+def test_processes_and_threads_are_one_advice(
+    trials: list[tuple[TrialState, float]], kept: object
+) -> None:
+    session = session_with(a_map(**LONG))
+    findings = [
+        finding.model_copy(update={"trial": trial(state, speedup)})
+        for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
+    ]
+    assert [changes(one) for one in settled(session, findings)] == [kept]
+
+
+def test_where_processes_do_not_help_either_nothing_else_is_advised() -> None:
+    session = session_with(a_map(**LONG))
+    refuted = {"trial": trial("refuted", 1.0)}
+    findings = [one.model_copy(update=refuted) for one in run(PARALLEL_MAP, session)]
+    assert settled(session, findings) == findings
 
 
 def test_where_all_are_refuted_what_remains_is_advised() -> None:

@@ -15,7 +15,7 @@ from pipediag.rules.python_input import (
     TRACE_ONLY_PYTHON,
     with_rewriting,
 )
-from pipediag.session.edits import Move, Remove, Replace, RewriteCall, SetOptions
+from pipediag.session.edits import IN_PROCESSES, Move, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
@@ -336,7 +336,10 @@ PADDED = make_operation("padded", "padded_batch")
         "costly calls": (rows(python_map()), ("fail", ROWS)),
         "shuffle between": (rows(python_map(), SHUFFLE), ("fail", ROWS)),
         "map between": (rows(python_map(), PLAIN), ("fail", (*ROWS, Move("plain", "map")))),
-        "costly Python": (rows(python_map(**COSTLY)), ("informative", ROWS)),
+        "costly Python": (
+            rows(python_map(**COSTLY, python="PyFuncStateless")),
+            ("informative", ROWS),
+        ),
         "around it, too": (rows(python_map(python="EagerPyFunc", **COSTLY)), ("fail", ROWS)),
         "waits": (rows(python_map(python="EagerPyFunc", **WAITING)), ("informative", ROWS)),
         "not measured": (rows(python_map(python_wall_ms_per_step=None)), ("fail", ROWS)),
@@ -353,3 +356,11 @@ PADDED = make_operation("padded", "padded_batch")
 )
 def test_python_of_a_map_is_called_once_a_batch(session: Session, expected: object) -> None:
     assert decided(PYTHON_EACH_ROW, session) == expected
+
+
+def test_python_that_computes_long_enough_is_also_called_in_processes() -> None:
+    once, in_processes = run(PYTHON_EACH_ROW, rows(python_map(**COSTLY)))
+    assert changes(once) == ROWS
+    assert changes(in_processes) == (*ROWS, Replace("map", IN_PROCESSES, {"processes": 2}))
+    assert in_processes.edit is not None
+    assert in_processes.edit.check == "equal"

@@ -216,6 +216,27 @@ def users_side_effect(function: Callable[..., Any]) -> str | None:
     return side_effect(function) if code is not None and is_users(code.co_filename) else None
 
 
+_GENERATORS = frozenset({"Generator", "RandomState", "Random"})
+
+
+def random_state_of(function: Any) -> str | None:
+    """Return which generator of random numbers it draws from, as in "it draws from `rng`".
+
+    Only one that the script made counts: copies of a process seed NumPy's and Python's own anew.
+    """
+    function = unwrap(function)
+    plain = getattr(function, "__func__", function)
+    code = getattr(plain, "__code__", None)
+    used = set(code.co_names) if code is not None else set()
+    known = {**getattr(plain, "__globals__", {}), **closure_of(plain)}
+    known = {name: known[name] for name in known.keys() & {*used, *closure_of(plain)}}
+    known |= getattr(getattr(function, "__self__", None), "__dict__", {})
+    for name, value in known.items():
+        if type(value).__name__ in _GENERATORS and "random" in type(value).__module__:
+            return f"it draws from `{name}`"
+    return None
+
+
 def _operations(graph: Any) -> Iterator[Any]:
     yield from graph.get_operations()
     for inner in getattr(graph, "_functions", {}).values():

@@ -17,11 +17,17 @@ from pipediag.capture.replay.graph import (
     nodes_up_to,
 )
 from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
-from pipediag.capture.replay.replacing import for_batches, padding_cut, replacement
+from pipediag.capture.replay.replacing import (
+    called_in_processes,
+    for_batches,
+    padding_cut,
+    replacement,
+)
 from pipediag.session.edits import (
     AUTOTUNE,
     CACHED_BATCHES,
     CUT_PADDING,
+    IN_PROCESSES,
     Change,
     Distribute,
     Insert,
@@ -81,15 +87,15 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     _refuse_contradictions(graph, changes)
     for one in _of(changes, SetParameters):
         _set(graph, one)
-    for other in _of(changes, Replace):
-        node = graph.node(other.op_id)
-        node.make = replacement(node, other.kind, other.parameters)
+    in_processes = [one for one in _of(changes, Replace) if one.kind == IN_PROCESSES]
+    _replace(graph, [one for one in _of(changes, Replace) if one not in in_processes])
     inserts = _of(changes, Insert)
     # First, as they stay behind what is moved to the same place.
     _insert(graph, [one for one in inserts if one.kind == "prefetch"])
     _distribute(graph, _of(changes, Distribute))
     _map_layers(graph, _of(changes, MoveLayers))
     _move(graph, _of(changes, Move))
+    _replace(graph, in_processes)
     _insert(graph, [one for one in inserts if one.kind not in ("prefetch", _AT_THE_END)])
     for removed in _of(changes, Remove):
         _remove(graph, removed)
@@ -156,6 +162,15 @@ def _set(graph: Graph, change: SetParameters) -> None:
         outer[0].inner.setdefault(change.op_id, {}).update(change.parameters)
     else:
         graph.node(change.op_id).parameters.update(change.parameters)
+
+
+def _replace(graph: Graph, changes: list[Replace]) -> None:
+    for change in changes:
+        node = graph.node(change.op_id)
+        if change.kind == IN_PROCESSES:
+            called_in_processes(node, int(change.parameters["processes"] or 1))
+        else:
+            node.make = replacement(node, change.kind, change.parameters)
 
 
 def _insert(graph: Graph, changes: list[Insert]) -> None:

@@ -1,8 +1,8 @@
 """Operations that a change replaces by another kind with the same function or the same files.
 
 `bucket_by_sequence_length` takes the place of a batch, workers that of the generator which Keras
-makes of a PyDataset, and stacks of elements that of a generator's single ones. A map that moves
-behind a batch calls its Python for each row.
+makes of a PyDataset, and stacks of elements that of a generator's single ones. A map has processes
+call its Python; one that moves behind a batch calls it for each row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any
 
 from pipediag.capture.callsites import is_keras_class, is_users
-from pipediag.capture.pipelines.functions import users_side_effect
+from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
 from pipediag.capture.replay.graph import Make, Node, given_arguments
 from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
@@ -308,6 +308,42 @@ def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> An
     kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
     given = {name: given[name] for name in ("batch_size", *kept) if name in given}
     return made(dataset, **given, **parameters)
+
+
+_ANSWER_S = 10.0
+"""Longest wait for a process's answer in a trial. Own choice: a copy of a process in the middle of
+its work may wait for a lock for ever."""
+
+
+def called_in_processes(node: Node, processes: int) -> None:
+    """Have processes call the Python of a map's `numpy_function`s, one call in each.
+
+    However the map is made by then: one that moved behind a batch hands whole batches over.
+    """
+    from tensorflow.python.ops import script_ops
+
+    make, py_func = node.make, script_ops._internal_py_func
+    in_processes = importlib.import_module("pipediag.in_chunks").in_processes
+
+    def called_elsewhere(func: Any, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("use_eager_py_func"):
+            raise NotReplayableError("A `py_function` uses TensorFlow, which a process can't.")
+        state = users_side_effect(func) or random_state_of(func)
+        if state is not None:
+            raise NotReplayableError(f"Its function can't be called in processes: {state}.")
+        return py_func(in_processes(func, processes, _ANSWER_S), *args, **kwargs)
+
+    def made(inputs: list[Any]) -> Any:
+        # AutoGraph calls what has this as it is.
+        called_elsewhere.autograph_info__ = None  # type: ignore[attr-defined]
+        with attributes_set((script_ops, "_internal_py_func", called_elsewhere)):
+            if make is not None:
+                return make(inputs)
+            assert node.call is not None
+            return node.call.function(**given_arguments(node, inputs))
+
+    node.parameters["num_parallel_calls"] = processes
+    node.make = made
 
 
 def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
