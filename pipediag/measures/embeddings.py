@@ -104,7 +104,7 @@ _REST, _NOT_TOLD = PartName(part="rest"), PartName(part="not_told")
 
 def has_parts(recording: Recording, loop: RecordedLoop) -> bool:
     """Return True if it is known which operations of the loop's step belong to tables."""
-    return bool(loop.vocabulary_operations) or any(
+    return bool(loop.vocabulary_operations or loop.metric_operations) or any(
         table.use is not None and table.use.operations for table in _tables(recording, loop)
     )
 
@@ -186,6 +186,7 @@ class _Names:
         self._parts: dict[str, PartName] = dict.fromkeys(
             loop.vocabulary_operations, PartName(part="vocabulary")
         )
+        self._parts.update(dict.fromkeys(loop.metric_operations, PartName(part="metrics")))
         for one in loop.softmaxes:
             own = PartName(part="update", layer=one.weights, variable=one.weights)
             self._parts.update(dict.fromkeys(one.update_operations, own))

@@ -300,6 +300,43 @@ def _moved_bytes(table: Embedding) -> int:
     return (table.copied_bytes_per_step or 0) + cast
 
 
+# Metrics that cost more than training
+
+METRICS_SHARE = Threshold(
+    "operations that only metrics need",
+    20.0,
+    "% of the step",
+    "measured: 13 % of a step, computed beside the rest of it, gained nothing when left out",
+)
+TRAINING_METRICS = Rule(
+    id="training-metrics",
+    title="Compute costly metrics in validation alone",
+    why="A metric over all candidates, such as the share of examples whose item is among the best "
+    "hundred of all, multiplies each batch by the whole table: 57 % of a step with 40,000 items.",
+    fix="Leave the metric out of the training step (`compute_metrics=not training` in a task of "
+    "TensorFlow Recommenders), or update it in every n-th step, and compute it in validation.",
+    needs=("loop", "steps", "breakdown"),
+    thresholds=(METRICS_SHARE, INPUT_BOUND),
+    effect="same results",
+    frees=("device_compute",),
+    untried="Pipediag does not change which metrics your step computes.",
+)
+
+
+@TRAINING_METRICS.found_by
+def _check_training_metrics(session: Session) -> Iterator[Finding]:
+    took_ms = part_ms(session, "metrics")
+    if took_ms is None or (percent_of_step(session, took_ms) or 0.0) < METRICS_SHARE.value:
+        return
+    advice = (
+        f"Compute the metrics in validation alone, or in every n-th step: {took_ms:.3g} ms of each "
+        "training step are operations that nothing else needs."
+    )
+    yield _judged(
+        TRAINING_METRICS, session, None, advice, {}, took_ms=took_ms, gone_ms=took_ms, edit=None
+    )
+
+
 # A softmax over all classes of a large vocabulary
 
 CLASSES = Threshold("classes of a vocabulary", 5000.0, "classes", "own choice: ten times as many")

@@ -82,6 +82,7 @@ RULES: tuple[Rule, ...] = (
     embeddings.REGULARIZED_TABLE,
     embeddings.TABLE_COPIED_ON_LOOKUP,
     embeddings.FULL_SOFTMAX,
+    embeddings.TRAINING_METRICS,
     tracing.GRAPH_CONSTANTS,
     script_work.SLOW_START,
     tracing.REPEATED_COMPILE,

@@ -374,6 +374,8 @@ class RecordedLoop(LoopFacts):
     autotune_enabled: bool = True
     vocabulary_operations: list[str] = field(default_factory=list)
     """Operations of a step on a number for each of many classes: logits, their loss, and back."""
+    metric_operations: list[str] = field(default_factory=list)
+    """Operations of a step that nothing but its metrics needs."""
     tables_missing: str | None = None
     """Why the step's embedding tables are not known."""
     strategy: str | None = None

@@ -12,6 +12,7 @@ from pipediag.rules.embeddings import (
     FULL_SOFTMAX,
     REGULARIZED_TABLE,
     TABLE_COPIED_ON_LOOKUP,
+    TRAINING_METRICS,
 )
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import SetModel
@@ -234,6 +235,27 @@ DRAWN = setting(sampled_softmax=512)
 )
 def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None:
     assert decided(FULL_SOFTMAX, session) == expected
+
+
+# Metrics in the training step
+
+
+def with_metrics(ms: float, **overrides: Any) -> Session:
+    values = {"embedding_cost": cost(("metrics", ms), ("rest", 3.0))}
+    return make_session(**{**keeps_up(), **values, **overrides})
+
+
+@cases(
+    {
+        "half of the step": (with_metrics(5.0), ("fail", None)),
+        "little": (with_metrics(1.0), ("pass", None)),
+        "none": (make_session(**keeps_up(), embedding_cost=cost(("rest", 8.0))), ("pass", None)),
+        "input first": (with_metrics(5.0, **waits()), ("informative", None)),
+    },
+    "session, expected",
+)
+def test_metrics_that_only_validation_needs(session: Session, expected: object) -> None:
+    assert decided(TRAINING_METRICS, session) == expected
 
 
 # Edits of the model

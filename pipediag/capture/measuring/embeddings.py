@@ -126,6 +126,7 @@ class Embeddings:
                 missing.use_missing = missing.ids_missing = reason
             return
         record.vocabulary_operations = list(step.vocabulary_operations)
+        record.metric_operations = list(step.metric_operations)
         record.softmaxes = list(step.softmaxes)
         record.constant_bytes = step.constant_bytes
         lack, vocabularies = lack_of(), self._ask_trainer("vocabularies")

@@ -26,6 +26,7 @@ _PARTS: dict[StepPart, str] = {
     "update": "optimizer's update",
     "regularizer": "regularizer or constraint",
     "vocabulary": "logits and loss",
+    "metrics": "metrics",
     "rest": "rest of the model",
     "not_told": "not attributed to a part",
 }

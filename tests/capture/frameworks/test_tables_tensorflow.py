@@ -107,6 +107,28 @@ for name, model, labels in [
         updates=[types_of(table, each) for each in updates],
         both=[one for each in updates for one in each if one in others])
 
+class Ranked(Tied):
+    hits = keras.metrics.Mean()
+    def train_step(self, data):
+        ids, wanted = data
+        with tf.GradientTape() as tape:
+            found = self.items(ids)
+            loss = tf.reduce_mean(tf.square(found))
+        weights = self.trainable_variables
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        scores = tf.einsum("bld,vd->blv", found, self.items.embeddings)[:, 0]
+        self.hits.update_state(tf.cast(tf.math.in_top_k(wanted[:, 0], scores, 9), "float32"))
+        return {"loss": loss, "hits": self.hits.result()}
+
+def of_metrics(name, model, data):
+    step = read(model, "adam", loss, data=data)
+    kinds = {one.rpartition("/")[2] for one in step.metric_operations}
+    updates = {*step.tables[0].use.operations.get("update", [])} & {*step.metric_operations}
+    say(name, kinds=sorted(kinds), updates=sorted(updates))
+
+of_metrics("metrics over all", Ranked(False), (x, x))
+of_metrics("no metrics", classes, (x, x[:, :1]))
+
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
 inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
 joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
@@ -532,6 +554,15 @@ def test_logits_their_loss_and_the_update_of_their_weights_are_told(steps: Steps
     assert {"AssignSubVariableOp", "Mul", "Sqrt", "Square"} <= set(update)
     # That of a table is told with the table.
     assert steps["tied weights"]["updates"] == [[]]
+
+
+def test_what_only_metrics_need_is_told(steps: Steps) -> None:
+    found, none = steps["metrics over all"], steps["no metrics"]
+
+    assert "InTopKV2" in found["kinds"]
+    assert any("Einsum" in one or "MatMul" in one for one in found["kinds"])
+    assert not any("MatMul" in one or "Softmax" in one for one in none["kinds"])
+    assert (found["updates"], none["updates"]) == ([], [])
 
 
 def test_the_gradient_of_tied_output_weights_is_the_vocabularys(steps: Steps) -> None:

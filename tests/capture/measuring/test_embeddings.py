@@ -49,6 +49,7 @@ class ToyTable:
 
 class ToyTables:
     vocabulary_operations = ("logits/MatMul",)
+    metric_operations = ("in_top_k/InTopKV2",)
 
     def __init__(self) -> None:
         self.tables = [ToyTable()]

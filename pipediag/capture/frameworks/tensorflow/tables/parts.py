@@ -276,6 +276,37 @@ def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterato
             yield place_of(frame, op)
 
 
+_BEST = frozenset({"InTopK", "InTopKV2", "TopK", "TopKV2"})
+
+
+def only_for_metrics(step: StepGraph) -> Iterator[Place]:
+    """Yield the operations that no gradient and no update of a weight needs, but a metric does.
+
+    A metric is what writes to a variable without a gradient, such as counts, and the best of all
+    scores where nothing that is trained comes of them.
+    """
+    learned: set[Place] = set()
+    trained: list[At] = []
+    others: list[At] = []
+    ends: list[Place] = []
+    # A call comes before the operations of what it calls, so that all that one reads came before.
+    for frame, op in step.operations:
+        place, inputs = place_of(frame, op), [At(frame, one) for one in op.inputs]
+        made = (step.source(one) for one in inputs)
+        if in_gradients(op) or any(place_of(one.frame, one.op) in learned for one in made):
+            learned.add(place)
+        if writes(op) and place in learned:
+            trained += inputs
+        elif writes(op) or op.type in _BEST:
+            others += inputs
+            ends.append(place)
+    if not trained:
+        return
+    needed = {place_of(one.frame, one.op) for one in step.upwards(trained)}
+    metrics = [*ends, *(place_of(one.frame, one.op) for one in step.upwards(others))]
+    yield from (place for place in metrics if place not in needed)
+
+
 def _weights(step: StepGraph, logits: At, classes: int, variables: dict[int, Any]) -> Any:
     """Return the variable that logits are a product with, which has a row or a column for each
     class; or None."""

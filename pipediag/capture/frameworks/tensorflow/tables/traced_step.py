@@ -25,6 +25,7 @@ from pipediag.capture.frameworks.tensorflow.tables.parts import (
     TableParts,
     agreed,
     event_names,
+    only_for_metrics,
     over_many_classes,
     softmaxes_in,
 )
@@ -47,6 +48,8 @@ _Label = tuple[int, TablePart]
 """Which table, by the id of its variable, and which part of what it costs."""
 _VOCABULARY: Any = ("vocabulary",)
 """The label of what computes a number for each of many classes."""
+_METRICS: Any = ("metrics",)
+"""The label of what nothing but a metric needs."""
 _NOT_TRACED = (
     "The step runs eagerly, so no graph shows which tables it reads and writes: run it in a "
     "`tf.function`, or without `run_eagerly`, and analyse the script again."
@@ -175,6 +178,8 @@ class Step:
             for place, part in TableParts(self.graph, self._whole, one).by_place().items()
             if whole in tables or part == "update"
         )
+        for place in only_for_metrics(self.graph):
+            labels.setdefault(place, _METRICS)
         weights = {tuple(one.shape.as_list()) for one in self._variables}
         for place in over_many_classes(self.graph, weights):
             labels.setdefault(place, _VOCABULARY)
@@ -207,6 +212,7 @@ class TracedTables:
         # A name that means different things in two functions is nobody's.
         labels = agreed(one for step in steps for one in step.labels().items())
         self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
+        self.metric_operations = [name for name in labels if labels[name] == _METRICS]
         seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
         for table in self.tables:
             table.use.operations = _by_part(labels, id(table.variable))
@@ -248,7 +254,7 @@ def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
 def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, list[str]]:
     found: dict[TablePart, list[str]] = {}
     for name, label in labels.items():
-        if label is not None and label != _VOCABULARY and label[0] == table:
+        if label not in (None, _VOCABULARY, _METRICS) and label[0] == table:
             found.setdefault(label[1], []).append(name)
     return found
 
