@@ -197,6 +197,7 @@ def measure_host(
         page_cache_bytes=inside[-1].page_cache_bytes,
         io_wait_percent=None if waited is None or not ticks else 100 * waited / ticks,
         read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
+        asked_bytes_per_s=spans.per_s(lambda r: r.asked_bytes),
         hot_python=hot_lines(stacks),
         python_calls=call_tree(stacks),
         gpus=_gpus(inside),

@@ -18,6 +18,7 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import call_times, python_evidence
+from pipediag.facts.storage import remote_storage
 from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
@@ -68,7 +69,10 @@ def read_in_turn(session: Session, reader: Operation) -> bool:
     return several and reader.parameters.get("num_parallel_reads") in (None, 1)
 
 
-def _as_many_as_cpus(session: Session) -> int:
+def _as_many_at_once(session: Session, op: Operation) -> int:
+    """Return as many as CPUs read from a disk; more where the reads wait for a network."""
+    if remote_storage(session, op) is not None:
+        return MOST_AT_ONCE
     return max(2, min(MOST_AT_ONCE, int(cpus(session))))
 
 
@@ -79,12 +83,15 @@ def files_at_once(
     caveat = "Measured on the files as they are then: data that was read before may be in memory."
     id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
     if outer is not None:
-        count = _as_many_as_cpus(session)
+        count = _as_many_at_once(session, outer)
         return opened_at_once(
             outer, count, AUTOTUNE, "files", id, caveat=caveat, whole_epoch=whole_epoch
         )
-    change = SetParameters(reader.id, {"num_parallel_reads": AUTOTUNE})
-    label = f"num_parallel_reads=AUTOTUNE on the {place_name(reader)}"
+    remote = remote_storage(session, reader) is not None
+    change = SetParameters(reader.id, {"num_parallel_reads": MOST_AT_ONCE if remote else AUTOTUNE})
+    label = (
+        f"num_parallel_reads={MOST_AT_ONCE if remote else 'AUTOTUNE'} on the {place_name(reader)}"
+    )
     return Edit(id, label, (change,), caveat=caveat, whole_epoch=whole_epoch)
 
 
@@ -155,6 +162,8 @@ def _disk_percent(session: Session, op: Operation) -> float | None:
         return None
     if op.elements is None or not op.bytes_per_element:
         return None
+    if remote_storage(session, op) is not None:
+        return None  # What comes over a network counts as read from storage or not.
     delivered_per_s = op.elements * op.bytes_per_element / (steps.mean_ms / 1000.0)
     return min(100.0, 100.0 * host.read_bytes_per_s / delivered_per_s)
 
@@ -193,7 +202,7 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     if not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
         return
-    count = WAITING_CALLS if python else _as_many_as_cpus(session)
+    count = WAITING_CALLS if python else _as_many_at_once(session, op)
     yield finding(
         weight.to_try,
         weight.before(_flat_advice(op, count, threads=python)),

@@ -24,11 +24,13 @@ from pipediag.rules import (
     script_work,
     shuffling,
     step_overhead,
+    storage,
     tracing,
 )
 from pipediag.rules.relevance import limited
 from pipediag.rules.rule import Rule
 from pipediag.rules.search import SEARCH, search
+from pipediag.rules.storage import with_storage
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -63,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     python_input.PYTHON_EACH_ROW,
     reading.SEQUENTIAL_FILES,
     reading.SERIAL_FLAT_MAP,
+    storage.COLD_FILES,
     caching.MISSING_CACHE,
     epoch_start.SLOW_SHUFFLE_FILL,
     defaults.MISSING_PREFETCH,
@@ -153,6 +156,7 @@ def _completed(session: Session, rule: Rule, finding: Finding) -> Finding:
     """Return the finding with its bound, and with how to change what a library's helper makes."""
     finding = limited(session, finding, rule.frees)
     op = session.operation(finding.op_id)
+    finding = with_storage(session, finding, op)
     how = by_hand(op) if op is not None and finding.status in ("fail", "informative") else None
     if how is None:
         return finding

@@ -134,6 +134,7 @@ class ProcessReader:
             if thorough:
                 allowed = ticks_of(os.sched_getaffinity(self.pid), self._root)
         available, cache = self._memory()
+        read_bytes, asked_bytes = self._read_bytes()
         return HostReading(
             at_ns=at_ns,
             cpu_ns=self._cpu_ns(self.pid),
@@ -141,7 +142,8 @@ class ProcessReader:
             thread_cpu_ns=ran,
             children_cpu_ns=sum(self._children.values()),
             children=len(self._children),
-            read_bytes=self._read_bytes(),
+            read_bytes=read_bytes,
+            asked_bytes=asked_bytes,
             available_bytes=available,
             page_cache_bytes=cache,
             rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
@@ -231,11 +233,15 @@ class ProcessReader:
                 return time.clock_gettime_ns((~pid << 3) | 2)
         return _cpu_ns(read_file(f"{self._proc}/{pid}/stat"))
 
-    def _read_bytes(self) -> int | None:
+    def _read_bytes(self) -> tuple[int | None, int | None]:
+        """Return the bytes that came from storage, and those that were asked for."""
         with suppress(OSError):
             text = read_file(f"{self._proc}/{self.pid}/io")
-            return int(text.partition(b"read_bytes:")[2].split(None, 1)[0])
-        return None
+            read, asked = (
+                int(text.partition(key)[2].split(None, 1)[0]) for key in (b"read_bytes:", b"rchar:")
+            )
+            return read, asked
+        return None, None
 
     def _rss_peak_bytes(self) -> int | None:
         with suppress(OSError):

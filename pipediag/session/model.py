@@ -84,6 +84,9 @@ class Host(Record):
     page_cache_bytes: int | None = None
     io_wait_percent: float | None
     read_bytes_per_s: float | None
+    """Bytes that came from storage; those that the page cache had are not among them."""
+    asked_bytes_per_s: float | None = None
+    """Bytes that the process asked for, wherever they came from."""
     hot_python: list[HotLine]
     python_calls: list[PythonCall] = []
     gpus: list[GpuReading] = []

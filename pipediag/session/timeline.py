@@ -140,6 +140,8 @@ class HostReading:
     """Number of such processes alive."""
     read_bytes: int | None = None
     """Bytes fetched from storage; the page cache's hits are not among them."""
+    asked_bytes: int | None = None
+    """Bytes that it asked for in reads, of files on a disk, in memory or of another kind."""
     available_bytes: int | None = None
     page_cache_bytes: int | None = None
     rss_peak_bytes: int | None = None

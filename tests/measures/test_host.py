@@ -61,6 +61,7 @@ def test_memory_and_disk() -> None:
     assert host.page_cache_bytes == 700
     assert host.io_wait_percent == pytest.approx(5)
     assert host.read_bytes_per_s == pytest.approx(40_000)
+    assert host.asked_bytes_per_s == pytest.approx(50_000)
     assert host.samples == 10
 
 

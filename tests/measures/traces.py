@@ -81,6 +81,7 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
         "rss_bytes": 1000 + index,
         "thread_cpu_ns": spent,
         "read_bytes": 4000 * index,
+        "asked_bytes": 5000 * index,
         "available_bytes": 9000 - index,
         "page_cache_bytes": 700,
     }

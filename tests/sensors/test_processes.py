@@ -37,6 +37,7 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert reading.rss_peak_bytes == 600 * 1024
     assert reading.thread_cpu_ns == {PID: 50_000_000, 41: 7_000}
     assert reading.read_bytes == 4096
+    assert reading.asked_bytes == 9
     assert reading.available_bytes == 5000 * 1024
     assert reading.page_cache_bytes == 700 * 1024
     assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)

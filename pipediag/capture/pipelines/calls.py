@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import AUTOGRAPH_FILE, CallSite, call_site, frames, is_users
+from pipediag.capture.pipelines.storage import remote_storage_of
 from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import Scalar
 
@@ -103,6 +104,9 @@ _PARAMETERS = frozenset(
     "pad_to_bucket_boundary".split()
 )
 
+_FILES = frozenset({"filenames", "file_pattern", "tensors"})
+"""Parameters that name files; tensors may, for a function that reads them."""
+
 
 @functools.cache
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
@@ -136,6 +140,10 @@ def parameters_of(
         size = uncompressed_bytes(given["filenames"], given.get("compression_type"))
         if size is not None:
             parameters["file_bytes"] = size
+    for name in _FILES.intersection(given):
+        storage = remote_storage_of(given[name])
+        if storage is not None:
+            parameters["remote_storage"] = storage
     return parameters
 
 
