@@ -118,6 +118,8 @@ class Ranked(Tied):
         self.optimizer.apply(tape.gradient(loss, weights), weights)
         scores = tf.einsum("bld,vd->blv", found, self.items.embeddings)[:, 0]
         self.hits.update_state(tf.cast(tf.math.in_top_k(wanted[:, 0], scores, 9), "float32"))
+        parts = tf.data.Dataset.range(2).reduce(0.0, lambda best, _: best + found[0, 0, 0])
+        self.hits.update_state(parts)
         return {"loss": loss, "hits": self.hits.result()}
 
 def of_metrics(name, model, data):
@@ -559,7 +561,7 @@ def test_logits_their_loss_and_the_update_of_their_weights_are_told(steps: Steps
 def test_what_only_metrics_need_is_told(steps: Steps) -> None:
     found, none = steps["metrics over all"], steps["no metrics"]
 
-    assert "InTopKV2" in found["kinds"]
+    assert {"InTopKV2", "ReduceDatasetOp:"} <= set(found["kinds"])
     assert any("Einsum" in one or "MatMul" in one for one in found["kinds"])
     assert not any("MatMul" in one or "Softmax" in one for one in none["kinds"])
     assert (found["updates"], none["updates"]) == ([], [])

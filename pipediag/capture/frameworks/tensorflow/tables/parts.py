@@ -196,6 +196,11 @@ def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[s
     )
 
 
+_REDUCTION = "ReduceDatasetOp:"
+"""What a profile calls every operation that goes over a dataset within a step, with its work: it
+has `ReduceDatasetOp::DoCompute`, without a scope."""
+
+
 def place_of(frame: Frame, op: Any) -> Place:
     """Return what tells an operation from the others of the step."""
     return frame.index, op.name
@@ -204,6 +209,8 @@ def place_of(frame: Frame, op: Any) -> Place:
 def _names(frame: Frame, op: Any) -> Iterator[str]:
     name, around = op.name, frame
     yield name
+    if op.type == "ReduceDataset":
+        yield _REDUCTION
     while around.caller is not None:
         name, around = f"{around.call.name}/{name}", around.caller
         yield name
