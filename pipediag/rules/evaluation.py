@@ -23,7 +23,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import faster_evaluation
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
-from pipediag.rules.maps import is_serial_and_stateful, tuned_calls
+from pipediag.rules.parallel_maps import is_serial_and_stateful, tuned_calls
 from pipediag.rules.relevance import THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileCall, Edit, PredictOnBatch

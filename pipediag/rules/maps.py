@@ -1,18 +1,16 @@
-"""Maps that run for each row instead of each batch, or too few calls at once."""
+"""Maps that run for each row, instead of each batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
-from pipediag.facts.machine import cpus, pool_size
 from pipediag.facts.pipeline import (
     between,
     call_name,
     calls_python,
-    costlier,
+    changes_something,
     delay_ms,
     draws_random,
     following_batch,
@@ -23,29 +21,22 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import (
-    WAITS_FIRST,
-    call_times,
-    hottest_line_sentence,
     python_calls,
     python_evidence,
-    waits_first,
 )
-from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
+from pipediag.rules.parallel_maps import processes_for
+from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import (
-    AUTOTUNE,
     IN_PROCESSES,
     Edit,
     Move,
     Replace,
-    SetOptions,
-    SetParameters,
 )
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recording import RecordedFunction
-from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
+from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS
 
 # A map of short calls that runs for each row before the batch
 
@@ -228,299 +219,93 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     return "Operations between it and the batch need its single elements."
 
 
-# A map that runs too few calls at once
+# Python that is called for each row before the batch
 
-WAITING_CALLS = 16
-"""Own choice. A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight
-generators on two CPUs gave 2.1 times the examples, and with 16 threads 4.5 times."""
-ON_THREADS = (
-    f"`options.threading.private_threadpool_size = {WAITING_CALLS}` (`ds.with_options(options)`)"
+PYTHON_EACH_ROW = pipeline_rule(
+    id="python-each-row",
+    title="Call Python once for each batch",
+    why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
+    "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
+    fix="Batch first. The wrapper `for_each_row` then calls your unchanged function for each row "
+    "within one call, and stacks the results, which must have the same shape for all rows of a "
+    "batch.",
+    thresholds=(INPUT_WAIT, OPERATION_SHARE),
 )
-COMPUTES_FOR = Threshold(
-    "call of a Python function",
-    2.0,
-    "ms",
-    "measured: to pass arguments and results between processes took 0.4 ms a call beside busy CPUs",
-)
-MOST_PROCESSES = 16
-"""Processes for one map. Own choice: each is a copy of the script's, of which what it writes takes
-memory."""
-OVERLAPPING = (
-    "calls overlap, so random draws go to different elements, side effects change their order, "
-    "and a function that is not thread-safe breaks"
-)
-PARALLEL_MAP = pipeline_rule(
-    id="parallel-map",
-    title="Run `map` in parallel",
-    why="tf.data runs only stateless maps in parallel by itself. Its pool has one thread per CPU, "
-    "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, and 269 on 16 threads.",
-    fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads, or have "
-    "processes call a `numpy_function` that computes; all are tried. Elements keep their order, "
-    f"but {OVERLAPPING}. Processes are copies (`fork`, Linux): what they change is not seen, and "
-    "they can't use TensorFlow.",
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR),
-    effect="same up to order or rounding",
-)
+_EAGER = frozenset({"EagerPyFunc"})
+_KEEPS_ROWS = ("map", "shuffle", "repeat", "prefetch", "with_options")
 
 
-@PARALLEL_MAP.found_at("map")
-def _check_parallel_map(session: Session, op: Operation) -> Iterator[Finding]:
-    """Yield two findings for a map whose calls can be made parallel in two ways, else one."""
-    outer = session.operation(op.inside_function_of)
-    if outer is not None:
-        if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
-            yield from _tried_both_ways(session, op, outer)
-    elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
-        yield from _tried_both_ways(session, op, None)
-    elif calls_python(op) and not _is_serial(op):
-        yield from _more_than_in_parallel(session, op)
+@PYTHON_EACH_ROW.found_at("map")
+def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]:
+    """Yield a finding on a map that calls Python before a batch that could come first."""
+    batch = following_batch(session, op)
+    path = between(session, op, batch) if batch is not None else None
+    if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
+        return
+    moved = [op, *(each for each in path if each.kind == "map")]
+    if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
+        yield from _called_once(session, moved, batch)
 
 
-def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]:
-    """Yield the ways for a map that runs Python in parallel already: more threads, processes."""
-    pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
-    weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
-    ways = []
-    if _lacks_threads(session, op):
-        ways.append((_many_advice(session, op), _many_calls(session, op, None)))
-    processes = _in_processes(session, op)
-    if processes is not None:
-        ways.append((_processes_advice(op), processes))
-    evidence = {**python_evidence(op), "pool_threads": pool}
-    for place, (advice, edit) in enumerate(ways):
-        if place == 0:
-            tried = edit if weight.status == "fail" else None
-            yield PARALLEL_MAP.weighed(weight, advice, op=op, evidence=evidence, edit=tried)
-        elif weight.status == "fail":
-            yield PARALLEL_MAP.finding(
-                "informative", advice, op=op, weight=weight, evidence=evidence, edit=edit
-            )
+def _gives_the_same(op: Operation) -> bool:
+    """Return True if nothing shows that its results hang on more than its element."""
+    return op.helper is None and not (changes_something(op) or draws_random(op.function))
 
 
-def is_serial_and_stateful(op: Operation) -> bool:
-    """Return True if TensorFlow runs this map's calls one after the other as they keep state."""
-    return op.function is not None and op.function.stateful and _is_serial(op)
-
-
-def _is_serial(op: Operation) -> bool:
-    return op.parameters.get("num_parallel_calls") in (None, 1)
-
-
-def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
-    """Yield the first way as a failure and the second as information: one of them is advised."""
-    costs = costlier(session, op, outer) if outer is not None else op
-    weight = weigh(session, costs)
-    stateful = op.function is not None and op.function.stateful
+def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Iterator[Finding]:
+    """Yield the finding, and another where processes may call what computes for long."""
+    op, *others = moved
+    weight, beside_ms = weigh(session, op), _around_python_ms(session, op)
+    also = " with the maps after it" if others else ""
     finding = partial(
-        PARALLEL_MAP.finding,
+        PYTHON_EACH_ROW.finding,
         op=op,
         weight=weight,
-        evidence={**python_evidence(op), "parallelism": op.parallelism, "cpus": cpus(session)},
-        effect=None if stateful and not only_looks_up(op.function) else "same results",
+        evidence={
+            **python_evidence(op),
+            "elements_per_step": op.elements,
+            "beside_python_ms_per_step": beside_ms,
+        },
+        speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
     )
-    if weight.status != "fail":
+    if not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
         return
-    tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
-    ways = [(tuned, _tuned_advice(op, outer), cpus(session), True)]
-    if stateful:
-        many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)
-        processes = _in_processes(session, op) if outer is None else None
-        if processes is not None:
-            ways.append((processes, _processes_advice(op), cpus(session), True))
-        ways.insert(0 if waits_first(op) else len(ways), many)
-    for place, (edit, advice, calls, on_cpu) in enumerate(ways):
+    places = zip(moved, [batch, *moved], strict=False)
+    moves = [Move(each.id, after.id) for each, after in places]
+    after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
+    label = f"{after}, with one Python call for all its rows"
+    edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
+    advice = (
+        f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
+        "one Python call"
+    )
+    yield finding(weigh(session, op, beside_ms).to_try, f"{advice}.", edit=edit)
+    calls = python_calls(op)
+    count = processes_for(session, op, calls.per_step) if calls is not None else None
+    if count is not None and weight.status == "fail":
         yield finding(
-            "informative" if place else "fail",
-            advice,
-            speedup_at_most=parallel(session, costs, calls, on_cpu=on_cpu),
-            edit=edit,
+            "informative",
+            f"{advice}, made by one of {count} processes.",
+            edit=PYTHON_EACH_ROW.edit(
+                f"{op.id}:processes",
+                f"{label}, in {count} processes",
+                *moves,
+                Replace(op.id, IN_PROCESSES, {"processes": count}),
+                check="equal",
+            ),
         )
 
 
-def tuned_calls(op: Operation, rule: str, caveat: str | None = None) -> Edit:
-    """Return the edit by which TensorFlow chooses how many calls of the map run at once."""
-    return Edit(
-        id=f"{rule}:{op.id}",
-        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
-        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
-        caveat=caveat,
-    )
+def _around_python_ms(session: Session, op: Operation) -> float | None:
+    """Return the most that its calls take around the user's function, in ms per step.
 
-
-def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
-    """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
-    edit = PARALLEL_MAP.edit(
-        f"{op.id}:{WAITING_CALLS}",
-        f"{WAITING_CALLS} parallel calls on the {place_name(op)}",
-        SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),
-        caveat=_where_measured(outer),
-    )
-    return on_threads(edit) if _lacks_threads(session, op) else edit
-
-
-def processes_for(session: Session, op: Operation, calls: float = 1.0) -> int | None:
-    """Return how many processes may call its Python, of which one call takes so many's time.
-
-    None where a call is short, takes tensors, or changes what others see.
+    The clock of a `py_function` holds what TensorFlow does around the function, so that only its
+    waits are known to be the function's.
     """
-    times, function, count = python_calls(op), op.function, int(cpus(session))
-    if times is None or function is None or function.side_effect or count < 2:
-        return None
-    if _is_serial(op) and waits_first(op):
-        return None  # of calls at once each waits for the GIL, so that their waits say nothing
-    if set(uses(function, PYTHON_OPERATIONS)) != {"PyFunc"}:
-        return None
-    long = calls * times.cpu_ms / times.per_step >= COMPUTES_FOR.value
-    return min(count, MOST_PROCESSES) if long else None
-
-
-def _in_processes(session: Session, op: Operation) -> Edit | None:
-    count = processes_for(session, op)
-    if count is None:
-        return None
-    return PARALLEL_MAP.edit(
-        f"{op.id}:processes",
-        f"{count} processes for the Python of the {place_name(op)}",
-        Replace(op.id, IN_PROCESSES, {"processes": count}),
-        check="equal",
-    )
-
-
-def on_threads(edit: Edit, count: int = WAITING_CALLS) -> Edit:
-    """Return the edit with a pool of so many threads, as a call that waits keeps its thread."""
-    pool = SetOptions({"threading.private_threadpool_size": count})
-    label = f"{edit.label}, on {count} threads"
-    return replace(edit, label=label, changes=(*edit.changes, pool))
-
-
-def _lacks_threads(session: Session, op: Operation) -> bool:
-    pool = pool_size(session, op)
-    return pool is not None and pool < WAITING_CALLS
-
-
-def _where_measured(outer: Operation | None) -> str | None:
-    return f"Measured in its present place, not after {call_name(outer)}." if outer else None
-
-
-def _tuned_advice(op: Operation, outer: Operation | None) -> str:
-    give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
-    advice = f"{give}." if outer is None else f"{give}, or move it after {call_name(outer)}."
-    if outer is None and op.function is not None and op.function.stateful:
-        advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
-    if draws_random(op.function):
-        advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
-    return f"{advice}{call_times(op)}"
-
-
-def _many_advice(session: Session, op: Operation) -> str:
-    threads = f", with {ON_THREADS}" if _lacks_threads(session, op) else ""
-    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{call_times(op)}"
-
-
-def _processes_advice(op: Operation) -> str:
-    return f"Have processes call the Python of {call_name(op)}, one call in each.{call_times(op)}"
-
-
-def reason(function: RecordedFunction | None) -> str:
-    """Return which kinds of operation make the function stateful, in words."""
-    kinds: list[str] = []
-    if python := uses(function, PYTHON_OPERATIONS):
-        kinds.append("Python (" + ", ".join(python) + ")")
-    if uses(function, LOOKUP):
-        kinds.append("a table lookup")
-    if draws_random(function):
-        kinds.append("random numbers")
-    elif uses(function, VARIABLES):
-        kinds.append("a variable")
-    return " and ".join(kinds) or "a stateful operation"
-
-
-def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with what trials showed of parallel calls, one advice for each map.
-
-    The fastest way that was confirmed stays and says by how much calls overlap. Else a way that was
-    tried takes the place of one that was not. Where Python was tried in every way and none helps, a
-    finding says so and what remains to be done; it never stands next to a confirmed trial of
-    parallel calls of the same map. Of one rule's two confirmed edits of a map the faster one stays.
-    """
-    findings = _without_slower(findings)
-    by_map: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.rule == PARALLEL_MAP.id and finding.edit is not None and finding.op_id:
-            by_map.setdefault(finding.op_id, []).append(finding)
-    in_processes = {
-        one.op_id for one in findings if one.trial.state == "confirmed" and _is_in_processes(one)
-    }
-    found: list[Finding] = []
-    for finding in findings:
-        ways = by_map.get(finding.op_id or "", [])
-        if not any(finding is one for one in ways):
-            found.append(finding)
-        elif finding is ways[0]:
-            found += _one_advice(session, ways, finding.op_id in in_processes)
-    return found
-
-
-def _without_slower(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; of a map's confirmed edits by one rule, of which one uses processes, the
-    fastest alone."""
-    confirmed = [one for one in findings if one.trial.state == "confirmed"]
-    kept = []
-    for one in findings:
-        ways = [each for each in confirmed if (each.rule, each.op_id) == (one.rule, one.op_id)]
-        if one.trial.state != "confirmed" or not any(map(_is_in_processes, ways)):
-            kept.append(one)
-        elif one is max(ways, key=lambda each: each.trial.speedup or 1.0):
-            fails = {"status": "fail", "severity": PARALLEL_MAP.severity}
-            kept.append(one.model_copy(update=fails))
-    return kept
-
-
-def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool) -> list[Finding]:
-    confirmed = [one for one in ways if one.trial.state == "confirmed"]
-    op, tried = session.operation(ways[0].op_id), _also_tried(ways)
-    if confirmed:
-        best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
-        overlap = f"The calls overlap: {best.trial.speedup or 1.0:.3g}x as fast."
-        update = {
-            "status": "fail",
-            "severity": PARALLEL_MAP.severity,
-            "advice": f"{best.advice} {overlap}",
-            "evidence": {**best.evidence, **tried},
-        }
-        return [best.model_copy(update=update)]
-    refuted = all(one.trial.state == "refuted" for one in ways)
-    known = in_processes_helps or any(_is_in_processes(one) for one in ways)
-    if not refuted or known or op is None or not calls_python(op):
-        return [one for one in ways if one.trial.state != "not_tried"] or ways
-    count = max(2, int(cpus(session)))
-    in_processes = PARALLEL_MAP.finding(
-        "fail",
-        f"Call the function of {call_name(op)} in processes: more parallel calls did not help "
-        "(for Python that computes, the GIL is the usual reason). Put `pool = "
-        f"concurrent.futures.ProcessPoolExecutor({count}, "
-        "mp_context=multiprocessing.get_context(\"spawn\"))` below `if __name__ == '__main__':`, "
-        "and in the map `tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`.{call_times(op)}{hottest_line_sentence(session)}",
-        op=op,
-        title="Call the function in processes, or rewrite it",
-        evidence={**ways[0].evidence, **tried},
-        untried="Pipediag does not start processes that would run the script again.",
-        speedup_at_most=parallel(session, op, cpus(session), on_cpu=True),
-    )
-    return [in_processes, ways[0]]
-
-
-def _is_in_processes(finding: Finding) -> bool:
-    changes = finding.edit.changes if finding.edit is not None else ()
-    return any(isinstance(one, Replace) and one.kind == IN_PROCESSES for one in changes)
-
-
-def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
-    tried = [
-        f"{one.edit.label}: {one.trial.speedup:.3g}x"
-        for one in ways
-        if one.edit is not None and one.trial.speedup is not None
-    ]
-    return {"also_tried": "; ".join(tried)} if tried else {}
+    delay, calls = delay_ms(session, op), python_calls(op)
+    self_ms = measured_at(session, op).self_ms_per_step
+    if delay is None or calls is None or not self_ms:
+        return delay
+    own_ms = calls.off_cpu_ms if uses(op.function, _EAGER) else calls.wall_ms
+    return delay * max(0.0, 1.0 - own_ms / self_ms)

@@ -10,15 +10,11 @@ from pathlib import Path
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
-    between,
     call_name,
     calls_python,
-    changes_something,
     costlier,
     delay_ms,
-    draws_random,
     following_batch,
-    measured_at,
     operations,
     place_name,
     upstream,
@@ -33,15 +29,13 @@ from pipediag.facts.python_callables import (
     python_evidence,
     waits_first,
 )
-from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads, processes_for
+from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
 from pipediag.session.edits import (
-    IN_PROCESSES,
     Change,
     Edit,
-    Move,
     Remove,
     Replace,
     RewriteCall,
@@ -238,96 +232,6 @@ def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]
             edit=edit,
             speedup_at_most=_without(session, op),
         )
-
-
-PYTHON_EACH_ROW = pipeline_rule(
-    id="python-each-row",
-    title="Call Python once for each batch",
-    why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
-    "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
-    fix="Batch first. The wrapper `for_each_row` then calls your unchanged function for each row "
-    "within one call, and stacks the results, which must have the same shape for all rows of a "
-    "batch.",
-    thresholds=(INPUT_WAIT, OPERATION_SHARE),
-)
-_EAGER = frozenset({"EagerPyFunc"})
-_KEEPS_ROWS = ("map", "shuffle", "repeat", "prefetch", "with_options")
-
-
-@PYTHON_EACH_ROW.found_at("map")
-def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]:
-    """Yield a finding on a map that calls Python before a batch that could come first."""
-    batch = following_batch(session, op)
-    path = between(session, op, batch) if batch is not None else None
-    if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
-        return
-    moved = [op, *(each for each in path if each.kind == "map")]
-    if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
-        yield from _called_once(session, moved, batch)
-
-
-def _gives_the_same(op: Operation) -> bool:
-    """Return True if nothing shows that its results hang on more than its element."""
-    return op.helper is None and not (changes_something(op) or draws_random(op.function))
-
-
-def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Iterator[Finding]:
-    """Yield the finding, and another where processes may call what computes for long."""
-    op, *others = moved
-    weight, beside_ms = weigh(session, op), _around_python_ms(session, op)
-    also = " with the maps after it" if others else ""
-    finding = partial(
-        PYTHON_EACH_ROW.finding,
-        op=op,
-        weight=weight,
-        evidence={
-            **python_evidence(op),
-            "elements_per_step": op.elements,
-            "beside_python_ms_per_step": beside_ms,
-        },
-        speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
-    )
-    if not weight.worth_trying:
-        yield finding(weight.status, weight.sentence)
-        return
-    places = zip(moved, [batch, *moved], strict=False)
-    moves = [Move(each.id, after.id) for each, after in places]
-    after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
-    label = f"{after}, with one Python call for all its rows"
-    edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
-    advice = (
-        f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
-        "one Python call"
-    )
-    yield finding(weigh(session, op, beside_ms).to_try, f"{advice}.", edit=edit)
-    calls = python_calls(op)
-    count = processes_for(session, op, calls.per_step) if calls is not None else None
-    if count is not None and weight.status == "fail":
-        yield finding(
-            "informative",
-            f"{advice}, made by one of {count} processes.",
-            edit=PYTHON_EACH_ROW.edit(
-                f"{op.id}:processes",
-                f"{label}, in {count} processes",
-                *moves,
-                Replace(op.id, IN_PROCESSES, {"processes": count}),
-                check="equal",
-            ),
-        )
-
-
-def _around_python_ms(session: Session, op: Operation) -> float | None:
-    """Return the most that its calls take around the user's function, in ms per step.
-
-    The clock of a `py_function` holds what TensorFlow does around the function, so that only its
-    waits are known to be the function's.
-    """
-    delay, calls = delay_ms(session, op), python_calls(op)
-    self_ms = measured_at(session, op).self_ms_per_step
-    if delay is None or calls is None or not self_ms:
-        return delay
-    own_ms = calls.off_cpu_ms if uses(op.function, _EAGER) else calls.wall_ms
-    return delay * max(0.0, 1.0 - own_ms / self_ms)
 
 
 PYTHON_INPUT = Rule(

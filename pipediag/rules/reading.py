@@ -19,7 +19,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import call_times, python_evidence
 from pipediag.facts.storage import remote_storage
-from pipediag.rules.maps import ON_THREADS, WAITING_CALLS, on_threads
+from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters

@@ -24,8 +24,8 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.rules.caching import cache_after
-from pipediag.rules.maps import OVERLAPPING, reason, tuned_calls
 from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call, shared_calls_effect
+from pipediag.rules.parallel_maps import OVERLAPPING, reason, tuned_calls
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, SetOptions

@@ -28,7 +28,7 @@ from pipediag.measures.run.ledger import (
 )
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.input_service import with_plan
-from pipediag.rules.maps import settled
+from pipediag.rules.parallel_maps import settled
 from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.relevance import input_first

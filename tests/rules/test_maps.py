@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.maps import PARALLEL_MAP, PER_ELEMENT_MAP, settled
+from pipediag.rules.maps import PER_ELEMENT_MAP
+from pipediag.rules.parallel_maps import PARALLEL_MAP, settled
 from pipediag.session.edits import (
     AUTOTUNE,
     IN_PROCESSES,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pipediag.rules.maps import PYTHON_EACH_ROW
 from pipediag.rules.python_input import (
-    PYTHON_EACH_ROW,
     PYTHON_INPUT,
     SINGLE_ELEMENTS,
     SLOW_CALL,

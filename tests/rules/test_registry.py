@@ -16,7 +16,7 @@ from pipediag.rules.device_idle import (
     SYNC_POINT,
 )
 from pipediag.rules.gpu import GPU_UNUSED
-from pipediag.rules.maps import PARALLEL_MAP
+from pipediag.rules.parallel_maps import PARALLEL_MAP
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.reference import PAGE, markdown
 from pipediag.rules.registry import (
