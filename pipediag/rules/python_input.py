@@ -150,7 +150,7 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         _ROWS: f"dictionaries instead of the Series of iterrows {at}",
     }
     label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
-    if label is not None and not op.made_by_framework:
+    if label is not None:
         change = RewriteCall(op.id, line.file, line.line, line.function)
         edit = SLOW_CALL.edit(f"{name}:{line.line}", label, change)
     yield SLOW_CALL.finding(
