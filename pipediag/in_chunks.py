@@ -157,7 +157,7 @@ def in_processes(function, processes=4, limit_s=60.0):
         idle.put((own, process))
 
     def call(*args):
-        pipe, process = idle.get()
+        pipe, process = idle.get(timeout=limit_s)
         pipe.send(args)
         if not pipe.poll(limit_s):
             process.kill()

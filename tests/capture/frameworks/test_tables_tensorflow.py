@@ -130,6 +130,15 @@ def of_metrics(name, model, data):
 
 of_metrics("metrics over all", Ranked(False), (x, x))
 of_metrics("no metrics", classes, (x, x[:, :1]))
+averaged = keras.Sequential([integers, layers.Embedding(90_000, 3), layers.Flatten(),
+    layers.Dense(5000, use_bias=False)])
+found = {}
+for averages in (False, True):
+    optimizer = optimizers.AdamW(use_ema=averages)
+    step = read(averaged, optimizer, loss, data=(x, x[:, :1]))
+    kinds = [one.rpartition("/")[2].lower() for one in step.metric_operations]
+    found[str(averages)] = sum(one.startswith(("mul", "sub")) for one in kinds)
+say("averages", **found)
 
 shared, other = layers.Embedding(rows, 3), layers.Embedding(rows, 3)
 inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
@@ -565,6 +574,8 @@ def test_what_only_metrics_need_is_told(steps: Steps) -> None:
     assert any("Einsum" in one or "MatMul" in one for one in found["kinds"])
     assert not any("MatMul" in one or "Softmax" in one for one in none["kinds"])
     assert (found["updates"], none["updates"]) == ([], [])
+    # Averages of weights are no metric's.
+    assert steps["averages"]["True"] == steps["averages"]["False"]
 
 
 def test_the_gradient_of_tied_output_weights_is_the_vocabularys(steps: Steps) -> None:

@@ -7,6 +7,7 @@ rows, and what leads from a gradient to these writes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -284,13 +285,16 @@ def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterato
 
 
 _BEST = frozenset({"InTopK", "InTopKV2", "TopK", "TopKV2"})
+_MOST_COUNTS = 2**16
+"""Numbers of a metric's variable. Own choice: a matrix of 256 classes has as many. Larger ones, as
+averages of weights and weights from which their decay is taken, are no metric's."""
 
 
 def only_for_metrics(step: StepGraph) -> Iterator[Place]:
     """Yield the operations that no gradient and no update of a weight needs, but a metric does.
 
-    A metric is what writes to a variable without a gradient, such as counts, and the best of all
-    scores where nothing that is trained comes of them.
+    A metric is what writes few numbers to a variable without a gradient, such as counts, and the
+    best of all scores where nothing that is trained comes of them.
     """
     learned: set[Place] = set()
     trained: list[At] = []
@@ -302,9 +306,10 @@ def only_for_metrics(step: StepGraph) -> Iterator[Place]:
         made = (step.source(one) for one in inputs)
         if in_gradients(op) or any(place_of(one.frame, one.op) in learned for one in made):
             learned.add(place)
-        if writes(op) and place in learned:
+        counts = writes(op) and (op.inputs[-1].shape.num_elements() or math.inf) <= _MOST_COUNTS
+        if writes(op) and (place in learned or not counts):
             trained += inputs
-        elif writes(op) or op.type in _BEST:
+        elif counts or op.type in _BEST:
             others += inputs
             ends.append(place)
     if not trained:
