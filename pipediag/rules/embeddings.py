@@ -312,7 +312,8 @@ TRAINING_METRICS = Rule(
     id="training-metrics",
     title="Compute costly metrics in validation alone",
     why="A metric over all candidates, such as the share of examples whose item is among the best "
-    "hundred of all, multiplies each batch by the whole table: 57 % of a step with 40,000 items.",
+    "hundred of all, multiplies each batch by the whole table: 63 % of the compute with 40,000 "
+    "items.",
     fix="Leave the metric out of the training step (`compute_metrics=not training` in a task of "
     "TensorFlow Recommenders), or update it in every n-th step, and compute it in validation.",
     needs=("loop", "steps", "breakdown"),
