@@ -142,8 +142,9 @@ TablePart = Literal["lookup", "copy", "gradient", "update", "regularizer"]
 the gradient, from summing what is of one row to spreading it over the table; the optimizer's work
 on table and slots; a regulariser or a constraint over the table."""
 StepPart = Literal[TablePart, "vocabulary", "metrics", "rest", "not_told"]
-"""The same, with what belongs to no table: logits and loss over a vocabulary, what only metrics are
-computed from, the rest of the model, and what the profile does not tell apart."""
+"""Parts of a step's compute: a table's, and what belongs to no table, which is logits and loss over
+a vocabulary, what only metrics are computed from, the rest of the model, and what the profile does
+not tell apart."""
 TABLE_PARTS: tuple[TablePart, ...] = get_args(TablePart)
 
 Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]

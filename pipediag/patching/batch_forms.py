@@ -34,7 +34,7 @@ PER_BATCH = "parse_example"
 ROWS, PROCESSES = "for_each_row", "in_processes"
 _AS_IT_IS = "@tf.autograph.experimental.do_not_convert"
 _NUMPY = frozenset({"numpy_function", "py_func"})
-_PYTHON = frozenset({"numpy_function", "py_func", "py_function"})
+_PYTHON = _NUMPY | {"py_function"}
 _SHAPES = {"set_shape": 0, "ensure_shape": 1}
 """Calls that say a tensor's shape, and the position of the shape in their arguments."""
 _DEPTH = 4

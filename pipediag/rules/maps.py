@@ -20,19 +20,11 @@ from pipediag.facts.pipeline import (
     upstream,
     uses,
 )
-from pipediag.facts.python_callables import (
-    python_calls,
-    python_evidence,
-)
+from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.parallel_maps import processes_for
 from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import (
-    IN_PROCESSES,
-    Edit,
-    Move,
-    Replace,
-)
+from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

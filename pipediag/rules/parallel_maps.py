@@ -275,13 +275,14 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _without_slower(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; of a map's confirmed edits by one rule, of which one uses processes, the
-    fastest alone."""
+    """Return the findings; of a map's confirmed edits by another rule, of which one uses processes,
+    the fastest alone."""
     confirmed = [one for one in findings if one.trial.state == "confirmed"]
     kept = []
     for one in findings:
         ways = [each for each in confirmed if (each.rule, each.op_id) == (one.rule, one.op_id)]
-        if one.trial.state != "confirmed" or not any(map(_is_in_processes, ways)):
+        judged = one.rule != PARALLEL_MAP.id and one.trial.state == "confirmed"
+        if not judged or not any(map(_is_in_processes, ways)):
             kept.append(one)
         elif one is max(ways, key=lambda each: each.trial.speedup or 1.0):
             fails = {"status": "fail", "severity": PARALLEL_MAP.severity}

@@ -33,14 +33,7 @@ from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
-from pipediag.session.edits import (
-    Change,
-    Edit,
-    Remove,
-    Replace,
-    RewriteCall,
-    SetOptions,
-)
+from pipediag.session.edits import Change, Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session, hot_line
 from pipediag.session.pipeline import Operation

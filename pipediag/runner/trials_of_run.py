@@ -184,6 +184,7 @@ class TrialsOfRun:
         """End what was started beside the script, which must have let go of it."""
         if self._service is not None:
             self._service.stop()
+            self._service = None
 
     def _serving(self, workers: int) -> LocalService:
         if self._service is None:
@@ -265,10 +266,9 @@ class TrialsOfRun:
         began_s, found = time.monotonic(), None
         if edit is not None:
             with suppress(PipediagError, OSError):
-                if self._service is not None:
-                    self._service.stop()
-                self._service = LocalService(1, self.pid)
-                found = measured(edit, self._service, executor.prepare, executor.run)
+                if edit.workers > 1:
+                    self.close()
+                found = measured(edit, self._serving(1), executor.prepare, executor.run)
         used_s = outcome.run.used_s + time.monotonic() - began_s
         update = {"used_s": round(used_s, 3), "budget_s": outcome.run.budget_s + kept_s}
         return replace(outcome, service=found, run=outcome.run.model_copy(update=update))

@@ -10,7 +10,7 @@ from typing import Any
 
 _MOUNTS = "/proc/self/mounts"
 _NETWORK = ("nfs", "cifs", "smb", "9p", "ceph", "lustre", "gpfs", "beegfs", "afs", "fuse")
-"""How the types of file systems begin that fetch what they give from elsewhere."""
+"""Beginnings of types of file systems that fetch what they give from elsewhere."""
 _LOCAL = ("fuseblk", "fuse.mergerfs", "fuse.ntfs", "fuse.ntfs-3g", "fusectl", "fuse.overlayfs")
 """Types that begin so too and read a disk of the machine."""
 

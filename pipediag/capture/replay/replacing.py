@@ -333,9 +333,10 @@ def called_in_processes(node: Node, processes: int) -> None:
             raise NotReplayableError(f"Its function can't be called in processes: {state}.")
         return py_func(in_processes(func, processes, _ANSWER_S), *args, **kwargs)
 
+    # AutoGraph calls what has this as it is.
+    called_elsewhere.autograph_info__ = None  # type: ignore[attr-defined]
+
     def made(inputs: list[Any]) -> Any:
-        # AutoGraph calls what has this as it is.
-        called_elsewhere.autograph_info__ = None  # type: ignore[attr-defined]
         with attributes_set((script_ops, "_internal_py_func", called_elsewhere)):
             if make is not None:
                 return make(inputs)

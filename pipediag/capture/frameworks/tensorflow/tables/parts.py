@@ -198,8 +198,8 @@ def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[s
 
 
 _REDUCTION = "ReduceDatasetOp:"
-"""What a profile calls every operation that goes over a dataset within a step, with its work: it
-has `ReduceDatasetOp::DoCompute`, without a scope."""
+"""Name that a profile has for every operation that goes over a dataset within a step, with its
+work: `ReduceDatasetOp::DoCompute`, without a scope, up to the last colon."""
 
 
 def place_of(frame: Frame, op: Any) -> Place:
@@ -306,8 +306,9 @@ def only_for_metrics(step: StepGraph) -> Iterator[Place]:
         made = (step.source(one) for one in inputs)
         if in_gradients(op) or any(place_of(one.frame, one.op) in learned for one in made):
             learned.add(place)
-        counts = writes(op) and (op.inputs[-1].shape.num_elements() or math.inf) <= _MOST_COUNTS
-        if writes(op) and (place in learned or not counts):
+        written = writes(op)
+        counts = written and (op.inputs[-1].shape.num_elements() or math.inf) <= _MOST_COUNTS
+        if written and (place in learned or not counts):
             trained += inputs
         elif counts or op.type in _BEST:
             others += inputs
