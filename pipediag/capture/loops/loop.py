@@ -98,6 +98,8 @@ class Loop:
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
     """Iterators that were made for it."""
+    undisturbed_ends: int = 0
+    """Interruptions of its steps, as by an epoch's end, that the profiler did not make longer."""
     joined: list[Consumer] = field(default_factory=list)
     """Other iterators that each of its steps draws from."""
     thread: threading.Thread | None = None

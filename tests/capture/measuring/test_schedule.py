@@ -281,6 +281,19 @@ def test_steps_until_the_awaited_end_of_an_epoch_belong_to_no_window(measured: M
     assert measured.instruments.windows[-1] == ("repeat", True)
 
 
+def test_an_end_beside_the_profiler_is_not_the_awaited_one(measured: Measured) -> None:
+    measured.pace.waits = True
+    measured.until(Phase.PROFILE)
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
+    measured.step(continuous=False)
+    measured.until(Phase.EPOCH_END)
+    measured.step()
+    assert measured.diagnosis.phase is Phase.EPOCH_END
+
+    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
+    measured.until(Phase.REPEAT)
+
+
 def test_a_loop_that_ends_while_its_epochs_end_is_awaited_is_complete(measured: Measured) -> None:
     measured.pace.waits = True
     measured.until(Phase.EPOCH_END)
