@@ -35,7 +35,7 @@ from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
 from pipediag.session.edits import Change, Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session, hot_line
+from pipediag.session.model import HotLine, Session, hot_line
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import RecordedFunction
@@ -122,20 +122,10 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     op = _generator(session)
     if op is None:
         return
-    weight = weigh(session, op)
-    hot = session.host.hot_python if session.host is not None else []
-    own = [line for line in hot if line.thread == "source"]
-    least = LINE_SHARE.value / 100.0 * sum(line.percent for line in own)
-    known = [
-        (line, advice)
-        for line in own
-        if line.percent >= least
-        for pattern, advice in KNOWN
-        if pattern.search(line.code or "")
-    ]
-    if not known or weight.status != "fail":
+    weight, slowest = weigh(session, op), _slowest_known(session, LINE_SHARE.value)
+    if slowest is None or weight.status != "fail":
         return
-    line, advice = max(known, key=lambda one: one[0].percent)
+    line, advice = slowest
     name, edit = Path(line.file).name, None
     at = f"at {name}:{line.line}"
     rewritten = {
@@ -157,6 +147,22 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         edit=edit,
         speedup_at_most=_without(session, op),
     )
+
+
+def _slowest_known(session: Session, least_percent: float) -> tuple[HotLine, str] | None:
+    """Return the known slow line that runs most, with what to do instead; None where each runs for
+    less than that part of the generator's own Python."""
+    hot = session.host.hot_python if session.host is not None else []
+    own = [line for line in hot if line.thread == "source"]
+    least = least_percent / 100.0 * sum(line.percent for line in own)
+    known = [
+        (line, advice)
+        for line in own
+        if line.percent >= least
+        for pattern, advice in KNOWN
+        if pattern.search(line.code or "")
+    ]
+    return max(known, key=lambda one: one[0].percent, default=None)
 
 
 def _generator(session: Session) -> Operation | None:
@@ -245,11 +251,21 @@ _COPIES = 2
 _MOST_THREADS = 16
 _KERAS_QUEUE = 10
 """Keras's own `max_queue_size`: enough for workers of a small number."""
+_MOST_OF_IT = 50.0
+"""Percent of the samples in the generator's Python. Own choice."""
 _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Python loops."
 
 
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
+    """Yield findings; a line that is known to be slow and takes most of it goes before them."""
+    slow = _generator(session) is not None and _slowest_known(session, _MOST_OF_IT) is not None
+    first = SLOW_CALL.id if slow else None
+    for finding in _python_inputs(session):
+        yield finding.model_copy(update={"needs_first": first})
+
+
+def _python_inputs(session: Session) -> Iterator[Finding]:
     keras, generators = session.keras, operations(session, "from_generator")
     if keras is not None and keras.data_adapter == "PyDatasetAdapter":
         yield _of_keras(session, keras, is_pydataset=True)

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import ONE_HOT_INPUT, PADDING, PREPROCESSING_IN_MODEL
+from pipediag.rules.model_inputs import (
+    ONE_HOT_INPUT,
+    ONE_HOT_TARGETS,
+    PADDING,
+    PREPROCESSING_IN_MODEL,
+)
 from pipediag.session.edits import Insert, MoveLayers, Replace
 from pipediag.session.embeddings import TextWork
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import InputLayer
-from tests.factories import make_embedding, make_keras, make_loop
+from pipediag.session.recorded_loops import InputLayer, Softmax
+from pipediag.vocabulary import SparseOrDense
+from tests.factories import make_embedding, make_host, make_keras, make_loop
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import (
     batch,
@@ -32,6 +38,7 @@ def layer(name: str, kind: str, *, behind: bool = True, handed_on: bool = True) 
     return InputLayer(name=name, kind=kind, behind_input=behind, handed_on=handed_on)
 
 
+HOT = HotLine(file="data.py", line=7, function="rows", percent=80.0, thread="source")
 WORDS, CODES = layer("to_ids", "TextVectorization"), layer("codes", "CategoryEncoding")
 DAYS = layer("days", "StringLookup", handed_on=False)
 DEEP = layer("deep", "Hashing", behind=False, handed_on=False)
@@ -214,15 +221,43 @@ def test_batches_that_are_padded(session: Session, expected: object) -> None:
     assert decided(PADDING, session) == expected
 
 
-def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = True) -> Session:
+def one_hot(
+    shape: str,
+    *,
+    ops: dict[str, int] | None = None,
+    targets: bool = True,
+    classes: int = 200,
+    line: str | None = None,
+    labels: SparseOrDense = "sparse",
+) -> Session:
     words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
-    labels = "TensorSpec(shape=(None, 1000), dtype=tf.float32, name=None)"
+    rows = f"TensorSpec(shape=(None, 20, {classes}), dtype=tf.float64, name=None)"
     function = make_function(graph_ops=ops or {"OneHot": 1, "Cast": 2})
     return session_of(
         source(),
         make_operation("rows", "map", function=function),
         make_operation("batched", "batch"),
-        loops=[make_loop(element_spec=f"({words}, {labels})" if targets else words, batch_size=32)],
+        loops=[
+            make_loop(
+                element_spec=f"({words}, {rows})" if targets else words,
+                batch_size=32,
+                softmaxes=[Softmax("dense/kernel", classes, 64, labels)],
+            )
+        ],
+        host=None
+        if line is None
+        else make_host(
+            hot_python=[
+                HotLine(
+                    file="data.py",
+                    line=7,
+                    function="rows",
+                    percent=80.0,
+                    thread="source",
+                    code=line,
+                )
+            ]
+        ),
         **keeps_up(),
     )
 
@@ -241,3 +276,20 @@ def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = Tr
 def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
     failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
     assert failed == (["rows"] if fails else [])
+
+
+@pytest.mark.parametrize(
+    ("session", "fails"),
+    [
+        (one_hot("(None, 30)", classes=1000), True),
+        (one_hot("(None, 30)", classes=1000, ops={"Mul": 1}), False),
+        (one_hot("(None, 30)", classes=1000, ops={"OneHot": 1, "Sum": 1}), False),  # many labels
+        (one_hot("(None, 30)", classes=1000, ops={"Mul": 1}, labels="dense"), True),
+        (one_hot("(None, 30)", classes=1000, ops={"Mul": 1}, line="to_categorical(y)"), True),
+        (one_hot("(None, 30)", classes=1000, ops={"Mul": 1}, line="np.eye(9)[y].sum(0)"), False),
+        (one_hot("(None, 30)", classes=64), False),
+        (one_hot("(None, 30, 4500)", targets=False), False),
+    ],
+)
+def test_wide_one_hot_targets_are_ids_for_a_sparse_loss(session: Session, fails: bool) -> None:
+    assert [one.status == "fail" for one in run(ONE_HOT_TARGETS, session)] == [fails]

@@ -365,3 +365,24 @@ def test_python_that_computes_long_enough_is_also_called_in_processes() -> None:
     assert changes(in_processes) == (*ROWS, Replace("map", IN_PROCESSES, {"processes": 2}))
     assert in_processes.edit is not None
     assert in_processes.edit.check == "equal"
+
+
+@pytest.mark.parametrize(
+    ("code", "percent_of_another", "first"),
+    [
+        ("inputs.append(to_categorical(ids))", 0.0, "slow-python-call"),
+        ("inputs.append(to_categorical(ids))", 90.0, None),  # it is not most of the Python
+        ("rows.append(ids)", 0.0, None),
+    ],
+)
+def test_a_known_slow_line_that_is_most_of_it_goes_before_a_rewrite(
+    code: str, percent_of_another: float, first: str | None
+) -> None:
+    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
+    lines = [LINE.model_copy(update={"code": code})]
+    if percent_of_another:
+        lines.append(LINE.model_copy(update={"line": 9, "percent": percent_of_another}))
+    session = session_of(op, host=make_host(hot_python=lines))
+
+    finding = only(PYTHON_INPUT, session)
+    assert (finding.status, finding.needs_first) == ("fail", first)

@@ -144,14 +144,10 @@ class Pace:
     def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
         """Return True if a loop that would be stopped first runs on to the end of its epoch.
 
-        No undisturbed end was seen, more epochs follow, and the end is near; where it is not known how near, it
-        is waited for as long.
+        No undisturbed end was seen, more epochs follow, and the end is near; where it is not known
+        how near, it is waited for as long.
         """
-        if (
-            self.settings.run_to_end
-            or self.settings.hold_loop is not None
-            or loop.undisturbed_ends
-        ):
+        if self.settings.run_to_end or self.settings.hold_loop is not None or loop.undisturbed_ends:
             return False
         limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
         if loop.steps_left is None:
