@@ -6,6 +6,7 @@ The sampling thread is none of `threading`'s, so that the script counts its own 
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +20,12 @@ from pipediag.session.timeline import SeenLine, SeenLines
 # Own choices: a sample takes some 20 microseconds of the interpreter lock.
 _INTERVAL_NS = 20_000_000
 _TELL_EVERY_NS = 2_000_000_000
+_SWITCH_S = 0.00005
+"""Seconds after which a thread in pure Python hands over the interpreter lock, while no other one
+than this waits for it. Python's 5 ms are longer than many a loop between two calls of NumPy, which
+give the lock up by themselves: of a loop that took 65 % of the time, no sample met a line."""
+_ALONE = 2
+"""Threads of Python, where one is sampled and this one samples."""
 _MOST_LINES = 20
 _JOIN_S = 0.5
 _WAIT_S, _MOST_WAITS = 0.0002, 500
@@ -46,6 +53,7 @@ class LineSampler:
     def __init__(self, tell: Callable[[SeenLines], None]) -> None:
         self._tell = tell
         self._home = self._thread = threading.get_ident()
+        self._usual_s = sys.getswitchinterval()
         # A signal handler of the script's may come back here on the thread that holds it.
         self._lock = threading.RLock()
         self._wanted = False
@@ -119,7 +127,9 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                line = self._line_in(current_frames())
+                frames = current_frames()
+                sys.setswitchinterval(_SWITCH_S if len(frames) <= _ALONE else self._usual_s)
+                line = self._line_in(frames)
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -135,6 +145,7 @@ class LineSampler:
         except BaseException:
             return
         finally:
+            sys.setswitchinterval(self._usual_s)
             ended.release()
 
     def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:

@@ -30,8 +30,8 @@ class Line:
     number: int
     code: str
     percent_of_samples: float | None
-    """Share of the stack samples of all threads in which it was running; None where it was in none
-    of them."""
+    """Share of the stack samples in which it was running, of all threads in steps or of a callback
+    at the end of an epoch; None where it was in none of them."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _brief(session: Session, finding: Finding) -> Brief:
         obtained=obtained and obtained.replace(NO_BREAK, " "),
         advice=finding.advice,
         no_patch=_why_no_patch(session, finding),
-        code=_code(session, finding.file, finding.line),
+        code=_code(session, finding),
         keep=_keep(session, finding),
         verify=_verify(session),
     )
@@ -112,11 +112,12 @@ def _why_no_patch(session: Session, finding: Finding) -> str:
     return " ".join(dict.fromkeys(reasons)) or "The run as a whole gains nothing by it."
 
 
-def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
-    """Return the function around a line with its samples.
+def _code(session: Session, finding: Finding) -> list[Line]:
+    """Return the function around a finding's line with its samples, in steps or in callbacks.
 
     Nothing where the file can't be read, or was changed since it was measured.
     """
+    file, line = finding.file, finding.line
     if file is None or line is None:
         return []
     try:
@@ -130,7 +131,9 @@ def _code(session: Session, file: str | None, line: int | None) -> list[Line]:
     if last - first > _MOST_LINES or first == 0:
         first, last = line - _AROUND, line + _AROUND
     samples: dict[int, float] = {}
-    for hot in session.host.hot_python if session.host is not None else []:
+    in_steps = session.host.hot_python if session.host is not None else []
+    in_callbacks = session.run.callback_lines if session.run is not None else []
+    for hot in in_callbacks if finding.part == "epoch_end" else in_steps:
         if hot.file == file:
             samples[hot.line] = samples.get(hot.line, 0.0) + hot.percent
     numbers = range(max(1, first), min(last, len(lines)) + 1)

@@ -6,13 +6,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, READING, Run, RunPart, callback_words
+from pipediag.session.ledger import (
+    IN_FRAMEWORK,
+    OWN_LINE,
+    READING,
+    CallbackLine,
+    Run,
+    RunPart,
+    callback_words,
+)
 from pipediag.session.model import Session
 from pipediag.vocabulary import RunPartName
 
@@ -271,7 +280,7 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         # A ledger of one epoch does not say how many there are.
         epochs = round(run.epochs) if run.epochs else None
         count = block.count if block.count is not None else epochs
-    how = _OF_KERAS.get(block.what) if block.hottest.file is None else None
+    how = _OF_KERAS.get(block.what) if block.hottest.file is None else _rewritten(run, block)
     if block.what == READING:
         how = "count its batches with `cardinality()`, and keep what else is computed from it"
     # The first and every fifth after it stay; all of what is not done every few epochs may go.
@@ -297,6 +306,65 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         evidence={"times": count},
         part="epoch_end",
     )
+
+
+_IN_ONE_FUNCTION = 30.0
+_BY_A_FRAMEWORK = 20.0
+"""Percent of its samples. Own choices: less is not its work."""
+_SAVES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig")
+"""Functions and lines that store or draw, which is done less often rather than in another way."""
+
+
+def _rewritten(run: Run, block: Block) -> str | None:
+    """Return what to do about the lines that take most of a callback or a function; None where none
+    do, or where it stores or draws."""
+    lines = [one for one in run.callback_lines if one.what == block.what] or _lines_of(block)
+    own: dict[tuple[str, str], list[CallbackLine]] = {}
+    for one in lines:
+        if not one.in_framework:
+            own.setdefault((one.file, one.function), []).append(one)
+    python = max(own.values(), key=_percent, default=[])
+    framework = max((one for one in lines if one.in_framework), key=_of_line, default=None)
+    said = []
+    if _percent(python) >= _IN_ONE_FUNCTION and not _SAVES.search(python[0].function):
+        name, numbers = PurePath(python[0].file).name, [one.line for one in python]
+        at = f"{min(numbers)}" if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
+        said.append(
+            f"{_percent(python):.0f} % of it is Python in `{python[0].function}` ({name}:{at}), so "
+            "compute with whole arrays what it does element by element"
+        )
+    stores = framework is not None and _SAVES.search(framework.function)
+    if framework is not None and framework.percent >= _BY_A_FRAMEWORK and not stores:
+        said.append(
+            f"{framework.percent:.0f} % is TensorFlow or Keras, called at "
+            f"{PurePath(framework.file).name}:{framework.line}: one call for many rows costs less "
+            "than a call for each"
+        )
+    return "; ".join([*said, "or do it less often"]) if said else None
+
+
+def _lines_of(block: Block) -> list[CallbackLine]:
+    """Return the lines of a function of the script's own, which are rows of the ledger."""
+    return [
+        CallbackLine(
+            what=block.what,
+            file=row.file,
+            line=row.line,
+            function=block.what.removeprefix("in ").strip("`"),
+            percent=100.0 * row.seconds / block.seconds,
+            in_framework=(row.what or "").endswith(IN_FRAMEWORK),
+        )
+        for row in block.rows
+        if block.what.startswith("in `") and row.file is not None and row.line is not None
+    ]
+
+
+def _percent(lines: Iterable[CallbackLine]) -> float:
+    return sum(one.percent for one in lines)
+
+
+def _of_line(line: CallbackLine) -> float:
+    return line.percent
 
 
 def _place(session: Session, block: Block) -> Place:

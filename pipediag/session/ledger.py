@@ -17,6 +17,7 @@ BETWEEN_ROUNDS = "what else happens between two rounds of the outer loop"
 COMES_ONCE = "what happens once: start-up, and everything before and after training"
 """What `Run.not_seen` has where the ledger is of an epoch, or of 1,000 steps."""
 AN_EPOCHS_END = "the end of an epoch, with its validation and callbacks"
+A_LATER_EPOCHS_END = "what it does after every few epochs"
 AFTERWARDS = "what the script does after this training"
 """What `Run.not_seen` has where the script was stopped before that."""
 EVALUATING_LOOP = "a loop that evaluates"
@@ -81,6 +82,20 @@ class EpochSeen(Record):
     """Time of its steps."""
 
 
+class CallbackLine(Record):
+    """A line of the script's own that ran in a callback at the end of an epoch."""
+
+    what: str
+    """`RunPart.what` of the callback's row."""
+    file: str
+    line: int
+    function: str
+    percent: float
+    """Of the samples of that callback."""
+    in_framework: bool = False
+    """True if a framework's code was running for it."""
+
+
 class Run(Record):
     """Ledger of all of the run's time."""
 
@@ -105,6 +120,9 @@ class Run(Record):
     seen: list[RunPart] = []
     """Where the ledger speaks of less than the run: all that was seen of it, in percent of
     `total_s`."""
+    callback_lines: list[CallbackLine] = []
+    """What ran in callbacks of the script's own at the ends of epochs; of each those lines that
+    took most, the first one first."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
     whole_epochs: list[EpochSeen] = []

@@ -314,6 +314,9 @@ class LoopFacts:
     planned_rounds: int | None = None
     """How often the script comes to its line, by the loops of its source around it; None where they
     do not tell."""
+    period: int = 1
+    """Epochs after which the script does the same again, as it evaluates after every fifth; 1 where
+    its source and `validation_freq` show nothing like that."""
     shapes_vary: bool = False
     """True if a function of its step was traced again for batches of another length."""
     replicas: int = 1

@@ -23,6 +23,7 @@ from pipediag.session.ledger import (
     IN_FRAMEWORK,
     OWN_LINE,
     READING,
+    CallbackLine,
     RunPart,
     callback_words,
 )
@@ -134,6 +135,33 @@ def test_the_first_and_every_fifth_behind_it_are_left(
     finding = only(SLOW_EPOCH_END, ended(row))
     assert finding.speedup_at_most == pytest.approx(speedup, abs=0.001)
     assert saved_s(finding) == pytest.approx(saved)
+
+
+IN_SAVES = {"what": callback_words("Saves"), "file": "ranks.py"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "rewritten"),
+    [
+        ([CallbackLine(line=15, function="rank", percent=60.0, **IN_SAVES)], True),
+        ([CallbackLine(line=15, function="rank", percent=20.0, **IN_SAVES)], False),
+        ([CallbackLine(line=15, function="save_all", percent=60.0, **IN_SAVES)], False),
+        (
+            [CallbackLine(line=12, function="rank", percent=40.0, in_framework=True, **IN_SAVES)],
+            True,
+        ),
+        ([], False),
+    ],
+)
+def test_a_callback_that_computes_may_go_as_a_whole(
+    lines: list[CallbackLine], rewritten: bool
+) -> None:
+    session = ended(callback(40.0, "Saves"))
+    assert session.run is not None
+    run = session.run.model_copy(update={"callback_lines": lines})
+    finding = only(SLOW_EPOCH_END, session.model_copy(update={"run": run}))
+    assert finding.status == "fail"
+    assert saved_s(finding) == pytest.approx(40.0 if rewritten else 32.0)
 
 
 # Before the training, between trainings and after them

@@ -98,8 +98,10 @@ class Loop:
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
     """Iterators that were made for it."""
-    undisturbed_ends: int = 0
-    """Interruptions of its steps, as by an epoch's end, that the profiler did not make longer."""
+    ends: int = 0
+    """Interruptions of its steps, as by the end of an epoch."""
+    calm_ends: set[int] = field(default_factory=set)
+    """Places within a period of those that nothing of pipediag's made longer."""
     joined: list[Consumer] = field(default_factory=list)
     """Other iterators that each of its steps draws from."""
     thread: threading.Thread | None = None
@@ -166,6 +168,19 @@ class Loop:
         """Take so much time of ours out of the script's."""
         if self.record.warm_ns is not None:
             self.record.set_aside_ns += ns
+
+    def ended(self, *, calm: bool) -> None:
+        """Note that its steps were interrupted, as by the end of an epoch."""
+        if calm:
+            self.calm_ends.add(self.ends % self.record.period)
+        self.ends += 1
+
+    @property
+    def ends_to_come(self) -> int:
+        """Return how many epochs have still to end until each end of a period was seen calm."""
+        period = self.record.period
+        lacking = set(range(period)) - self.calm_ends
+        return max(((place - self.ends) % period + 1 for place in lacking), default=0)
 
     def let_go(self) -> None:
         self.fit_frame = self.model = self.callbacks = self.dataset = None
@@ -288,18 +303,18 @@ class Loop:
         """Return how long the loop would still take, where known."""
         return self._seconds_of(self.steps_left)
 
-    @property
-    def epoch_seconds_left(self) -> float | None:
-        """Return how long its epoch would still take; None where not known, or in its last one."""
+    def seconds_to_end(self, ends: int) -> float | None:
+        """Return how long the steps until so many epochs have ended would take; None where that is
+        not known, or no other epoch follows."""
         record, planned = self.record, self._planned_steps
         epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
         if not planned or not epochs:
             return None
         each = planned / epochs
-        if record.steps >= planned - each:
+        if record.steps >= planned - ends * each:
             return None
-        # None are left behind its last step, until its end is seen.
-        return self._seconds_of(-record.steps % each)
+        # None are left behind an epoch's last step, until its end is seen.
+        return self._seconds_of(-record.steps % each + (ends - 1) * each)
 
     def _seconds_of(self, steps: float | None) -> float | None:
         """Return how long so many would take, of a loop of the script's own with its pauses."""

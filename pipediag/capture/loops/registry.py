@@ -12,7 +12,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
-from pipediag.capture.loops.source import only_reads, rounds_around
+from pipediag.capture.loops.source import only_reads, period_around, rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase
@@ -133,6 +133,7 @@ class LoopRegistry:
                 updates_variables=False,
                 started_ns=time.monotonic_ns(),
                 planned_rounds=rounds_around(frames()),
+                period=1 if phase is not None else period_around(frames()),
                 only_reads=only_reads(frames()),
             )
             loop = Loop(record, ordinal, self.runtime, trainer, thread=threading.current_thread())
@@ -179,6 +180,7 @@ class LoopRegistry:
         try:
             record.keras = trainer.describe(frame)
             record.planned_steps = trainer.planned_steps(frame) or None
+            record.period = trainer.period(frame)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
             callbacks = trainer.callbacks_of(frame)

@@ -145,16 +145,20 @@ class Pace:
         """Return True if a loop that would be stopped first runs on to the end of its epoch.
 
         No undisturbed end was seen, more epochs follow, and the end is near; where it is not known
-        how near, it is waited for as long.
+        how near, it is waited for as long. Where the script does something after every n-th epoch,
+        so many ends are waited for, if they are near.
         """
-        if self.settings.run_to_end or self.settings.hold_loop is not None or loop.undisturbed_ends:
+        ends = loop.ends_to_come
+        if self.settings.run_to_end or self.settings.hold_loop is not None or not ends:
             return False
         limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
         if loop.steps_left is None:
             epochs = loop.record.keras.epochs if loop.record.keras is not None else None
             return (epochs or 1) > 1 and waited_ns <= limit_s * _SECOND
-        left_s = loop.epoch_seconds_left
-        return left_s is not None and left_s <= limit_s and not loop.at_last_batch
+        whole_s = loop.seconds_to_end(ends) if waited_ns <= limit_s * _SECOND else None
+        first_s = None if loop.calm_ends else loop.seconds_to_end(1)
+        near = any(s is not None and s <= limit_s for s in (whole_s, first_s))
+        return near and not loop.at_last_batch
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Return True if the whole loop is so short that what comes after it may matter more."""

@@ -133,6 +133,8 @@ class Epochs:
     """Waits for first batches, but the first of a training."""
     usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
     """Ends that stand for those to come."""
+    usual_ends: list[int] = field(default_factory=list)
+    """The numbers of these ends, in their training."""
     ends_hidden: bool = False
     """True if every end came within pipediag's own time, as within trials: what the script did
     there, such as a validation, was not timed."""
@@ -173,7 +175,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         _training([one for one in spent if one.fit == fit], loop_id, over=fit != fits[-1])
         for fit in fits
     ]
-    ended = [one for one in (last, *earlier[::-1]) if not one.ends_hidden]
+    ended = [one for one in (last, *earlier[::-1]) if not one.ends_hidden and one.ends_seen]
     before: dict[Place, int] = {}
     for one in spent:
         if one.fit != fits[-1]:
@@ -186,7 +188,8 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
-        usual_ends_ns=next((one.ends_ns for one in ended if one.ends_seen), {}),
+        usual_ends_ns=ended[0].ends_ns if ended else {},
+        usual_ends=ended[0].usual_ends if ended else [],
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
 
@@ -239,14 +242,16 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     hidden = bool(ours_in) and min(ours_in) > _HIDDEN
     if hidden:
         ends = {}
-    elif kept:
+    elif not kept:
+        kept = [*range(len(ours_in))]
+    else:
         ends = {place: [times[number] for number in kept] for place, times in ends.items()}
     undisturbed = [
         WholeEpoch(number, end_ns, ns)
         for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
         if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
     ]
-    return Epochs(steps, starts, ends, whole=undisturbed, ends_hidden=hidden)
+    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=kept, ends_hidden=hidden)
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

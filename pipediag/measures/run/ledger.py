@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -25,14 +25,14 @@ from pipediag.measures.run.places import (
     Shares,
     Spent,
     at_line_of,
-    hottest_lines,
+    callback_lines,
     line_shares,
     run_spans,
     segments_of,
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
-from pipediag.session.ledger import EpochSeen, Run, RunPart
+from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -82,7 +82,10 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
     if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):
         rounds = rounds_of(spent, last, amounts)
         projection = project(recording, last, epochs, amounts, step, rounds)
-    hottest = hottest_lines(spent, timeline.seen)
+    in_callbacks = callback_lines(spent, timeline.seen)
+    hottest = {
+        place: line for place, lines in in_callbacks.items() if (line := _own_line(place, lines))
+    }
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
     only_these = projection is not None and projection.scope != "run"
@@ -107,6 +110,7 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
         ],
         parts=_rows(whole, shares, hottest),
         seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
+        callback_lines=[line for lines in in_callbacks.values() for line in lines],
         spans=run_spans(spent, recording.started_ns),
         whole_epochs=_whole_epochs(epochs, recording.started_ns),
     )
@@ -315,6 +319,11 @@ def divided_by_lines(
             part = one.share(share)
             divided[own] = divided[own].together(part) if own in divided else part
     return divided
+
+
+def _own_line(place: Place, lines: Sequence[CallbackLine]) -> int | None:
+    """Return the line of the callback's own file that ran longest."""
+    return next((one.line for one in lines if one.file == place.file), None)
 
 
 def _rows(

@@ -14,6 +14,7 @@ from pipediag.session.ledger import (
     MAKING,
     OWN_LINE,
     READING,
+    CallbackLine,
     RunSpan,
     callback_words,
 )
@@ -374,17 +375,34 @@ def at_line_of(loop: RecordedLoop, shares: Shares) -> frozenset[Place]:
     )
 
 
-def hottest_lines(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> dict[Place, int]:
-    """Return the line met longest of each callback of the script's own."""
-    met: dict[Place, dict[int, int]] = {}
+_MOST_LINES = 12
+"""Lines of a callback that are kept. Own choice."""
+
+
+def callback_lines(
+    spent: Sequence[Spent], seen: Sequence[SeenLines]
+) -> dict[Place, list[CallbackLine]]:
+    """Return the lines that were met in each callback of the script's own, the longest first."""
+    met: dict[Place, dict[SeenLine, int]] = {}
     for place, line in _placed(spent, seen):
-        named = place.part == "epoch_end" and place.what is not None and place.line is not None
-        if named and place.file == line.file:
+        if place.part == "epoch_end" and place.what is not None and place.line is not None:
+            key = replace(line, ns=0, at_ns=None)
             lines = met.setdefault(place, {})
-            lines[line.line] = lines.get(line.line, 0) + line.ns
-    hottest = {place: max(lines, key=lambda line: lines[line]) for place, lines in met.items()}
+            lines[key] = lines.get(key, 0) + line.ns
     return {
-        place: line for place, line in hottest.items() if met[place][line] >= _FEWEST_MS * 1_000_000
+        place: [
+            CallbackLine(
+                what=place.what or "",
+                file=line.file,
+                line=line.line,
+                function=line.function,
+                percent=100.0 * ns / sum(lines.values()),
+                in_framework=line.in_framework,
+            )
+            for line, ns in sorted(lines.items(), key=lambda one: -one[1])[:_MOST_LINES]
+        ]
+        for place, lines in met.items()
+        if max(lines.values()) >= _FEWEST_MS * 1_000_000
     }
 
 

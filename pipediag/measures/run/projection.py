@@ -21,6 +21,7 @@ from pipediag.measures.run.epochs import (
 )
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
 from pipediag.session.ledger import (
+    A_LATER_EPOCHS_END,
     AFTERWARDS,
     AN_EPOCHS_END,
     BETWEEN_ROUNDS,
@@ -284,8 +285,10 @@ class _Training:
         projection.places[starts_of(self.loop)] = waits
         if not epochs.usual_ends_ns and (epochs.ends_hidden or not epochs.ends_seen):
             projection.not_seen.append(AN_EPOCHS_END)
+        elif self._places_of_ends() < {*range(min(self.loop.period, count))}:
+            projection.not_seen.append(A_LATER_EPOCHS_END)
         for place, times in epochs.usual_ends_ns.items():
-            projection.places[place] = projected(times, count)
+            projection.places[place] = projected(self._of_all_epochs(times, count), count)
             seen = self.amounts.count.get(place)
             if seen is not None and epochs.trainings == 1 and times:
                 # As `predict` in a callback, which comes several times at each end.
@@ -299,6 +302,23 @@ class _Training:
                 projection.places[place] = replace(later_ns.plus_ns(first_ns), count=count)
         if epochs.paused:
             projection.not_seen.append(PAUSE_SEEN_ONCE)
+
+    def _places_of_ends(self) -> set[int]:
+        """Return the places within a period of the ends that stand for others."""
+        return {number % self.loop.period for number in self.epochs.usual_ends}
+
+    def _of_all_epochs(self, times: list[int], count: int) -> list[int]:
+        """Return the times of all ends, where the script does something after every n-th epoch;
+        else those seen. An end whose place in a period was not seen takes as long as the shortest.
+        """
+        period, numbers = self.loop.period, self.epochs.usual_ends
+        if period == 1 or len(times) != len(numbers):
+            return times
+        seen: dict[int, list[int]] = {}
+        for number, ns in zip(numbers, times, strict=True):
+            seen.setdefault(number % period, []).append(ns)
+        means = {place: round(sum(each) / len(each)) for place, each in seen.items()}
+        return [means.get(number % period, min(means.values())) for number in range(count)]
 
     def _in_epochs(self, steady: Projected, count: int) -> Projected | None:
         """Return what whole epochs took, which have slow steps that no steady step shows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 from types import FrameType
@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 from pipediag.capture.loops import source as module
-from pipediag.capture.loops.source import only_reads, rounds_around, trains_behind
+from pipediag.capture.loops.source import (
+    only_reads,
+    period_around,
+    period_of,
+    rounds_around,
+    trains_behind,
+)
 
 CUSTOM = """
     def step(batch):
@@ -159,14 +165,18 @@ def test_without_a_source_nothing_is_told(tmp_path: Path) -> None:
 
 
 def rounds_at_trains(tmp_path: Path, source: str, **names: Any) -> int | None:
+    return told_at_trains(tmp_path, source, rounds_around, **names)
+
+
+def told_at_trains(tmp_path: Path, source: str, tells: Callable[..., Any], **names: Any) -> Any:
     """What is told at the first call of `trains()` in that script."""
     script = tmp_path / "train.py"
     script.write_text(dedent(source), encoding="utf-8")
-    told: list[int | None] = []
+    told: list[Any] = []
 
     def trains() -> None:
         if not told:
-            told.append(rounds_around(_within(sys._getframe(1), str(script))))
+            told.append(tells(_within(sys._getframe(1), str(script))))
 
     code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
     exec(code, {"trains": trains, **names})
@@ -287,3 +297,48 @@ def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
 
     exec(code, {"trains": trains})
     assert told == [None] * 3
+
+
+@pytest.mark.parametrize(
+    ("behind", "period"),
+    [
+        ("if epoch % 5 == 0: evaluate()", 5),
+        ("if (epoch + 1) % arguments.every == 0: evaluate()", 4),
+        ("if epoch % 2 or not (1 + epoch) % 10: evaluate()", 10),
+        ("if not epoch % 1: evaluate()", 1),
+        ("if epoch % 1000 == 0: evaluate()", 1),
+        ("if steps % 5 == 0: evaluate()", 1),
+        ("if epoch % len([*kinds(), 1, 2]) == 0: evaluate()", 1),
+        ("evaluate()", 1),
+    ],
+)
+def test_what_comes_every_few_epochs(tmp_path: Path, behind: str, period: int) -> None:
+    source = f"""
+        for epoch in range(3):
+            for batch in (1, 2):
+                trains()
+            {behind}
+    """
+    names = {"arguments": Namespace(every=4), "evaluate": list, "kinds": list, "steps": 1}
+    assert told_at_trains(tmp_path, source, period_around, **names) == period
+
+
+class Seldom:
+    """A callback with methods that do something every few epochs, or after each."""
+
+    def __init__(self) -> None:
+        self.every = 3
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if (epoch + 1) % self.every:
+            return
+        len([7 % 6, logs])
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        len([epoch, 9 % 5, logs])
+
+
+def test_a_callback_that_does_something_every_few_epochs() -> None:
+    assert period_of(Seldom.on_epoch_end, Seldom()) == 3
+    assert period_of(Seldom.on_epoch_begin, Seldom()) == 1
+    assert period_of(len, Seldom()) == 1

@@ -194,8 +194,14 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
         (170, {}, {}, True),  # in the second of five epochs
         (100, {}, {}, True),  # behind the first one's last step, and its end is to come
         (470, {}, {}, False),  # in the last one
-        (70, {"undisturbed_ends": 1}, {}, False),
-        (70, {"boundaries": 1}, {}, True),  # the profiler was on
+        (170, {"ends": [True]}, {}, False),
+        (170, {"ends": [False]}, {}, True),  # the profiler was on
+        (170, {"ends": [True], "period": 2}, {}, True),
+        (130, {"ends": [True], "period": 3}, {"budget_s": 600}, True),  # 85 s, and 100 are waited
+        (130, {"ends": [True], "period": 3}, {"budget_s": 360}, False),
+        (170, {"ends": [True], "period": 5}, {"budget_s": 3600}, False),  # none would follow
+        (370, {"ends": [True] * 3, "period": 2}, {}, False),
+        (390, {"ends": [False] * 3, "period": 2}, {}, True),  # the last two but one
         (70, {}, {"budget_s": 0}, False),
         (90, {}, {"budget_s": 0}, True),
         (70, {"planned_steps": None}, {}, True),
@@ -209,11 +215,13 @@ def test_an_epochs_end_is_awaited_where_it_is_near_and_none_was_seen(
 ) -> None:
     keras = make_recorded_loop().keras
     assert keras is not None
-    ends = record.pop("undisturbed_ends", 0)
+    record = {**record}
+    ends = record.pop("ends", [])
     loop = training_loop(
         **{"planned_steps": 500, "keras": replace(keras, epochs=5), "kind": "keras", **record}
     )
-    loop.undisturbed_ends = ends
+    for calm in ends:
+        loop.ended(calm=calm)
     loop.record.steps, loop.record.elapsed_ns = steps, steps * SECOND // 2
     assert pace(**{"budget_s": 90, **settings}).waits_for_epoch_end(loop, 10 * SECOND) is waits
 

@@ -8,12 +8,12 @@ import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import divided_by_lines, measure_run
+from pipediag.measures.run.ledger import _own_line, divided_by_lines, measure_run
 from pipediag.measures.run.places import (
     PIPEDIAG,
     Place,
     Spent,
-    hottest_lines,
+    callback_lines,
     line_shares,
     segments_of,
     spent_on,
@@ -272,7 +272,7 @@ def test_a_line_that_was_met_by_chance_is_none_but_an_import_is_one(ms: float, t
 SAVES = Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")
 
 
-def test_a_callback_is_at_the_line_of_it_that_was_met_for_longest() -> None:
+def test_lines_of_a_callback_and_that_of_its_file_which_was_met_for_longest() -> None:
     spent = [Spent(BEFORE, 0, 1000 * MS), Spent(SAVES, 1000 * MS, 1500 * MS)]
     groups = [
         met(1000, 1500, a_line(9, 80), a_line(10, 300)),
@@ -280,7 +280,14 @@ def test_a_callback_is_at_the_line_of_it_that_was_met_for_longest() -> None:
         met(0, 900, a_line(3, 800)),
     ]
 
-    assert hottest_lines(spent, groups) == {SAVES: 10}
+    (lines,) = callback_lines(spent, groups).values()
+    assert [(one.file, one.line, one.what) for one in lines] == [
+        ("other.py", 99, "the callback Saves"),
+        ("train.py", 10, "the callback Saves"),
+        ("train.py", 9, "the callback Saves"),
+    ]
+    assert sum(one.percent for one in lines) == pytest.approx(100.0)
+    assert _own_line(SAVES, lines) == 10
 
 
 S = 1_000_000_000

@@ -26,6 +26,7 @@ from pipediag.capture.callsites import (
     unwrap,
 )
 from pipediag.capture.guard import Guard
+from pipediag.capture.loops.source import LONGEST_PERIOD, period_of
 from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.runtime import TrainersPhase
 from pipediag.capture.trying.model_variants import all_layers, input_layers, unsplit
@@ -122,6 +123,20 @@ def describe(frame: FrameType) -> KerasUse:
         compile_file=compile_file,
         compile_line=compile_line,
     )
+
+
+def period(frame: FrameType) -> int:
+    """Return the epochs of a running `fit` after which its validation, and what the user's own
+    callbacks do after epochs, come again."""
+    values = locals_of(frame)
+    given = _number(values.get("validation_freq")) if values.get("validation_data") else None
+    periods = [given] if given is not None and given <= LONGEST_PERIOD else []
+    for callback in _listed(values.get("callbacks")):
+        for name in ("on_epoch_begin", "on_epoch_end"):
+            method = unwrap(inspect.getattr_static(type(callback), name, None))
+            if package_of(_file_of(type(callback))) not in KERAS:
+                periods.append(period_of(method, callback))
+    return max([1, *periods])
 
 
 def callbacks_of(frame: FrameType) -> Any:
