@@ -79,6 +79,7 @@ RULES: tuple[Rule, ...] = (
     step_overhead.BATCH_CALLBACK,
     step_overhead.OWN_PYTHON,
     step_overhead.HOST_OVERHEAD,
+    step_overhead.XLA,
     step_overhead.SMALL_BATCH,
     model_inputs.PREPROCESSING_IN_MODEL,
     model_inputs.PADDING,

@@ -308,38 +308,32 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
     )
 
 
-_IN_ONE_FUNCTION = 30.0
-_BY_A_FRAMEWORK = 20.0
-"""Percent of its samples. Own choices: less is not its work."""
-_SAVES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig")
+_ENOUGH = 20.0
+"""Percent of its samples in one function. Own choice: less is not its work."""
+_STORES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig\.")
 """Functions and lines that store or draw, which is done less often rather than in another way."""
 
 
 def _rewritten(run: Run, block: Block) -> str | None:
-    """Return what to do about the lines that take most of a callback or a function; None where none
-    do, or where it stores or draws."""
+    """Return what to do about the functions that take most of a callback, or about the one that the
+    block is; None where none does, or where it stores or draws."""
     lines = [one for one in run.callback_lines if one.what == block.what] or _lines_of(block)
-    own: dict[tuple[str, str], list[CallbackLine]] = {}
+    functions: dict[tuple[bool, str, str], list[CallbackLine]] = {}
     for one in lines:
-        if not one.in_framework:
-            own.setdefault((one.file, one.function), []).append(one)
-    python = max(own.values(), key=_percent, default=[])
-    framework = max((one for one in lines if one.in_framework), key=_of_line, default=None)
+        if not _STORES.search(f"{one.function} {one.code}"):
+            functions.setdefault((one.in_framework, one.file, one.function), []).append(one)
     said = []
-    if _percent(python) >= _IN_ONE_FUNCTION and not _SAVES.search(python[0].function):
-        name, numbers = PurePath(python[0].file).name, [one.line for one in python]
-        at = f"{min(numbers)}" if len(numbers) == 1 else f"{min(numbers)} to {max(numbers)}"
-        said.append(
-            f"{_percent(python):.0f} % of it is Python in `{python[0].function}` ({name}:{at}), so "
-            "compute with whole arrays what it does element by element"
-        )
-    stores = framework is not None and _SAVES.search(framework.function)
-    if framework is not None and framework.percent >= _BY_A_FRAMEWORK and not stores:
-        said.append(
-            f"{framework.percent:.0f} % is TensorFlow or Keras, called at "
-            f"{PurePath(framework.file).name}:{framework.line}: one call for many rows costs less "
-            "than a call for each"
-        )
+    for (framework, file, function), own in functions.items():
+        share, numbers = sum(one.percent for one in own), [one.line for one in own]
+        if share < _ENOUGH:
+            continue
+        first, last = min(numbers), max(numbers)
+        place = f"{PurePath(file).name}:{first}" + (f" to {last}" if last > first else "")
+        kind, how = "Python", "compute with whole arrays what it does element by element"
+        if framework:
+            kind = "TensorFlow or Keras"
+            how = "one call for many rows costs less than a call for each"
+        said.append(f"{share:.0f} % of it is {kind} in `{function}` ({place}): {how}")
     return "; ".join([*said, "or do it less often"]) if said else None
 
 
@@ -357,14 +351,6 @@ def _lines_of(block: Block) -> list[CallbackLine]:
         for row in block.rows
         if block.what.startswith("in `") and row.file is not None and row.line is not None
     ]
-
-
-def _percent(lines: Iterable[CallbackLine]) -> float:
-    return sum(one.percent for one in lines)
-
-
-def _of_line(line: CallbackLine) -> float:
-    return line.percent
 
 
 def _place(session: Session, block: Block) -> Place:

@@ -24,7 +24,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.step import CALL_CLASSES, class_ms
 from pipediag.rules.caching import cache_after
-from pipediag.rules.model_edits import compiled_by_xla, several_steps_a_call, shared_calls_effect
+from pipediag.rules.model_edits import several_steps_a_call, shared_calls_effect
 from pipediag.rules.parallel_maps import OVERLAPPING, reason, tuned_calls
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.rule import Rule
@@ -47,7 +47,7 @@ SEARCH = Rule(
     why="Rules know causes that were seen before. If none of them fits, trying common changes "
     "costs a minute, and it is also useful to know that none of them helps.",
     fix="Apply what a trial confirms: parallel calls, several sources read at once, a cache, a "
-    "prefetch, elements in any order, a separate thread pool, several steps per call, or XLA.",
+    "prefetch, elements in any order, a separate thread pool, or several steps per call.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     severity="info",
@@ -129,10 +129,6 @@ def _of_the_model(session: Session) -> Iterator[Finding]:
         argument = shared.label.removesuffix(" in compile")
         advice, effect = f"Use `compile({argument})`.", shared_calls_effect(session)
         yield _fits("Run several steps per call", shared, advice, effect=effect)
-    compiled = compiled_by_xla(session, f"{SEARCH.id}:jit_compile")
-    if compiled is not None:
-        advice = "Use `compile(jit_compile=True)`."
-        yield _fits("Compile the model with XLA", compiled, advice, effect=_UP_TO_ORDER)
 
 
 def _of_an_operation(session: Session, op: Operation) -> Iterator[Finding]:

@@ -94,6 +94,8 @@ class CallbackLine(Record):
     """Of the samples of that callback."""
     in_framework: bool = False
     """True if a framework's code was running for it."""
+    code: str | None = None
+    """The source line, where it could be read."""
 
 
 class Run(Record):

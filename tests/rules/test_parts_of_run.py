@@ -144,7 +144,7 @@ IN_SAVES = {"what": callback_words("Saves"), "file": "ranks.py"}
     ("lines", "rewritten"),
     [
         ([CallbackLine(line=15, function="rank", percent=60.0, **IN_SAVES)], True),
-        ([CallbackLine(line=15, function="rank", percent=20.0, **IN_SAVES)], False),
+        ([CallbackLine(line=15, function="rank", percent=19.0, **IN_SAVES)], False),
         ([CallbackLine(line=15, function="save_all", percent=60.0, **IN_SAVES)], False),
         (
             [CallbackLine(line=12, function="rank", percent=40.0, in_framework=True, **IN_SAVES)],

@@ -73,7 +73,6 @@ def test_where_starting_steps_takes_the_time_the_model_is_tried() -> None:
     edits = [one.edit for one in search(slow(verdict=verdict, loops=[loop]), [])]
     assert [edit.changes for edit in edits if edit] == [
         (SetModel({"steps_per_execution": 16}),),
-        (SetModel({"jit_compile": True}),),
     ]
 
 

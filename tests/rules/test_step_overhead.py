@@ -14,6 +14,7 @@ from pipediag.rules.step_overhead import (
     OWN_PYTHON,
     PREDICT_IN_STEP,
     SMALL_BATCH,
+    XLA,
 )
 from pipediag.session.edits import CompileFunction, SetModel, SetParameters
 from pipediag.session.model import HotLine, Session
@@ -278,3 +279,28 @@ def test_overhead_of_a_call_in_each_step_waits_for_that_call_to_go() -> None:
     assert only(HOST_OVERHEAD, session).status == "informative"
     alone = make_session(loops=[replace(loop, nested=[])], breakdown=make_breakdown(**step))
     assert only(HOST_OVERHEAD, alone).status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("compute", "loop", "tried"),
+    [
+        (60.0, {}, True),
+        (20.0, {}, False),
+        (60.0, {"keras": make_keras(jit_compile=True)}, False),
+        (60.0, {"keras": make_keras(run_eagerly=True, jit_compile=False)}, False),
+        (60.0, {"shapes_vary": True}, False),
+        (60.0, {"element_spec": "TensorSpec(shape=(None, None), dtype=tf.int32)"}, False),
+    ],
+)
+def test_a_step_that_computes_is_tried_with_xla(
+    compute: float, loop: dict[str, Any], tried: bool
+) -> None:
+    values = {"keras": make_keras(jit_compile=False), "element_spec": None, **loop}
+    session = make_session(
+        breakdown=make_breakdown(device_compute=compute, input_wait=100.0 - compute),
+        loops=[make_loop(**values)],
+    )
+    finding = only(XLA, session)
+    assert finding.status == ("informative" if tried else "pass")
+    changes = finding.edit.changes if finding.edit is not None else ()
+    assert changes == ((SetModel({"jit_compile": True}),) if tried else ())

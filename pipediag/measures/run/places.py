@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -398,6 +399,7 @@ def callback_lines(
                 function=line.function,
                 percent=100.0 * ns / sum(lines.values()),
                 in_framework=line.in_framework,
+                code=linecache.getline(line.file, line.line).strip() or None,
             )
             for line, ns in sorted(lines.items(), key=lambda one: -one[1])[:_MOST_LINES]
         ]
