@@ -6,7 +6,6 @@ The sampling thread is none of `threading`'s, so that the script counts its own 
 from __future__ import annotations
 
 import _thread
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,15 +16,12 @@ from types import FrameType
 from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
 from pipediag.session.timeline import SeenLine, SeenLines
 
+# A thread keeps the interpreter lock for 5 ms, so samples meet most often the lines that give it
+# up: trust the share of a function more than that of a line. A shorter switch interval would let a
+# thread go on while its frames are walked, which crashed 3 of 16 runs.
 # Own choices: a sample takes some 20 microseconds of the interpreter lock.
 _INTERVAL_NS = 20_000_000
 _TELL_EVERY_NS = 2_000_000_000
-_SWITCH_S = 0.00005
-"""Seconds after which a thread in pure Python hands over the interpreter lock, while no other one
-than this waits for it. Python's 5 ms are longer than many a loop between two calls of NumPy, which
-give the lock up by themselves: of a loop that took 65 % of the time, no sample met a line."""
-_ALONE = 2
-"""Threads of Python, where one is sampled and this one samples."""
 _MOST_LINES = 20
 _JOIN_S = 0.5
 _WAIT_S, _MOST_WAITS = 0.0002, 500
@@ -53,7 +49,6 @@ class LineSampler:
     def __init__(self, tell: Callable[[SeenLines], None]) -> None:
         self._tell = tell
         self._home = self._thread = threading.get_ident()
-        self._usual_s = sys.getswitchinterval()
         # A signal handler of the script's may come back here on the thread that holds it.
         self._lock = threading.RLock()
         self._wanted = False
@@ -127,9 +122,7 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                frames = current_frames()
-                sys.setswitchinterval(_SWITCH_S if len(frames) <= _ALONE else self._usual_s)
-                line = self._line_in(frames)
+                line = self._line_in(current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -145,7 +138,6 @@ class LineSampler:
         except BaseException:
             return
         finally:
-            sys.setswitchinterval(self._usual_s)
             ended.release()
 
     def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:

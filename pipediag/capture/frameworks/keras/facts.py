@@ -47,10 +47,15 @@ name = "Keras"
 
 
 def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
-    """Return the Keras phase that the frames (innermost first) run in, or None outside of Keras."""
+    """Return the Keras phase that the frames (innermost first) run in, or None outside of Keras.
+
+    Code of the script's that a phase calls, as a callback or a generator does, is outside of it.
+    """
     found: TrainersPhase | None = None
     for frame in frames:
         name = frame.f_code.co_name
+        if found is None and is_users(frame.f_code.co_filename):
+            return None
         if name not in _PHASES or package_of(frame.f_code.co_filename) not in KERAS:
             continue
         if name == "fit" and found is not None and found.role == "evaluate":
