@@ -54,6 +54,12 @@ COMPUTES_FOR = Threshold(
     "ms",
     "measured: to pass arguments and results between processes took 0.4 ms a call beside busy CPUs",
 )
+WAITS = Threshold(
+    "off-CPU time of Python that runs in parallel",
+    50.0,
+    "% of its calls' time",
+    "own choice: calls that compute wait for the GIL, and more threads only share it",
+)
 MOST_PROCESSES = 16
 """Processes for one map. Own choice: each is a copy of the script's, of which what it writes takes
 memory."""
@@ -70,7 +76,7 @@ PARALLEL_MAP = pipeline_rule(
     "processes call a `numpy_function` that computes; all are tried. Elements keep their order, "
     f"but {OVERLAPPING}. Processes are copies (`fork`, Linux): what they change is not seen, and "
     "they can't use TensorFlow.",
-    thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR),
+    thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR, WAITS),
     effect="same up to order or rounding",
 )
 
@@ -93,7 +99,8 @@ def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]
     pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
     weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
     ways = []
-    if _lacks_threads(session, op):
+    times = python_calls(op)
+    if _lacks_threads(session, op) and (times is None or times.off_cpu_percent >= WAITS.value):
         ways.append((_many_advice(session, op), _many_calls(session, op, None)))
     processes = _in_processes(session, op)
     if processes is not None:

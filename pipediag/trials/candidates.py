@@ -166,6 +166,13 @@ SPARE_WHERE_LONG = 0.85
 shortens them comes before one that makes a step faster: few blocks of steps, of half a second each,
 lie between so few waits. Own choice."""
 
+_EDITS = 3
+"""Edits that whole epochs have to leave time for, where there are as many. Own choice: with one,
+the others that a step calls for are not tried at all, and without waits all of them are."""
+
+_MOST_OF_IT = 50.0
+"""Percent of an epoch that waits take, from which on they alone are tried first. Own choice."""
+
 LONGEST_FILL_S = 0.25
 """Time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
 
@@ -192,7 +199,17 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     if share < FIRST_BATCHES.value:
         return None
     spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
-    return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * WAITS / spare)
+    more = 0 if share >= _MOST_OF_IT else min(_EDITS, max(1, _edits_to_try(session))) - 1
+    waits = WAITS + more * (2 * FEWEST_ROUNDS + 2)
+    return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * waits / spare)
+
+
+def _edits_to_try(session: Session) -> int:
+    of_loop = [one for one in session.findings if one.edit is None or one.edit.loop_id is None]
+    return sum(
+        one.fails and one.edit.instead_of is None and not one.changes_hyper_parameter
+        for one in candidates(of_loop)
+    )
 
 
 def _start_ms(session: Session) -> float | None:

@@ -65,6 +65,20 @@ def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
     assert (epoch_to_try(waiting(wait_ms), 60.0) is not None) is tried
 
 
+@pytest.mark.parametrize(
+    ("wait_ms", "edits", "tried"),
+    [(1_900.0, 1, True), (1_900.0, 3, False), (3_100.0, 3, True)],
+)
+def test_whole_epochs_leave_time_for_three_edits_unless_waits_are_most_of_them(
+    wait_ms: float, edits: int, tried: bool
+) -> None:
+    """Of 3 s of steps; 26 waits of 1.9 s and their steps take longer than 40 s."""
+    long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=300))
+    findings = [make_finding(f"edit{number}") for number in range(edits)]
+    session = long.model_copy(update={"findings": findings})
+    assert (epoch_to_try(session, 40.0) is not None) is tried
+
+
 def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
     """6 ms of waiting alone are too little of 200."""
     made = make_part("epoch_start", 1.2, loop_id="loop_0", count=24, what="making the iterator")
