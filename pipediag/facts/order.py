@@ -22,8 +22,9 @@ to deal with first stands after that one. After all of them comes what does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipediag.facts.limits import WORTH_DOING, bound
 from pipediag.facts.names import RUN_PART, exact_time, length, place
@@ -104,7 +105,9 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     with_gains = (
         one.model_copy(update={"for_run": gain_for_run(session, one)}) for one in findings
     )
-    ordered = in_order(with_gains, session.verdict.where)
+    combined = session.combined
+    dropped = {one.edit for one in combined.dropped} if combined is not None else set()
+    ordered = in_order(with_gains, session.verdict.where, dropped)
     failed = failed_by_itself(session) is not None
     advised = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
     steps = _next_steps(advised) or what_remains(session)
@@ -112,12 +115,19 @@ def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     return session.model_copy(update={"findings": ordered, "verdict": verdict})
 
 
-def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> list[Finding]:
+def in_order(
+    findings: Iterable[Finding],
+    where: RunPartName | None = None,
+    dropped: Container[str] = frozenset(),
+) -> list[Finding]:
     """Return the findings, what to deal with first at the head; equal ones keep their order.
 
-    `where` is the part of the run that the verdict names.
+    Args:
+        where: the part of the run that the verdict names.
+        dropped: ids of edits that were confirmed and left out of the combined change.
     """
-    ordered = _named_by_the_verdict_first(_with_equal_gains(sorted(findings, key=_place)), where)
+    ordered = _with_equal_gains(sorted(findings, key=_place), dropped)
+    ordered = _named_by_the_verdict_first(ordered, where)
     worth = [finding for finding in ordered if worth_doing(finding)]
     rest = [finding for finding in ordered if not worth_doing(finding)]
     little = [finding for finding in rest if to_act_on(finding)]
@@ -125,7 +135,7 @@ def in_order(findings: Iterable[Finding], where: RunPartName | None = None) -> l
     return [*_after_what_they_wait_for(worth), *_after_what_they_wait_for(little), *others]
 
 
-def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
+def _with_equal_gains(ordered: list[Finding], dropped: Container[str]) -> list[Finding]:
     """Return the findings, those confirmed whose intervals overlap in a fixed order."""
     waiting = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     if len(waiting) < 2:
@@ -137,21 +147,24 @@ def _with_equal_gains(ordered: list[Finding]) -> list[Finding]:
         if waiting[0].condition is not None:
             lowest = lowest**_OF_A_CONDITION
         equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
-        chosen = min(equal, key=_consequences)
+        chosen = min(equal, key=partial(_consequences, dropped))
         waiting.remove(chosen)
         confirmed.append(chosen)
     return [*ordered[:at], *confirmed, *ordered[behind:]]
 
 
-def _consequences(finding: Finding) -> tuple[bool, bool, bool, str]:
+def _consequences(dropped: Container[str], finding: Finding) -> tuple[bool, bool, bool, bool, str]:
     """Return what decides between equal gains.
 
-    What fails goes before what informs, what needs no decision before what does, what takes no
-    memory before a cache, and then the rules go by name.
+    What fails goes before what informs, what the patch holds before what was left out of it, what
+    needs no decision before what does, what takes no memory before a cache, and then the rules go
+    by name.
     """
+    left_out = finding.edit is not None and finding.edit.id in dropped
     changes = finding.edit.changes if finding.edit is not None else ()
     caches = any(isinstance(one, Insert) and one.kind == "cache" for one in changes)
-    return finding.status != "fail", finding.condition is not None, caches, finding.rule
+    needs_decision = finding.condition is not None
+    return finding.status != "fail", left_out, needs_decision, caches, finding.rule
 
 
 def _gain_range(finding: Finding) -> tuple[float, float]:

@@ -198,6 +198,11 @@ def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> Non
 
     assert rules_of(ordered) == ["small-batch", "parallel-map", "missing-cache", "host-overhead"]
 
+    edit = make_edit("parallel-map:map")
+    left_out = unconditional.model_copy(update={"edit": edit})
+    ordered = in_order([conditional, left_out], dropped={edit.id})
+    assert [one.rule for one in ordered] == ["missing-cache", "parallel-map"]
+
 
 def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     """Twice as fast in a tenth of the run is 1.05x for all of it."""

@@ -153,7 +153,8 @@ class Pace:
             return False
         limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
         if loop.steps_left is None:
-            epochs = loop.record.keras.epochs if loop.record.keras is not None else None
+            keras, rounds = loop.record.keras, loop.record.planned_rounds
+            epochs = keras.epochs if keras is not None else rounds
             return (epochs or 1) > 1 and waited_ns <= limit_s * _SECOND
         whole_s = loop.seconds_to_end(ends) if waited_ns <= limit_s * _SECOND else None
         first_s = None if loop.calm_ends else loop.seconds_to_end(1)

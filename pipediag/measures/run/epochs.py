@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.pauses import PAUSED_NS
@@ -91,6 +91,9 @@ _MOST_OURS = 0.1
 
 _HIDDEN = 0.5
 """Own choice: of an end that is mostly pipediag's own time, too little is the script's."""
+
+_MOST = 0.5
+"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
 
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
@@ -283,15 +286,22 @@ def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
 
 
 def without_pauses(
-    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, at_line: Set[Place]
-) -> Epochs:
+    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, share_at_line: Mapping[Place, float]
+) -> tuple[Epochs, list[Place]]:
     """Move pauses to rows of their own: one that came once stands for no other epoch, and several
     are what ends take beyond the shortest of them.
 
-    `at_line`: places of ends where the loop's own line runs, which destroys its iterator.
+    Args:
+        share_at_line: shares of ends for which the loop's own line runs, which destroys its
+            iterator.
+
+    Returns:
+        Also the places of which that line's share was moved.
     """
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
-    once = False
+    at_line = [place for place, share in share_at_line.items() if share >= _MOST]
+    apart = _pauses_within(amounts, loop, epochs, share_at_line, ends)
+    once = bool(apart)
     for place, times in epochs.usual_ends_ns.items():
         if place.what != MAKING and place not in at_line:
             continue
@@ -321,7 +331,27 @@ def without_pauses(
         last_ns = amounts.ns.get(place, 0) - before.get(place, 0) - sum(times)
         if pause_among([*times, last_ns]) == len(times):
             _set_pause_apart(amounts, last_ns, place, loop)
-    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once)
+    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once), apart
+
+
+def _pauses_within(
+    amounts: Amounts,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    share_at_line: Mapping[Place, float],
+    ends: dict[Place, list[int]],
+) -> list[Place]:
+    """Move the pause of the only end that was seen out of places where the script does something
+    else, too, as evaluating, which comes with each epoch; return these places."""
+    apart = []
+    for place, times in epochs.usual_ends_ns.items() if epochs.ends_seen == 1 else ():
+        share = share_at_line.get(place, 0.0)
+        paused_ns = round(share * sum(times))
+        if share < _MOST and paused_ns >= PAUSED_NS:
+            apart.append(place)
+            _set_pause_apart(amounts, paused_ns, place, loop)
+            ends[place] = [sum(times) - paused_ns]
+    return apart
 
 
 def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:
