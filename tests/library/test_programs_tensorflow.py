@@ -180,7 +180,7 @@ def test_what_the_block_raises_passes_and_is_reported(watched: Report) -> None:
     raised = watched["raised"]
     assert (raised["outcome"], raised["status"]) == ("raised", 1)
     assert raised["detail"] == "ZeroDivisionError: mine"
-    assert raised["steps"] >= 15
+    assert raised["steps"] >= 5  # of 60, however long the first ones take
 
 
 def test_a_fit_that_raises_ends_its_callback_too(watched: Report) -> None:

@@ -77,6 +77,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ),
     ("eager_fit", "eager-execution"): (SetModel({"run_eagerly": False}),),
     ("predict_per_user", "small-predict"): (PredictOnBatch(SCRIPT, 25),),
+    ("predict_in_callback", "small-predict"): (PredictOnBatch(SCRIPT, 26),),
     ("generator_waits", "missing-cache"): (BEHIND_GENERATOR,),
     ("generator_waits", "python-input"): (TWO_COPIES, POOL),
     ("generator_waits_and_parses", "missing-cache"): (BEHIND_GENERATOR,),
