@@ -385,6 +385,8 @@ class RecordedLoop(LoopFacts):
     """Class of what distributes its batches to the replicas."""
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
+    epoch_steps: int | None = None
+    """Steps of its first epoch, once its data has ended."""
     data_steps: int | None = None
     """Batches of its dataset, where that tells its length."""
     followed_by: list[str] = field(default_factory=list)

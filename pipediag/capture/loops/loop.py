@@ -82,8 +82,6 @@ class Loop:
     """Keras's iterator over the data of its first `fit`; another `fit` has another one."""
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
-    epoch_steps: int | None = None
-    """Steps of its first epoch, once its data has ended."""
     model: weakref.ref[Any] | None = None
     """The model that it trains."""
     callbacks: weakref.ref[Any] | None = None
@@ -187,8 +185,8 @@ class Loop:
         self.joined.clear()
 
     def data_ended(self) -> None:
-        if self.epoch_steps is None:
-            self.epoch_steps = self.record.steps
+        if self.record.epoch_steps is None:
+            self.record.epoch_steps = self.record.steps
 
     def joins(self, consumer: Consumer) -> bool:
         """Draw from this iterator, too; return True if no epoch before has shown that."""
@@ -282,9 +280,9 @@ class Loop:
         if record.planned_steps is not None:
             return record.planned_steps
         if record.kind == "keras":
-            epoch, epochs = self.epoch_steps, record.keras.epochs if record.keras else None
+            epoch, epochs = record.epoch_steps, record.keras.epochs if record.keras else None
             return epoch * epochs if epoch and epochs and epochs > 1 else None
-        epoch = self.epoch_steps or record.data_steps
+        epoch = record.epoch_steps or record.data_steps
         return epoch * record.planned_rounds if epoch and record.planned_rounds else None
 
     @property

@@ -208,8 +208,11 @@ class _Training:
     step: SteadyStep
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
-        """Return epochs, calls of a step in all, and True if the number of epochs is known. Where
-        the length of the data is not known, an epoch is as long as those seen to their end."""
+        """Return epochs, calls of a step in all, and True if the number of epochs is known.
+
+        Where the length of the data is not known, an epoch has as many steps as the first one whose
+        data ended, or is as long as those seen to their end.
+        """
         loop, epochs = self.loop, self.epochs
         if loop.from_python:
             rounds = loop.planned_rounds
@@ -222,6 +225,8 @@ class _Training:
             per_epoch = loop.keras.steps_per_epoch if loop.keras else None
             count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
             return count, loop.planned_steps / loop.batches_per_call, bool(per_epoch)
+        if given and loop.epoch_steps:
+            return given, given * loop.epoch_steps / loop.batches_per_call, True
         # The first one may have filled a cache.
         whole = epochs.steps_ns[1:-1] or epochs.steps_ns[:-1] or epochs.whole_ns
         if not given or not whole or self.step.ns <= 0:

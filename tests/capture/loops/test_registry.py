@@ -153,7 +153,7 @@ def test_what_tells_the_steps_that_are_left(
     facts: dict[str, Any], epoch_steps: int | None, epochs: int | None, left: int | None
 ) -> None:
     loop = training_loop(steps=10, **facts)
-    loop.epoch_steps = epoch_steps
+    loop.record.epoch_steps = epoch_steps
     loop.record.keras = SimpleNamespace(epochs=epochs) if epochs else None  # type: ignore[assignment]
 
     assert loop.steps_left == left

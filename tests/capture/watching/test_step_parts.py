@@ -105,7 +105,7 @@ def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage)
     stage.step(one)
     stage.clock.exhausted(two)
 
-    assert (one.loop.record.steps, one.loop.epoch_steps) == (5, 5)
+    assert (one.loop.record.steps, one.loop.record.epoch_steps) == (5, 5)
 
 
 def test_the_second_iterator_s_start_belongs_to_the_epoch_s(stage: Stage) -> None:

@@ -122,6 +122,17 @@ def test_what_comes_every_few_epochs_is_projected_by_its_place(
     assert report.not_seen == not_seen
 
 
+def test_an_epoch_of_unknown_length_has_the_steps_of_the_first_that_ended() -> None:
+    """Its epochs took 2 s, of which the first one may have filled a cache."""
+    loop = fit_loop(epochs=10, steps_per_epoch=None, epoch_steps=150)
+    report = ledger(epochs_of_a_fit(1), recording_of(loop), 60.0, "stopped")
+    assert row(report, "steps").count == 1500
+
+    unknown = fit_loop(epochs=10, steps_per_epoch=None)
+    report = ledger(epochs_of_a_fit(1), recording_of(unknown), 60.0, "stopped")
+    assert row(report, "steps").count == 2000
+
+
 def test_waits_within_calls_are_carried_on() -> None:
     run = Written()
     run.span("script", 0.0, 9.0)
