@@ -170,6 +170,16 @@ def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: fl
     return (rest_ms + calls * own_ms) / max(rest_ms + calls * other_ms, 1e-3)
 
 
+def faster_ends(run: Run, timed: Prediction, own_ms: float, other_ms: float) -> float:
+    """Return how much faster the ends of epochs get where calls of a model in them take another
+    time."""
+    whole_s = run.seconds_of("epoch_end")
+    seen = max(1, int(run.epochs_seen or 1))
+    called_s = timed.calls / seen * (run.epochs or seen) * own_ms / 1e3
+    saved_s = min(called_s, whole_s) * (1.0 - other_ms / max(own_ms, 1e-3))
+    return whole_s / max(whole_s - saved_s, 1e-3)
+
+
 def first_waits(session: Session) -> list[RunPart]:
     """Return the diagnosed loop's rows of waiting for an epoch's first batch."""
     rows = rows_of_loop(session, "epoch_start")

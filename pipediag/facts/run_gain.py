@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import first_waits, rows_of_loop, time_of_epochs, traces_of_step
-from pipediag.session.edits import Edit, Insert, MoveLayers
+from pipediag.session.edits import CompileCall, Edit, Insert, MoveLayers
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -314,6 +314,9 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     if finding.part == "steps":
         return _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
+    changes = finding.edit.changes if finding.edit is not None else ()
+    if finding.part == "epoch_end" and any(isinstance(one, CompileCall) for one in changes):
+        return _taken(run, rows)
     loop_id = finding.edit.loop_id if finding.edit is not None else None
     loop = next((one for one in session.loops if one.id == loop_id), finding)
     own = [row for row in rows if (row.file, row.line) == (loop.file, loop.line)]

@@ -21,7 +21,7 @@ from pipediag.facts.pipeline import (
     prefetch_switched_off,
     upstream_of,
 )
-from pipediag.facts.run import faster_evaluation
+from pipediag.facts.run import faster_ends, faster_evaluation
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, tuned_calls
 from pipediag.rules.relevance import THRESHOLDS, weigh_rows
@@ -297,7 +297,7 @@ EAGER_EVALUATION = Rule(
 def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
     for timed in session.predictions:
         loop = next((one for one in session.loops if one.id == timed.loop_id), None)
-        if timed.model is None or loop is None or not timed.is_timed:
+        if timed.model is None or not timed.is_timed:
             continue
         own_ms, other_ms = fmean(timed.own_ms), fmean(timed.other_ms)
         advice = (
@@ -306,10 +306,17 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         )
         label = f"`{timed.model}` as a tf.function at {_line(timed)}"
         change = CompileCall(timed.file, timed.line, timed.model)
-        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id)
-        rows, left = _rows_at(session, loop), 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
-        keys = ("eager_ms", "tf_function_ms")
-        yield _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit, *keys)
+        keys, run = ("eager_ms", "tf_function_ms"), known(session.run)
+        if loop is not None:
+            rows, part = _rows_at(session, loop), "evaluation"
+            left = 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
+        else:
+            rows, part = [row for row in run.parts if row.part == "epoch_end"], "epoch_end"
+            left = 1.0 / faster_ends(run, timed, own_ms, other_ms)
+        loop_id = loop.id if loop is not None else None
+        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop_id)
+        found = _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit, *keys)
+        yield found.model_copy(update={"part": part})
 
 
 def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:

@@ -30,7 +30,7 @@ class Prediction:
     model: str | None = None
     """The code that names that model, which is called eagerly: `self.model`."""
     loop_id: str | None = None
-    """The loop whose batch the model is then called on."""
+    """The loop whose batch the model is then called on; None between epochs of a training."""
     lacking: str | None = None
     """Why it was not timed, or not to the end, as a sentence."""
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
-from pipediag.facts.run import FIRST_BATCHES, faster_evaluation, making_ms, time_of_epochs
+from pipediag.facts.run import (
+    FIRST_BATCHES,
+    faster_ends,
+    faster_evaluation,
+    making_ms,
+    time_of_epochs,
+)
 from pipediag.session.edits import (
     Change,
     Check,
@@ -138,12 +144,14 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     if found is None or not found.is_timed:
         return finding
     loop = next((one for one in session.loops if one.id == found.loop_id), None)
-    ratio = estimate(
-        [
-            faster_evaluation(loop, found, own, other) if loop else own / max(other, 1e-3)
-            for own, other in zip(found.own_ms, found.other_ms, strict=True)
-        ]
-    )
+    run = session.run if finding.part == "epoch_end" else None
+
+    def faster(own: float, other: float) -> float:
+        if run is not None:
+            return faster_ends(run, found, own, other)
+        return faster_evaluation(loop, found, own, other) if loop else own / max(other, 1e-3)
+
+    ratio = estimate([faster(*pair) for pair in zip(found.own_ms, found.other_ms, strict=True)])
     trial = Trial(
         state=judge(ratio.low, ratio.high),
         reason=None,

@@ -280,6 +280,26 @@ def test_a_model_that_is_called_eagerly_gains_what_its_calls_save_of_a_step() ->
     assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0, rel=0.02)
 
 
+def test_calls_of_a_model_between_epochs_gain_what_they_save_of_their_ends() -> None:
+    """Of 40 s between ten epochs, 1,000 calls of 10 ms for two ends that were seen take 50 s, which
+    is all, or 200 of them 10 s."""
+    ends = [
+        make_part("epoch_end", 30.0, what="in `Block.call`", file="model.py", line=19),
+        make_part("epoch_end", 10.0, what="in `evaluate`", file=FILE, line=9),
+    ]
+    run = make_run(*ends, whole_s=60.0, epochs_planned=10, epochs_seen=2.5, projected_total_s=60.0)
+    for calls, after_s in ((1000, 20.0 + 40.0 / 5.0), (200, 60.0 - 10.0 * 0.8)):
+        times = [10.0] * 8, [2.0 + n / 100 for n in range(8)]
+        seen = Prediction(FILE, 9, 64, *times, calls=calls, model="model")
+        session = make_session(run=run, predictions=[seen])
+        finding = only(EAGER_EVALUATION, session)
+        assert finding.part == "epoch_end"
+        tried = with_prediction_trial(session, finding)
+        gain = gain_for_run(session, tried)
+        assert gain is not None
+        assert gain.after_s == pytest.approx(after_s, rel=0.02)
+
+
 @pytest.mark.parametrize(
     "session",
     [called_eagerly(9.9), called_eagerly(2.0, model=None), called_eagerly(2.0, lacking="No.")],

@@ -92,6 +92,11 @@ class StepClock:
         last = self._threads.here.last
         return None if last is None else last.loop.record
 
+    def is_between_steps_here(self) -> bool:
+        """Return True if no step follows the last one of this thread, as at the end of an epoch."""
+        last = self._threads.here.last
+        return last is not None and last.loop.interruption is not None
+
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
         """Note that `next` got a batch for Python; return the one to hand over."""
         if self.streak.handed(consumer, asked_ns, handed_ns):

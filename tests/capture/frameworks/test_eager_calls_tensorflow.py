@@ -17,8 +17,9 @@ SCRIPT = """
     from pipediag.capture.guard import Guard
     from pipediag.session.recorded_loops import RecordedLoop
 
-    predictions, loop = [], Mock(role="other", id="loop_1")
-    PairedCalls(predictions, Mock(), lambda: loop).install(keras.Model, Guard(print))
+    predictions, loop, between = [], Mock(role="other", id="loop_1"), []
+    calls = PairedCalls(predictions, Mock(), lambda: loop, lambda: bool(between))
+    calls.install(keras.Model, Guard(print))
 
     class Keeps(keras.Model):
         def __init__(self):
@@ -52,6 +53,9 @@ SCRIPT = """
     loop.role = "training"
     for _ in range(20):
         model(x)
+    between.append(True)
+    for _ in range(20):
+        model(x)
     results = [[one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions]
     print("RESULTS", json.dumps(results))
 """
@@ -60,8 +64,8 @@ SCRIPT = """
 def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     capturing: Capturing,
 ) -> None:
-    evaluated, keeps, adds, trains = capturing(SCRIPT).results
-    assert evaluated == ["model", 20, 8, None]
+    evaluated, keeps, adds, trains, between_epochs = capturing(SCRIPT).results
+    assert evaluated == between_epochs == ["model", 20, 8, None]
     assert (keeps[0], keeps[2]) == ("keeps", 0)
     assert "`self.seen`" in keeps[3]
     assert (adds[0], adds[2]) == ("adding", 0)

@@ -38,14 +38,16 @@ class PairedCalls:
     """Calls by the line that makes them, of which some are followed by another call, timed too.
 
     Of `predict` that is `predict_on_batch`. Of a model that is called eagerly, for each batch of no
-    training loop, it is the model as a `tf.function`: eagerly, each operation is started from
-    Python. The other call has the same arguments.
+    training loop or between the epochs of one, it is the model as a `tf.function`: eagerly, each
+    operation is started from Python. The other call has the same arguments.
     """
 
     _predictions: list[Prediction]
     _timeline: Timeline
     _consumed: Callable[[], RecordedLoop | None]
     """Returns the loop whose batch this thread was handed last."""
+    _between_steps: Callable[[], bool]
+    """Returns True if no step of that loop follows its last one, as at the end of an epoch."""
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
     _compiled: dict[tuple[str, int], Any] = field(default_factory=dict)
     _nested: threading.local = field(default_factory=threading.local)
@@ -121,8 +123,10 @@ class PairedCalls:
             return timed
 
         loop = self._consumed()
-        if loop is not None and loop.role != "training":
-            self._pair("The model as a `tf.function`", args, own, other, loop.id)
+        trains = loop is not None and loop.role == "training"
+        if loop is not None and (not trains or self._between_steps()):
+            loop_id = None if trains else loop.id
+            self._pair("The model as a `tf.function`", args, own, other, loop_id)
 
     def _pair(
         self,
