@@ -175,7 +175,8 @@ def faster_ends(run: Run, timed: Prediction, own_ms: float, other_ms: float) -> 
     time."""
     whole_s = run.seconds_of("epoch_end")
     seen = max(1, int(run.epochs_seen or 1))
-    called_s = timed.calls / seen * (run.epochs or seen) * own_ms / 1e3
+    epochs = (run.epochs or seen) if run.scope == "run" else 1
+    called_s = timed.calls / seen * epochs * own_ms / 1e3
     saved_s = min(called_s, whole_s) * (1.0 - other_ms / max(own_ms, 1e-3))
     return whole_s / max(whole_s - saved_s, 1e-3)
 

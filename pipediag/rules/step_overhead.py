@@ -234,7 +234,10 @@ def _check_xla(session: Session) -> Iterator[Finding]:
             "informative",
             "Use `compile(jit_compile=True)`.",
             place=(loop.file, loop.line),
-            evidence={"device_compute_percent_of_step": percent},
+            evidence={
+                "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
+                "dispatch_percent_of_step": class_percent(session, ["dispatch"]),
+            },
             edit=edit,
         )
 

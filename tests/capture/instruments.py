@@ -139,7 +139,7 @@ class CountingPace:
         return count >= limits[window]
 
     def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
-        return self.waits and not loop.calm_ends
+        return self.waits and not loop.undisturbed_ends
 
     def ends_here(self, _: float | None, *, followed: bool) -> bool:
         return self.ends

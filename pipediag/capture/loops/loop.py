@@ -98,7 +98,7 @@ class Loop:
     """Iterators that were made for it."""
     ends: int = 0
     """Interruptions of its steps, as by the end of an epoch."""
-    calm_ends: set[int] = field(default_factory=set)
+    undisturbed_ends: set[int] = field(default_factory=set)
     """Places within a period of those that nothing of pipediag's made longer."""
     joined: list[Consumer] = field(default_factory=list)
     """Other iterators that each of its steps draws from."""
@@ -167,17 +167,18 @@ class Loop:
         if self.record.warm_ns is not None:
             self.record.set_aside_ns += ns
 
-    def ended(self, *, calm: bool) -> None:
+    def ended(self, *, undisturbed: bool) -> None:
         """Note that its steps were interrupted, as by the end of an epoch."""
-        if calm:
-            self.calm_ends.add(self.ends % self.record.period)
+        if undisturbed:
+            self.undisturbed_ends.add(self.ends % self.record.period)
         self.ends += 1
 
     @property
     def ends_to_come(self) -> int:
-        """Return how many epochs have still to end until each end of a period was seen calm."""
+        """Return how many epochs have still to end until each end of a period was seen
+        undisturbed."""
         period = self.record.period
-        lacking = set(range(period)) - self.calm_ends
+        lacking = set(range(period)) - self.undisturbed_ends
         return max(((place - self.ends) % period + 1 for place in lacking), default=0)
 
     def let_go(self) -> None:

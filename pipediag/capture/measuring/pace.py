@@ -157,7 +157,7 @@ class Pace:
             epochs = keras.epochs if keras is not None else rounds
             return (epochs or 1) > 1 and waited_ns <= limit_s * _SECOND
         whole_s = loop.seconds_to_end(ends) if waited_ns <= limit_s * _SECOND else None
-        first_s = None if loop.calm_ends else loop.seconds_to_end(1)
+        first_s = None if loop.undisturbed_ends else loop.seconds_to_end(1)
         near = any(s is not None and s <= limit_s for s in (whole_s, first_s))
         return near and not loop.at_last_batch
 

@@ -154,7 +154,7 @@ class Diagnosis:
         self._with.profiler.end_mark()
         self._clock_python(runs=False)
         self.loop.record.boundaries += 1
-        self.loop.ended(calm=self.phase is not Phase.PROFILE)
+        self.loop.ended(undisturbed=self.phase is not Phase.PROFILE)
         if self._adds_steps:
             self._window.interrupted(consumer, exhausted)
 

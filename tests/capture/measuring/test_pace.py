@@ -220,8 +220,8 @@ def test_an_epochs_end_is_awaited_where_it_is_near_and_none_was_seen(
     loop = training_loop(
         **{"planned_steps": 500, "keras": replace(keras, epochs=5), "kind": "keras", **record}
     )
-    for calm in ends:
-        loop.ended(calm=calm)
+    for undisturbed in ends:
+        loop.ended(undisturbed=undisturbed)
     loop.record.steps, loop.record.elapsed_ns = steps, steps * SECOND // 2
     assert pace(**{"budget_s": 90, **settings}).waits_for_epoch_end(loop, 10 * SECOND) is waits
 
