@@ -33,6 +33,7 @@ from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import BUCKETS, CUT_PADDING, Edit, Insert, MoveLayers, Replace
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
@@ -333,22 +334,17 @@ ONE_HOT_INPUT = Rule(
 def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
     makers = [op for op in pipeline.ops if _one_hot(op)]
-    rows = list(_wide_floats(_features_and_targets(loop.element_spec or "")[0]))
-    if not makers or not rows:
-        return
-    shape = max(rows, key=math.prod)
-    ids = (loop.batch_size or 1) * math.prod(shape[:-1])
-    size = 4.0 * ids * shape[-1]
-    if size < ONE_HOT.value * 1e6:
+    rows = _widest(loop, _features_and_targets(loop.element_spec or "")[0])
+    if not makers or rows is None or rows.bytes < ONE_HOT.value * 1e6:
         return
     op = next((one for one in makers if one.kind == "map"), makers[0])
     yield ONE_HOT_INPUT.finding(
         "fail",
-        f"Let {call_name(op)} yield ids, and begin the model with an `Embedding` of {shape[-1]:,} "
+        f"Let {call_name(op)} yield ids, and begin the model with an `Embedding` of {rows.width:,} "
         "rows instead of the dense layer on one-hot rows. The function and its gradients stay the "
-        f"same. Each batch holds {memory_size(size)} of one-hot values for {ids:,} ids.",
+        f"same. Each batch holds {memory_size(rows.bytes)} of one-hot values for {rows.ids:,} ids.",
         op=op,
-        evidence={"one_hot_bytes_of_a_batch": size, "width": shape[-1]},
+        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
     )
 
 
@@ -374,37 +370,33 @@ ONE_HOT_TARGETS = Rule(
 )
 _MAKES_ONE_HOT = re.compile(r"\bto_categorical\(|\bnp\.eye\(|\bone_hot\(")
 _SEVERAL = re.compile(r"\.?(sum|max|any|maximum)\(")
-"""What makes several labels of an example one row, which no single id says."""
+"""Calls that make several labels of an example one row, which no single id says."""
 
 
 @ONE_HOT_TARGETS.found_by
 def _check_one_hot_targets(session: Session) -> Iterator[Finding]:
     loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
-    _, targets = _features_and_targets(loop.element_spec or "")
-    rows = list(_wide_floats(targets))
-    if not rows:
+    rows = _widest(loop, _features_and_targets(loop.element_spec or "")[1])
+    if rows is None or rows.bytes < _TARGETS.value * 1e6:
         return
-    shape = max(rows, key=math.prod)
-    ids = (loop.batch_size or 1) * math.prod(shape[:-1])
-    size = 4.0 * ids * shape[-1]
     maker = next((op for op in pipeline.ops if _one_hot(op) and not _adds_up(op)), None)
     lines = session.host.hot_python if session.host is not None else []
     line = next((one for one in lines if _MAKES_ONE_HOT.search(one.code or "")), None)
     if line is not None and _SEVERAL.search(line.code or ""):
         line = None
-    dense = any(one.labels == "dense" and one.classes == shape[-1] for one in loop.softmaxes)
-    if size < _TARGETS.value * 1e6 or not (maker or line or dense):
+    dense = any(one.labels == "dense" and one.classes == rows.width for one in loop.softmaxes)
+    if not (maker or line or dense):
         return
     place = (line.file, line.line) if line is not None and maker is None else None
     sure = "" if maker or line else ", if each row has a single 1"
     yield ONE_HOT_TARGETS.finding(
         "fail" if maker or line else "informative",
         "Yield the id of each class instead of its one-hot row, and compile with "
-        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(size)} of "
-        f"one-hot values for {ids:,} ids, and the loss reads them all.",
+        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(rows.bytes)} "
+        f"of one-hot values for {rows.ids:,} ids, and the loss reads them all.",
         op=maker,
         place=place,
-        evidence={"one_hot_bytes_of_a_batch": size, "width": shape[-1]},
+        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
     )
 
 
@@ -424,6 +416,26 @@ def _features_and_targets(element_spec: str) -> tuple[str, str]:
         if depth == 1 and character == "," and element_spec.startswith("("):
             return element_spec[:place], element_spec[place:]
     return element_spec, ""
+
+
+class _Rows(NamedTuple):
+    """Wide rows of floats in a batch."""
+
+    ids: int
+    """Rows of one batch, each of which an id may stand for."""
+    width: int
+
+    @property
+    def bytes(self) -> float:
+        return 4.0 * self.ids * self.width
+
+
+def _widest(loop: Loop, element_spec: str) -> _Rows | None:
+    """Return the largest of the wide tensors of floats in a batch; None without one."""
+    shape = max(_wide_floats(element_spec), key=math.prod, default=None)
+    if shape is None:
+        return None
+    return _Rows((loop.batch_size or 1) * math.prod(shape[:-1]), shape[-1])
 
 
 def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:

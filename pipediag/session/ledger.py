@@ -91,7 +91,7 @@ class CallbackLine(Record):
     line: int
     function: str
     percent: float
-    """Of the samples of that callback."""
+    """Share of the samples of that callback."""
     in_framework: bool = False
     """True if a framework's code was running for it."""
     code: str | None = None
@@ -123,7 +123,7 @@ class Run(Record):
     """Where the ledger speaks of less than the run: all that was seen of it, in percent of
     `total_s`."""
     callback_lines: list[CallbackLine] = []
-    """What ran in callbacks of the script's own at the ends of epochs; of each those lines that
+    """Lines that ran in callbacks of the script's own at the ends of epochs; of each those that
     took most, the first one first."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""

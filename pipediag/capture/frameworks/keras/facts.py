@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -112,11 +112,7 @@ def describe(frame: FrameType) -> KerasUse:
         source_line=line,
         workers=_number(getattr(dataset, "workers", None)),
         use_multiprocessing=getattr(dataset, "use_multiprocessing", None),
-        callbacks=[
-            describe_callback(one)
-            for one in callbacks
-            if package_of(file := _file_of(type(one))) not in KERAS and not is_pipediags(file)
-        ],
+        callbacks=[describe_callback(one) for one in _users(callbacks)],
         deciding_callbacks=[name for name in bases if name in _DECIDING],
         variable_bytes=variable_bytes(model, "variables"),
         trainable_bytes=variable_bytes(model, "trainable_variables"),
@@ -136,11 +132,10 @@ def period(frame: FrameType) -> int:
     values = locals_of(frame)
     given = _number(values.get("validation_freq")) if values.get("validation_data") else None
     periods = [given] if given is not None and given <= LONGEST_PERIOD else []
-    for callback in _listed(values.get("callbacks")):
+    for callback in _users(_listed(values.get("callbacks"))):
         for name in ("on_epoch_begin", "on_epoch_end"):
             method = unwrap(inspect.getattr_static(type(callback), name, None))
-            if package_of(_file_of(type(callback))) not in KERAS:
-                periods.append(period_of(method, callback))
+            periods.append(period_of(method, callback))
     return max([1, *periods])
 
 
@@ -237,6 +232,14 @@ def data_walker(frame: FrameType) -> Any:
 def _adapter(frame: FrameType) -> Any:
     walker = data_walker(frame)
     return getattr(walker, "data_adapter", None) or getattr(walker, "_adapter", None)
+
+
+def _users(callbacks: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over the callbacks that are neither Keras's nor pipediag's."""
+    for one in callbacks:
+        file = _file_of(type(one))
+        if package_of(file) not in KERAS and not is_pipediags(file):
+            yield one
 
 
 def _listed(callbacks: Any) -> list[Any]:
