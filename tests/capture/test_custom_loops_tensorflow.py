@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.capture.captured import SHORT_WINDOWS, Captured, natively
+from tests.capture.captured import Captured
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -13,6 +13,7 @@ STEPS = 120
 
 SCRIPT = """
     import time
+    import keras
     import numpy as np
     import tensorflow as tf
 
@@ -82,7 +83,30 @@ SCRIPT = """
         compiled(x, y)
         time.sleep(0.01)
 
-    print(weights.numpy().tobytes().hex())
+    def slowly(row):
+        time.sleep(0.004)
+        return row
+
+    def costly(row):
+        made = tf.numpy_function(slowly, [row], tf.float32)
+        made.set_shape([3])
+        return made, tf.reduce_sum(row)
+
+    rows = np.random.default_rng(7).random((64, 3)).astype("float32")
+    dataset = tf.data.Dataset.from_tensor_slices(rows).map(costly).shuffle(64).batch(4)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    model.fit(dataset, epochs=3, verbose=0)  # fit
+
+    weight = tf.Variable(tf.ones((3, 1)))
+
+    @tf.function
+    def train(x):
+        weight.assign_sub(0.01 * tf.reduce_mean(x) * tf.ones((3, 1)))
+
+    for epoch in range(3):
+        for x, y in dataset:  # own
+            train(x)
 """
 
 
@@ -91,10 +115,9 @@ def loops(capturing: Capturing) -> Captured:
     return capturing(SCRIPT, run_to_end=True)
 
 
-def test_results_are_those_of_a_native_run(loops: Captured) -> None:
-    native = natively(loops.script)
-
-    assert (loops.stdout, loops.status) == (native.stdout, 0)
+def test_the_script_runs_to_its_end(loops: Captured) -> None:
+    assert loops.status == 0, loops.stderr
+    assert "past the end" in loops.stdout
     assert loops.recording.outcome == "finished"
 
 
@@ -182,53 +205,16 @@ def test_stacks_name_the_line_that_holds_the_main_thread(loops: Captured) -> Non
 EPOCHS = 3
 FILL_NS = 64 * 4_000_000
 
-ENDS = """
-    import time
-    import keras
-    import numpy as np
-    import tensorflow as tf
 
-    def slowly(row):
-        time.sleep(0.004)
-        return row
-
-    def costly(row):
-        made = tf.numpy_function(slowly, [row], tf.float32)
-        made.set_shape([3])
-        return made, tf.reduce_sum(row)
-
-    rows = np.random.default_rng(7).random((64, 3)).astype("float32")
-    dataset = tf.data.Dataset.from_tensor_slices(rows).map(costly).shuffle(64).batch(4)
-    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(dataset, epochs=3, verbose=0)  # fit
-
-    weight = tf.Variable(tf.ones((3, 1)))
-
-    @tf.function
-    def train(x):
-        weight.assign_sub(0.01 * tf.reduce_mean(x) * tf.ones((3, 1)))
-
-    for epoch in range(3):
-        for x, y in dataset:  # own
-            train(x)
-"""
-
-
-@pytest.fixture(scope="module")
-def epochs(capturing: Capturing) -> Captured:
-    return capturing(ENDS, run_to_end=True, **SHORT_WINDOWS)
-
-
-def test_a_call_of_keras_holds_the_wait_in_its_first_step(epochs: Captured) -> None:
-    loop = epochs.loop("fit")
+def test_a_call_of_keras_holds_the_wait_in_its_first_step(loops: Captured) -> None:
+    loop = loops.loop("fit")
     assert len(loop.epoch_boundaries) == EPOCHS - 1
     assert all(boundary.handed_ns is None for boundary in loop.epoch_boundaries)
     assert all((boundary.first_step_ns or 0) >= FILL_NS for boundary in loop.epoch_boundaries)
 
 
-def test_a_loop_that_asks_by_itself_waits_before_its_first_step(epochs: Captured) -> None:
-    loop = epochs.loop("own")
+def test_a_loop_that_asks_by_itself_waits_before_its_first_step(loops: Captured) -> None:
+    loop = loops.loop("own")
     assert len(loop.epoch_boundaries) == EPOCHS - 1
     for boundary in loop.epoch_boundaries:
         assert boundary.handed_ns is not None
