@@ -84,17 +84,6 @@ def test_names_the_calls_whose_pipelines_get_the_change_unmeasured(script: Path)
     )
 
 
-def test_prints_the_patch_and_changes_nothing(script: Path) -> None:
-    result = fix(saved(script))
-    assert result.exit_code == 0
-    assert result.stdout_bytes == (
-        b"--- a/train.py\n+++ b/train.py\n@@ -1,4 +1,4 @@\n class Data:\r\n"
-        b" \tdef map(self, f, num_parallel_calls=1): return self\r\n ds = Data()\r\n"
-        b"-ds = ds.map(abs)\r\n+ds = ds.map(abs, num_parallel_calls=16)\r\n"
-    )
-    assert script.read_bytes() == TEXT.encode()
-
-
 def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> None:
     diff = fix(saved(script)).stdout_bytes
     (tmp_path / "it.patch").write_bytes(diff)

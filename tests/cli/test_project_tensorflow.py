@@ -156,9 +156,6 @@ def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Pat
     applied = project.fix("--apply", at=elsewhere)
     assert applied.returncode == ExitStatus.DONE, applied.stderr
     assert project.unchanged_but_for("trainer/data.py")
-    natively = project.python("-m", "trainer.train", "--epochs", "1")
-    assert natively.stdout == f"steps {RECORDS // 4}\n", natively.stderr
-
     again = project.fix("--apply", at=elsewhere)
     assert again.returncode == ExitStatus.USAGE
     assert "Traceback" not in again.stderr
@@ -176,8 +173,6 @@ def test_a_script_is_fixed_with_an_edit_that_is_right_under_a_condition(project:
     assert applied.returncode == ExitStatus.DONE, applied.stderr
     assert project.unchanged_but_for("trainer/data.py")
     assert ".cache()" in project.read("trainer/data.py")
-    natively = project.python("run.py", "--epochs", "1")
-    assert natively.stdout == f"steps {RECORDS // 4}\n", natively.stderr
 
 
 SCRIPT = """\

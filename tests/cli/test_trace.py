@@ -36,15 +36,6 @@ def test_the_summary_is_on_standard_output(profile: Path) -> None:
     assert "With -o DIR" in result.stdout
 
 
-def test_json_is_all_that_standard_output_holds(profile: Path) -> None:
-    result = trace(profile, "--json")
-
-    report = TraceReport.model_validate_json(result.stdout)
-    assert [device.idle_ms for device in report.devices] == [pytest.approx(0.120001)]
-    assert report.hosts[0].steps is not None
-    assert result.stderr == ""
-
-
 def test_writes_report_tables_and_a_trace_for_perfetto(profile: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
 

@@ -9,31 +9,6 @@ from .conftest import MakeCase
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
 
-PLAIN = """
-    import hashlib
-
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(7)
-    x = np.random.rand(1200, 16).astype("float32")
-    dataset = tf.data.Dataset.from_tensor_slices((x, x.sum(1))).shuffle(300).batch(4)
-    model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dropout(0.3),
-                              keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    history = model.fit(dataset, epochs=3, verbose=0)
-    weights = b"".join(w.tobytes() for w in model.get_weights())
-    print("FACT losses", history.history["loss"])
-    print("FACT weights", hashlib.sha256(weights).hexdigest())
-    open("kept.txt", "w").write("done")
-"""
-
-
-def test_a_plain_fit_that_runs_to_its_end_is_the_native_one(make_case: MakeCase) -> None:
-    make_case(PLAIN).alike("--run-to-end", "--budget", "0")
-
-
 SCRIPTS = {
     "random numbers in the pipeline and a log": """
     from helpers import *
@@ -48,21 +23,6 @@ SCRIPTS = {
     tell(model, model.fit(dataset, epochs=4, verbose=0, callbacks=[logger]))
     print("FACT next pass", float(next(iter(dataset))[0][0, 0]))
 """,
-    "a callback of the script's in each step": """
-    from helpers import *
-
-    class Counts(keras.callbacks.Callback):
-        began = ended = 0
-        def on_train_batch_begin(self, batch, logs=None):
-            Counts.began += 1
-        def on_train_batch_end(self, batch, logs=None):
-            Counts.ended += 1
-
-    model = mlp()
-    dataset = slowly(tf.data.Dataset.from_tensor_slices((x, y))).batch(4)
-    tell(model, model.fit(dataset, epochs=4, verbose=0, callbacks=[Counts()]))
-    print("FACT calls", Counts.began, Counts.ended)
-    """,
     "a training function that counts in Python": """
     from helpers import *
 
@@ -81,29 +41,6 @@ SCRIPTS = {
     dataset = slowly(tf.data.Dataset.from_tensor_slices((x, y))).batch(4)
     tell(model, model.fit(dataset, epochs=4, verbose=0))
     print("FACT calls", Counting.calls)
-    """,
-    "random numbers with a state in the step": """
-    from helpers import *
-
-    class Noisy(keras.Model):
-        def __init__(self):
-            super().__init__()
-            self.dense = keras.layers.Dense(1)
-        def call(self, row):
-            return self.dense(row)
-        def train_step(self, data):
-            row, label = data
-            with tf.GradientTape() as tape:
-                noise = tf.random.normal(tf.shape(row), seed=11) * 0.1
-                loss = tf.reduce_mean((self(row + noise) - label[:, None]) ** 2)
-            gradients = tape.gradient(loss, self.trainable_variables)
-            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
-            return {"loss": loss}
-
-    model = Noisy()
-    model.compile("sgd")
-    dataset = slowly(tf.data.Dataset.from_tensor_slices((x, y)).shuffle(200, seed=3)).batch(4)
-    tell(model, model.fit(dataset, epochs=4, verbose=0))
     """,
     "a generator with a state of its own": """
     from helpers import *
@@ -125,42 +62,6 @@ SCRIPTS = {
     model = mlp()
     tell(model, model.fit(dataset.batch(4), epochs=4, verbose=0))
     print("FACT seen", source.seen, rng.random())
-    """,
-    "a side effect in a helper": """
-    from helpers import *
-
-    def log(row):
-        with open("calls.log", "a") as file:
-            file.write("x")
-
-    def logs_and_waits(row):
-        log(row)
-        return waits(row)
-
-    rows = tf.data.Dataset.from_tensor_slices((x, y))
-    model = mlp()
-    tell(model, model.fit(slowly(rows, logs_and_waits).batch(4), epochs=4, verbose=0))
-    print("FACT calls", os.path.getsize("calls.log"))
-    """,
-    "an iterator that can be gone through once": """
-    from helpers import *
-
-    class Stream:
-        def __init__(self):
-            self.count = 0
-        def __iter__(self):
-            return self
-        def __next__(self):
-            if self.count >= 2400:
-                raise StopIteration
-            self.count += 1
-            return np.full(16, self.count % 7, "f"), np.float32(self.count % 3)
-
-    stream = Stream()
-    signature = (tf.TensorSpec([16]), tf.TensorSpec([]))
-    dataset = tf.data.Dataset.from_generator(lambda: stream, output_signature=signature)
-    model = mlp()
-    tell(model, model.fit(slowly(dataset).batch(4), verbose=0))
     """,
     "a cache in a file": """
     from helpers import *

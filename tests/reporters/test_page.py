@@ -117,17 +117,6 @@ def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
             assert target in ids
 
 
-def test_pipeline_marks_the_bottleneck_and_what_tensorflow_did() -> None:
-    page = page_of(factories.make_session())
-    table = next(item for item in page.find("table") if item.attributes.get("class") == "pipeline")
-    rows = {row.find("th")[0].words(): row for row in table.find("tbody")[0].find("tr")}
-    [marked] = [name for name in rows if "bottleneck" in name]
-    assert "map(parse)" in marked
-    assert "train.py:12" in marked
-    assert "ds = ds.map(parse)" in marked
-    assert any("inserted by TensorFlow" in name for name in rows)
-
-
 def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for_it() -> None:
     page = page_of(factories.make_compute_bound_session())
     badges = {
@@ -139,31 +128,6 @@ def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for
     rows = [str(row.attributes.get("class")) for row in page.find("tr")]
     assert not any("bottleneck" in row for row in rows)
     assert any("slowest" in row for row in rows)
-
-
-def trials_of(page: Page) -> list[Element]:
-    """The outcomes in the cards, in their order."""
-    return [
-        item for item in page.find("div") if (item.attributes.get("class") or "")[:6] == "trial "
-    ]
-
-
-def test_each_card_shows_its_trial_and_its_rounds() -> None:
-    page = page_of(trial_sessions.everything_tried())
-    outcomes = trials_of(page)
-    assert [item.find("strong")[0].text for item in outcomes] == [
-        "Confirmed",
-        "Confirmed",
-        "Confirmed",
-        "Not tried",
-        "Inconclusive",
-        "Refuted",
-    ]
-    first, last = words(outcomes[0]), words(outcomes[-1])
-    assert "1.9x [1.9, 2.0] over 8 rounds" in first
-    assert "The shuffle starts anew in each block." in first
-    assert "This advice does nothing here." in last
-    assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
 
 
 def test_a_large_table_has_its_memory_and_what_would_save_some() -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pipediag.errors import PipediagError
 from pipediag.reporters.perfetto import MOST_LANES, nesting_lanes, write_perfetto
 from pipediag.trace.summary import summarise
-from tests import factories
 from tests.reporters.devices import US, Export, export, gpu_profile
 from tests.trace.builder import TraceBuilder
 
@@ -54,28 +53,6 @@ def assert_well_formed(text: str) -> None:
                 around.pop()
             assert not around or end <= around[-1] + Fraction(1, 1000)
             around.append(end)
-
-
-def test_own_tracks_stand_above_the_devices_and_those_above_the_host(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path, findings=[factories.make_finding()])
-    assert_well_formed(written.text)
-    assert list(written.processes.values()) == ["pipediag"]
-    # ui.perfetto.dev shows threads by their ids, whose order is that of writing.
-    assert list(written.tracks) == sorted(written.tracks)
-    assert list(written.tracks.values()) == [
-        "Steps",
-        "GPU:0 idle",
-        "Findings",
-        "GPU:0 / Stream #13(Kernel)",
-        "python",
-        "tf_data_iterator_get_next/1",
-    ]
-    indexes = {
-        event["tid"]: event["args"]["sort_index"]
-        for event in written.events
-        if event["name"] == "thread_sort_index"
-    }
-    assert sorted(indexes, key=indexes.__getitem__) == list(written.tracks)
 
 
 def test_the_originals_are_where_the_profile_has_them(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from pipediag.reporters.tables import TABLES
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import HotLine, Session
-from pipediag.session.store import dump_session
 from pipediag.session.trials import NOT_TRIED, Trial
 from tests import factories
 from tests.factories import make_finding, make_host, make_session
@@ -39,13 +38,6 @@ def test_one_failing_file_does_not_cost_the_others(tmp_path: Path) -> None:
         reporters.write_all(factories.make_session(), tmp_path)
     assert str(raised.value).count("\n") == 0
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == FILES - {"steps.csv"}
-
-
-def test_only_the_formats_asked_for(tmp_path: Path) -> None:
-    written = reporters.write_formats(factories.make_session(), tmp_path, ["json"])
-    assert written == [tmp_path / "session.json"]
-    assert [path.name for path in tmp_path.iterdir()] == ["session.json"]
-    assert written[0].read_text() == dump_session(factories.make_session())
 
 
 def _broken(*_: object) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -41,11 +41,29 @@ pytestmark = pytest.mark.tensorflow
 Talk = Callable[[TrialsAwaited, "Voice"], None]
 
 FIT = """
-    import sys
+    import os
 
     import keras
     import numpy as np
     import tensorflow as tf
+
+    class Kept(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.begun = self.ended = 0
+            self.file = open(f"{__file__}.{type(self).__name__}", "wb", buffering=0)
+
+        def on_train_batch_begin(self, batch, logs=None):  # hook
+            assert self.begun == self.ended
+            self.begun += 1
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.ended += 1
+            assert self.begun == self.ended
+            os.pwrite(self.file.fileno(), b"%d" % self.ended, 0)
+
+    class Costly(Kept):
+        pass
 
     keras.utils.set_random_seed(11)
     words = np.minimum(np.random.default_rng(2).zipf(1.5, (480, 6)) - 1, 99)
@@ -62,7 +80,7 @@ FIT = """
         ]
     )
     model.compile("adam", "mse")
-    model.fit(dataset, epochs=2000, verbose=0)
+    model.fit(dataset, epochs=2000, verbose=0, callbacks=[Kept(), Costly()])
 """
 
 CUSTOM = """
@@ -93,39 +111,6 @@ OVER = """
     for step in range(40):
         train(next(batches))
     print("steps", step + 1)
-"""
-
-
-COUNTED = """
-    import os
-
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    class Kept(keras.callbacks.Callback):
-        def __init__(self):
-            super().__init__()
-            self.begun = self.ended = 0
-            self.file = open(f"{__file__}.{type(self).__name__}", "wb", buffering=0)
-
-        def on_train_batch_begin(self, batch, logs=None):
-            assert self.begun == self.ended
-            self.begun += 1
-
-        def on_train_batch_end(self, batch, logs=None):
-            self.ended += 1
-            assert self.begun == self.ended
-            os.pwrite(self.file.fileno(), b"%d" % self.ended, 0)
-
-    class Costly(Kept):
-        pass
-
-    features = np.zeros((480, 4), "float32")
-    dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1])).batch(16)
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    model.fit(dataset, epochs=2000, verbose=0, callbacks=[Kept(), Costly()])
 """
 
 
@@ -186,16 +171,46 @@ def tried(directory: Path, text: str, talk: Talk, **settings: Any) -> ChildResul
     )
 
 
-def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_needed(
-    tmp_path: Path,
-) -> None:
-    answers: dict[str, Answer] = {}
+@dataclass(frozen=True)
+class Tried:
+    """What came of trials in a fit."""
+
+    result: ChildResult
+    held: list[TrialsAwaited]
+    answers: dict[str, Answer]
+    calls: list[tuple[int, int]]
+    """Steps that ended with the callback that stays and with the one left out, as time passed."""
+
+
+VARIANTS = ("base", "wide", "vectorised", "large", "long", "short", "rows")
+
+
+@pytest.fixture(scope="module")
+def fit(tmp_path_factory: pytest.TempPathFactory) -> Tried:
+    directory = tmp_path_factory.mktemp("fit")
+    script = directory / "script.py"
     held: list[TrialsAwaited] = []
-    variants = ("base", "wide", "vectorised", "large", "long", "short", "rows")
+    answers: dict[str, Answer] = {}
+    calls: list[tuple[int, int]] = []
+
+    def costly() -> SkipCallback:
+        # A callback is known by the first of its hooks.
+        lines = script.read_text(encoding="utf-8").splitlines()
+        hook = next(n for n, line in enumerate(lines, 1) if line.endswith("# hook"))
+        return SkipCallback("Costly", str(script), hook)
+
+    def count() -> None:
+        kept, left_out = (Path(f"{script}.{name}").read_text() for name in ("Kept", "Costly"))
+        calls.append((int(kept), int(left_out)))
 
     def talk(waiting: TrialsAwaited, voice: Voice) -> None:
         held.append(waiting)
         answers["base"] = voice.prepare("base")
+        answers["without"] = voice.prepare("without", costly(), check="equal")
+        count()
+        for variant in ("without", "base"):
+            answers[f"{variant} block"] = voice.block(variant)
+            count()
         answers["wide"] = voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
         answers["vectorised"] = voice.prepare("vectorised", Move("op2", "op3"), check="equal")
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
@@ -203,18 +218,22 @@ def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_neede
         answers["short"] = voice.prepare("short", SetModel({"dtype_policy": "mixed_bfloat16"}))
         answers["rows"] = voice.prepare("rows", SetModel({"optimizer": "row_wise"}))
         answers["absent"] = voice.prepare("absent", SetParameters("op99", {"buffer_size": 1}))
-        for variant in variants:
+        for variant in VARIANTS:
             answers[f"{variant} block"] = voice.block(variant)
         answers["pull"] = voice.pull("base")
 
-    result = tried(tmp_path, FIT, talk)
+    return Tried(tried(directory, FIT, talk), held, answers, calls)
 
-    assert result.outcome == "stopped"
-    since_ns = held[0].since_ns
-    assert since_ns < time.monotonic_ns()
+
+def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_needed(
+    fit: Tried,
+) -> None:
+    held, answers = fit.held, fit.answers
+    assert fit.result.outcome == "stopped", fit.result.detail
+    assert held[0].since_ns < time.monotonic_ns()
     assert held[0].since_ms is not None
     assert held == [replace(held[0], loop_id="loop1", alone=False, more_to_come=False)]
-    for variant in variants:
+    for variant in VARIANTS:
         assert answers[variant] == Prepared(variant)
         block = block_of(answers[f"{variant} block"])
         assert block.examples == block.batches * (32 if variant == "large" else 16)
@@ -224,36 +243,10 @@ def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_neede
     assert refusal_of(answers["absent"]).endswith(".")
 
 
-def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(
-    tmp_path: Path,
-) -> None:
-    script = tmp_path / "script.py"
-    answers: list[Answer] = []
-    calls: list[tuple[int, int]] = []
-
-    def costly() -> SkipCallback:
-        # A callback is known by the first of its hooks.
-        lines = script.read_text(encoding="utf-8").splitlines()
-        hook = next(n for n, line in enumerate(lines, 1) if "def on_train_batch_begin" in line)
-        return SkipCallback("Costly", str(script), hook)
-
-    def count(answer: Answer) -> None:
-        answers.append(answer)
-        kept, left_out = (Path(f"{script}.{name}").read_text() for name in ("Kept", "Costly"))
-        calls.append((int(kept), int(left_out)))
-
-    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
-        voice.prepare("base")
-        count(voice.prepare("without", costly(), check="equal"))
-        count(voice.block("without"))
-        count(voice.block("base"))
-
-    result = tried(tmp_path, COUNTED, talk)
-
-    assert result.outcome == "stopped", result.detail
-    assert answers[0] == Prepared("without")
-    (kept, left_out), without, (kept_at_end, left_out_at_end) = calls
-    assert without[0] >= kept + block_of(answers[1]).batches
+def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(fit: Tried) -> None:
+    assert fit.answers["without"] == Prepared("without")
+    (kept, left_out), without, (kept_at_end, left_out_at_end) = fit.calls
+    assert without[0] >= kept + block_of(fit.answers["without block"]).batches
     assert without[1] == left_out
     # The step in which the variant ended had begun without it.
     assert left_out_at_end - left_out == kept_at_end - without[0] - 1 > 0
