@@ -38,10 +38,10 @@ from pipediag.session.messages import (
 )
 from pipediag.session.reading import read_recording
 from pipediag.session.trials import Trial
+from pipediag.trials import Variant
 from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
-from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import run_trials
 from pipediag.vocabulary import BASE
 

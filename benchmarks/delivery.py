@@ -20,7 +20,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pipediag.student import student_quantile
+from pipediag.estimates import student_quantile
 
 PROJECTS = Path(__file__).with_name("projects")
 VERSIONS = ("written", "patched", "expert")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.toggled import OFF, STAMPS
-from pipediag.measures.bootstrap import interval, resampled_medians
+from pipediag.estimates import interval, resampled_medians
 
 GOAL = 1.02
 """The ratio of step times that pipediag sets itself as a limit."""

@@ -22,7 +22,7 @@ from pipediag.capture.replay.graph import Graph, Node
 from pipediag.facts.service import step_of
 from pipediag.runner.input_service import LocalService
 from pipediag.session.edits import Distribute
-from pipediag.session.service import InputService
+from pipediag.session.pipeline import InputService
 
 WORKERS = (1, 2, 4)
 REST_MS = 4.0

@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 import pipediag
 import tests
 from pipediag.cli.main import COMMANDS
-from pipediag.tensorflow_versions import OLDEST
+from pipediag.tensorflow_names import OLDEST
 from tests.versions.conftest import ASKED
 from tests.versions.environments import MATRIX, Environment, chosen
 

@@ -16,10 +16,10 @@ from pipediag.tensorflow_names import (
     RUNS_A_FUNCTION,
     VARIABLES,
     draws_random,
+    is_too_old,
     random_operations,
     works_ahead,
 )
-from pipediag.tensorflow_versions import is_too_old
 from pipediag.vocabulary import (
     BY_ITSELF,
     CUT_SHORT,

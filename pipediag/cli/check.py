@@ -93,7 +93,7 @@ def command(
     # Printed first, so that it is seen even if the file can't be written.
     show_results(results, "text" if output else format_name)
     if output is not None:
-        from pipediag.gate.output import render
+        from pipediag.gate.result import render
 
         _write(output, render(format_name, results))
     ctx.exit(worst_status(results).value)

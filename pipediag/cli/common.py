@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from pipediag.encoding.text import printable
+from pipediag.encoding import printable
 from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipediag.session.model import Session
 
 FORMATS = ("github", "json", "junit", "markdown", "text")
-"""Formats of `pipediag.gate.output`; importing that would delay `--help`."""
+"""Formats of `pipediag.gate.result`; importing that would delay `--help`."""
 
 NARROWEST = 30
 """Columns below which an indented paragraph would have one word a line."""
@@ -113,6 +113,6 @@ def show_results(
     results: Sequence[GateResult], format_name: str = "text", *, err: bool = False
 ) -> None:
     """Print results of the gate."""
-    from pipediag.gate.output import render
+    from pipediag.gate.result import render
 
     deliver(render(format_name, results), err=err)

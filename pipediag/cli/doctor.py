@@ -1,18 +1,381 @@
-"""`pipediag doctor`: find what would spoil a measurement on this machine."""
+"""`pipediag doctor`: find what would spoil a measurement on this machine.
+
+Thresholds are this project's judgement of what moves a median step time by more than the noise
+between two blocks of steps, which is 2 to 5 %.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Literal
 
 import click
+import psutil
 
 from pipediag.cli.common import deliver, say, text_width
-from pipediag.encoding.text import one_line
+from pipediag.encoding import one_line
+from pipediag.sensors import machine
+from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, text_of, usable_cores
+from pipediag.tensorflow_names import (
+    OLDEST,
+    installed_builds,
+    is_too_old,
+    too_old_sentence,
+)
 
-if TYPE_CHECKING:
-    from pipediag.doctor import Check
+ROOT = Path("/")
+GIB = 1 << 30
+
+BUSY_SHARE = 0.25
+"""Load of others, as a share of the cores."""
+THROTTLED_SHARE = 0.01
+STOLEN_PERCENT = 1.0
+
+LITTLE_BYTES = 2 * GIB
+"""TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
+SWAPPED_BYTES = 1 << 28
+
+# Their `powersave` still raises the clock under load.
+_SELF_SCALING_DRIVERS = ("intel_pstate", "amd-pstate", "amd-pstate-epp")
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    state: Literal["ok", "warn", "problem"]
+    found: str
+    follows: str = ""
+    """What it means for a measurement; empty where it means nothing."""
+    do: str = ""
+    """What to do about it; empty where nothing need be done."""
+
+
+def warning_unless(fine: bool, name: str, found: str, follows: str, do: str) -> Check:
+    """Return a check that warns of what follows, unless all is fine."""
+    return Check(name, "ok", found) if fine else Check(name, "warn", found, follows, do)
+
+
+def quota(root: Path = ROOT) -> Check:
+    """Check whether the control group allows fewer CPUs than the scheduler shows."""
+    cores, allowed = usable_cores(), machine.cpu_quota(root)
+    lower = allowed is not None and allowed < cores
+    quota = f"but the quota is {allowed:.3g} CPUs" if lower else "no lower quota"
+    return warning_unless(
+        not lower,
+        "CPU",
+        f"{cpu_model(root) or 'unknown processor'}; {cores} cores may be used, {quota}.",
+        "TensorFlow and tf.data size their thread pools by the cores, so more threads run than the "
+        "quota feeds, and all of them are paused when it is used up.",
+        "Start the script with as many cores as the quota allows, with taskset for instance, or "
+        "raise the quota.",
+    )
+
+
+def throttling(root: Path = ROOT) -> Check:
+    """Check how often the quota has paused the group."""
+    periods, throttled = machine.throttling(root) or (0, 0)
+    if not periods:
+        return Check("CPU throttling", "ok", "No quota has paused this group.")
+    share = throttled / periods
+    return warning_unless(
+        share < THROTTLED_SHARE,
+        "CPU throttling",
+        f"The quota paused this group in {100 * share:.1f} % of its periods so far.",
+        "Pauses of tens of milliseconds land in single steps: the mean step exceeds the median.",
+        "Raise the quota, or use fewer threads than it allows.",
+    )
+
+
+def load(load_1min: float | None = None) -> Check:
+    """Check whether other programs use the CPUs."""
+    load_1min = os.getloadavg()[0] if load_1min is None else load_1min
+    cores = usable_cores()
+    return warning_unless(
+        load_1min < BUSY_SHARE * cores,
+        "Load",
+        f"Over the last minute {load_1min:.1f} threads wanted to run, on {cores} cores.",
+        "Other programs take CPU time from the script; steps get longer and vary more.",
+        "Wait until they have ended, or measure on a quieter machine.",
+    )
+
+
+def stolen(percent: float | None = None) -> Check:
+    """Check how much CPU time since boot the hypervisor gave to other machines."""
+    if percent is None:
+        times = psutil.cpu_times()
+        percent = 100 * getattr(times, "steal", 0.0) / max(sum(times), 1e-9)
+    return warning_unless(
+        percent < STOLEN_PERCENT,
+        "Stolen CPU time",
+        f"{percent:.1f} % of the CPU time since boot went to other virtual machines.",
+        "Step times vary with the load of other machines; two runs an hour apart do not compare.",
+        "Measure on dedicated cores, and compare only what ran in the same call.",
+    )
+
+
+def frequency(root: Path = ROOT) -> Check:
+    """Check whether the CPUs may raise their clock."""
+    base = root / "sys/devices/system/cpu"
+    governor = text_of(base / "cpu0/cpufreq/scaling_governor").strip()
+    driver = text_of(base / "cpu0/cpufreq/scaling_driver").strip()
+    if not governor:
+        return Check("CPU clock", "ok", "The system does not show its frequency settings.")
+    no_turbo, boost = (
+        text_of(base / name).strip() for name in ("intel_pstate/no_turbo", "cpufreq/boost")
+    )
+    turbo = ", turbo off" if no_turbo or boost else ""
+    if no_turbo == "0" or boost == "1":
+        turbo = ", turbo on: the clock falls as the machine warms up"
+    return warning_unless(
+        governor != "powersave" or driver in _SELF_SCALING_DRIVERS,
+        "CPU clock",
+        f"Governor {governor}, driver {driver or 'unknown'}{turbo}.",
+        "The CPUs stay at their lowest clock, so CPU work takes longer than it has to.",
+        "Set the governor to performance: cpupower frequency-set -g performance.",
+    )
+
+
+def room(root: Path = ROOT) -> Check:
+    """Check how much memory a script may still take."""
+    memory = psutil.virtual_memory()
+    available, total = memory.available, memory.total
+    limit, use = machine.memory_limit(root), machine.memory_use(root)
+    if limit is not None and use is not None and limit < total:
+        used, cached = use
+        total, available = limit, min(available, max(0, limit - used + cached))
+    return warning_unless(
+        available >= LITTLE_BYTES,
+        "Memory",
+        f"{available / GIB:.1f} GiB of {total / GIB:.1f} GiB are available.",
+        "The script may be killed for memory, or read files again that did not stay cached.",
+        "End other programs, raise the limit, or measure with smaller shuffle buffers.",
+    )
+
+
+def swap(used_bytes: int | None = None) -> Check:
+    """Check whether memory has been moved to disk."""
+    used = psutil.swap_memory().used if used_bytes is None else used_bytes
+    return warning_unless(
+        used < SWAPPED_BYTES,
+        "Swap",
+        f"{used / GIB:.1f} GiB are swapped out." if used else "Nothing is swapped out.",
+        "Memory that is read back from disk stalls single steps by milliseconds.",
+        "Free memory before measuring, or turn swap off for the time: swapoff -a.",
+    )
+
+
+# A module in the working directory must not take the place of another.
+_ASK = """
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+import json, tensorflow as tf
+devices = [[d.name, d.device_type] for d in tf.config.list_physical_devices()]
+print(json.dumps([tf.__version__, bool(tf.test.is_built_with_gpu_support()), devices]))
+"""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """Installed distributions: versions by name of TensorFlow's builds, and CUDA's packages."""
+
+    builds: dict[str, str]
+    cuda_packages: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """TensorFlow's answers in a child process."""
+
+    version: str | None = None
+    gpu_build: bool | None = None
+    gpus: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+def installed() -> Installed:
+    """Read which distributions this interpreter has."""
+    names = {(found.metadata["Name"] or "").lower().replace("_", "-") for found in distributions()}
+    cuda = [name for name in names if name.startswith("nvidia-") and name != "nvidia-ml-py"]
+    return Installed(installed_builds(), sorted(cuda))
+
+
+def import_in_child(
+    command: Sequence[str] = (sys.executable, "-c", _ASK), timeout_s: float = 60
+) -> Imported:
+    """Import TensorFlow elsewhere, so that neither its memory nor its crash becomes ours."""
+    try:
+        child = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Imported(error=f"importing it took longer than {timeout_s:g} s")
+    try:
+        version, gpu_build, devices = json.loads(child.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        written = child.stderr.strip().splitlines() or [f"it ended with status {child.returncode}"]
+        return Imported(error=written[-1])
+    return Imported(version, gpu_build, [name for name, kind in devices if kind == "GPU"])
+
+
+def build(found: Installed) -> Check:
+    """Check which build is installed."""
+    if not found.builds:
+        return Check(
+            "TensorFlow",
+            "problem",
+            "No TensorFlow is installed for this interpreter.",
+            "`pipediag analyze` cannot run a training script; reports and gates work without.",
+            f"Install it beside pipediag: {sys.executable} -m pip install tensorflow",
+        )
+    version = next(iter(found.builds.values()))
+    if len(found.builds) == 1 and is_too_old(version):
+        return Check(
+            "TensorFlow",
+            "problem",
+            too_old_sentence(version),
+            "`pipediag analyze` refuses to run a training script.",
+            f"Use TensorFlow {'.'.join(map(str, OLDEST))} or newer.",
+        )
+    names = ", ".join(f"{name} {version}" for name, version in found.builds.items())
+    return warning_unless(
+        len(found.builds) == 1,
+        "TensorFlow",
+        f"{names}." if len(found.builds) == 1 else f"Several builds are installed: {names}.",
+        "They overwrite each other's files; which one runs depends on the order of installation.",
+        "Uninstall all of them, then install the one that you want.",
+    )
+
+
+def importable(imported: Imported) -> Check:
+    """Check whether TensorFlow can be imported."""
+    if imported.error is None:
+        return Check("Import", "ok", f"TensorFlow {imported.version} imports.")
+    return Check(
+        "Import",
+        "problem",
+        f"TensorFlow does not import: {imported.error}.",
+        "No training script runs here.",
+        f'See the whole message: {sys.executable} -c "import tensorflow"',
+    )
+
+
+def gpus(
+    present: list[str],
+    driver: str | None,
+    found: Installed,
+    imported: Imported | None,
+    environment: Mapping[str, str] = os.environ,
+) -> Check:
+    """Check whether TensorFlow sees the GPUs that the machine has, and why it may not.
+
+    `imported` is None where TensorFlow was not asked: then the packages are what is known.
+    """
+    if not present:
+        return Check("GPU", "ok", "This machine has none; TensorFlow trains on the CPU.")
+    names = ", ".join(present)
+    if imported is not None and imported.gpus:
+        version = f", driver {driver}" if driver else ""
+        return Check("GPU", "ok", f"TensorFlow sees {len(imported.gpus)} of: {names}{version}.")
+    cause = _cause(driver, found, imported, environment, present)
+    if imported is None and cause is None:
+        return Check("GPU", "ok", f"{names}; TensorFlow was not asked whether it sees them.")
+    why, do = cause or (
+        "the reason is not known",
+        "Read what TensorFlow logs while it is imported, with TF_CPP_MIN_LOG_LEVEL=0.",
+    )
+    seen = "will not see them" if imported is None else "sees none of them"
+    return Check(
+        "GPU",
+        "problem",
+        f"{names}; TensorFlow {seen}: {why}.",
+        "Training runs on the CPU, and any other advice would be about the wrong machine.",
+        do,
+    )
+
+
+def _cause(
+    driver: str | None,
+    found: Installed,
+    imported: Imported | None,
+    environment: Mapping[str, str],
+    present: list[str],
+) -> tuple[str, str] | None:
+    """Return why TensorFlow cannot see the GPUs and what to do, the surest cause first."""
+    hidden = environment.get("CUDA_VISIBLE_DEVICES")
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        return f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "Unset CUDA_VISIBLE_DEVICES."
+    install = 'pip install "tensorflow[and-cuda]"'
+    cpu_only = found.builds and all(name.endswith("-cpu") for name in found.builds)
+    if cpu_only or (imported is not None and imported.gpu_build is False):
+        replace = f"Replace it: pip uninstall tensorflow-cpu; {install}"
+        return "this build of TensorFlow has no GPU support", replace
+    if all(name.startswith("AMD") for name in present):
+        return None
+    if driver is None:
+        return "the NVIDIA driver does not answer", "Install it; nvidia-smi then lists the GPUs."
+    if not found.cuda_packages and imported is not None:
+        return "no CUDA libraries are installed as packages", f"Install them: {install}"
+    return None
+
+
+VARIABLES = """
+CUDA_LAUNCH_BLOCKING CUDA_VISIBLE_DEVICES KERAS_BACKEND MALLOC_CONF OMP_NUM_THREADS
+TF_CPU_ALLOCATOR_USE_BFC TF_DETERMINISTIC_OPS TF_ENABLE_ONEDNN_OPTS TF_FORCE_GPU_ALLOW_GROWTH
+TF_GPU_THREAD_MODE TF_NUM_INTEROP_THREADS TF_NUM_INTRAOP_THREADS TF_USE_LEGACY_KERAS TF_XLA_FLAGS
+XLA_FLAGS
+""".split()
+_SLOWING = {
+    "CUDA_LAUNCH_BLOCKING": "every kernel launch waits for the one before",
+    "TF_DETERMINISTIC_OPS": "slower kernels are chosen, and tf.data's maps stay in order",
+}
+
+
+def variables(environment: Mapping[str, str] = os.environ) -> Check:
+    """Check which variables are set that change TensorFlow's speed."""
+    given = {name: environment[name] for name in VARIABLES if name in environment}
+    if not given:
+        return Check("Environment", "ok", "No variable is set that changes TensorFlow's speed.")
+    found = ", ".join(f"{name}={value}" for name, value in given.items()) + "."
+    slowing = [
+        f"with {name}, {effect}"
+        for name, effect in _SLOWING.items()
+        if given.get(name, "").lower() not in ("", "0", "false")
+    ]
+    return warning_unless(
+        not slowing,
+        "Environment",
+        found,
+        "The script runs slower than it would without: " + "; ".join(slowing) + ".",
+        "Unset them, unless the script needs them.",
+    )
+
+
+def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
+    """Yield each check as soon as it is made. Asking TensorFlow takes seconds: it is imported."""
+    # Before anything else of ours makes the machine busy.
+    others = load()
+    found = installed()
+    yield build(found)
+    imported = None
+    if ask_tensorflow and found.builds:
+        imported = import_in_child()
+        yield importable(imported)
+    nvml = Nvml()
+    driver = nvml.driver_version()
+    nvml.close()
+    yield gpus(installed_gpus(), driver, found, imported)
+    yield variables()
+    yield from (quota(), throttling(), others, stolen(), frequency())
+    yield from (room(), swap())
+
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9
@@ -29,8 +392,6 @@ def command(no_tensorflow: bool) -> None:
     It looks at TensorFlow and its GPU libraries, CPU quota and load, memory and clocks. Exit
     status: 0, whatever is found.
     """
-    from pipediag.doctor import all_checks
-
     states: Counter[str] = Counter()
     for check in all_checks(ask_tensorflow=not no_tensorflow):
         deliver(render(check) + "\n")

@@ -146,7 +146,7 @@ def _say_first_by_hand(session: Session, patch: Patch) -> None:
 
 
 def _shown(diff: str, color: bool | None) -> str:
-    from pipediag.encoding.text import applicable
+    from pipediag.encoding import applicable
 
     text = applicable(diff)
     if not (sys.stdout.isatty() if color is None else color):

@@ -119,7 +119,7 @@ def command(
 
 def _show_plan(session: Session, target_ms: float) -> None:
     from pipediag.facts.service import plan_service
-    from pipediag.reporters.words.service import needed, table
+    from pipediag.reporters.words.pipeline import workers_needed, workers_table
 
     plan = plan_service(session, target_ms)
     if plan is None:
@@ -129,9 +129,9 @@ def _show_plan(session: Session, target_ms: float) -> None:
             "`pipediag explain input-service`."
         )
     say("Workers  step [bounds]", err=False)
-    for line in table(session, plan):
+    for line in workers_table(session, plan):
         say(line, err=False)
-    say(needed(session, plan), err=False)
+    say(workers_needed(session, plan), err=False)
 
 
 def _show_job(

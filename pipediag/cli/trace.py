@@ -100,7 +100,7 @@ def _write(
     report: TraceReport, document: str, hosts: list[HostSummary], directory: Path, perfetto: bool
 ) -> Iterator[str]:
     """Write the report, its tables and, if asked for, the trace for ui.perfetto.dev; say which."""
-    from pipediag.encoding.markup import as_csv
+    from pipediag.encoding import as_csv
     from pipediag.reporters.tables import device_table, write_gaps
     from pipediag.session.files import write_text
 

@@ -10,8 +10,7 @@ from statistics import median
 from typing import Any
 
 from pipediag.comparison import quantities
-from pipediag.comparison.quantities import Quantity, Sides
-from pipediag.comparison.values import Measured, run_in_the_middle, step_ms
+from pipediag.comparison.quantities import Measured, Quantity, Sides, run_in_the_middle, step_ms
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding

@@ -32,9 +32,9 @@ from typing import Literal
 
 import numpy as np
 
+from pipediag.estimates import student_quantile
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
-from pipediag.student import student_quantile
 
 Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
 Basis = Literal["runs", "blocks", "steps"]

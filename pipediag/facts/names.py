@@ -7,7 +7,7 @@ import os
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from pipediag.encoding.text import clipped
+from pipediag.encoding import clipped
 from pipediag.vocabulary import RunPartName
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipediag.facts.limits import MOST_FREED
 from pipediag.facts.step import consumer_ms
 from pipediag.session.model import Session
-from pipediag.session.service import InputService
+from pipediag.session.pipeline import InputService
 
 KEPT = 1.05
 """Times the target that a step may take and still reach it: blocks of one and the same pipeline

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pipediag.encoding.text import one_line
+from pipediag.encoding import one_line
 from pipediag.errors import PipediagError
 from pipediag.gate.result import Level
 from pipediag.vocabulary import RUN_PARTS, RunPartName

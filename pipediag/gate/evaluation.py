@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from pipediag.comparison.values import run_in_the_middle
+from pipediag.comparison.quantities import run_in_the_middle
 from pipediag.facts.order import culprit_place
 from pipediag.facts.script import script_failure
 from pipediag.facts.step import class_percent

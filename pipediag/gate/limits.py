@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median, stdev
 
-from pipediag.comparison.values import (
+from pipediag.comparison.quantities import (
     INPUT,
     OVERHEAD,
     Measured,
@@ -18,6 +18,7 @@ from pipediag.comparison.values import (
     part_percent,
     step_percent,
 )
+from pipediag.estimates import student_quantile
 from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_span, worst
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import costliest_row
@@ -26,7 +27,6 @@ from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, number
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.student import student_quantile
 
 Place = tuple[str | None, int | None]
 

@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.capture import Capture, StopScript
 from pipediag.capture.callsites import KERAS, call_site, package_of_module
 from pipediag.capture.measuring.kept_state import NotRestoredError, TrainingState, lacks_memory
-from pipediag.capture.replay.refusal import NotReplayableError, first_line
+from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.errors import PipediagError
 from pipediag.library.measurement import Measurement
 from pipediag.library.result import Result

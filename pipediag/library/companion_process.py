@@ -13,7 +13,7 @@ from pathlib import Path
 import pipediag
 from pipediag.capture.link import Teller
 from pipediag.errors import PipediagError
-from pipediag.library.cells import tell, write_cells
+from pipediag.library.notebook import tell, write_cells
 from pipediag.runner.progress import notice_of
 from pipediag.session.messages import (
     SETTINGS_FILE,

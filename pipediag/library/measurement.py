@@ -13,8 +13,8 @@ from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.signals import let_pass
 from pipediag.errors import PipediagError
-from pipediag.library.cells import in_notebook
 from pipediag.library.companion_process import CompanionProcess
+from pipediag.library.notebook import in_notebook
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.runner.output import prepare_output
 from pipediag.session.files import SESSION_FILE

@@ -1,4 +1,4 @@
-"""`%load_ext pipediag`: the cell magic `%%pipediag`."""
+"""Notebooks: the cell magic `%%pipediag`, and cells, whose source is in no file."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.link import how_it_ended
-from pipediag.library.cells import cell_number, tell
-from pipediag.library.result import Result
-from pipediag.library.watch import Watch
+
+if TYPE_CHECKING:
+    from pipediag.library.result import Result
+    from pipediag.library.watch import Watch
+import json
+import linecache
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from pipediag.encoding import one_line
 
 MAGIC = "pipediag"
 # Replaces the line of the magic, so that lines have the numbers that the notebook shows.
@@ -100,6 +109,8 @@ class _Options(argparse.ArgumentParser):
 
 
 def _watch(line: str) -> Watch:
+    from pipediag.library.watch import Watch
+
     options = _Options(prog="%%pipediag", add_help=False)
     options.add_argument("-o", "--output", type=Path)
     options.add_argument("--steps", type=int)
@@ -108,3 +119,89 @@ def _watch(line: str) -> Watch:
         return Watch(given.output, given.steps, "cell")
     except ValueError as error:
         raise _UsageError(f"{error}") from None
+
+
+CELLS_FILE = "cells.json"
+_NUMBERED = re.compile(r"ipython-input-(\d+)-")
+"""Names of cells in IPython 7 and in Colab."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell that was run."""
+
+    label: str
+    """`cell In[3]`."""
+    source: str
+
+
+Cells = dict[str, Cell]
+
+
+def in_notebook() -> bool:
+    """Return True if this program is a notebook's kernel or an IPython shell."""
+    return _shell() is not None
+
+
+def cells_of_notebook() -> Cells:
+    """Return the cells of this notebook by the names of their code in tracebacks."""
+    shell = _shell()
+    if shell is None:
+        return {}
+    found: Cells = {}
+    for name, entry in list(linecache.cache.items()):
+        number = cell_number(shell, name)
+        # Other entries say how to load the lines, of a file or of a package.
+        if number is not None and len(entry) == 4:
+            found[name] = Cell(f"cell In[{number}]", "".join(entry[2]))
+    return found
+
+
+def when_cell_ends(call: Callable[[], None]) -> None:
+    """Have this called once after the running cell; do nothing outside a notebook."""
+    shell = _shell()
+    if shell is None:
+        return
+
+    def ended(*_: object) -> None:
+        shell.events.unregister("post_run_cell", ended)
+        call()
+
+    shell.events.register("post_run_cell", ended)
+
+
+def _shell() -> Any:
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def cell_number(shell: Any, name: str) -> int | None:
+    """Return the number of the cell with this name in tracebacks; None if it is no cell."""
+    named = _NUMBERED.search(name)
+    if named is not None:
+        return int(named.group(1))
+    known = getattr(shell.compile, "_filename_map", {}).get(name)
+    return known if isinstance(known, int) else None
+
+
+def write_cells(directory: Path) -> None:
+    """Write the cells for the companion, if there are any."""
+    cells = cells_of_notebook()
+    if cells:
+        plain = {name: asdict(cell) for name, cell in cells.items()}
+        (directory / CELLS_FILE).write_text(json.dumps(plain), encoding="utf-8")
+
+
+def read_cells(directory: Path) -> Cells:
+    """Read the cells that the program wrote."""
+    file = directory / CELLS_FILE
+    if not file.exists():
+        return {}
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    return {name: Cell(**fields) for name, fields in plain.items()}
+
+
+def tell(sentence: str) -> None:
+    """Print one line on standard error."""
+    sys.stderr.write(f"{one_line(f'pipediag: {sentence}')}\n")
+    sys.stderr.flush()

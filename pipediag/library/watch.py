@@ -19,8 +19,8 @@ from pipediag.capture.callsites import call_site, current_frames, locals_of
 from pipediag.capture.guard import attempt
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
-from pipediag.library.cells import tell, when_cell_ends
 from pipediag.library.measurement import Measurement
+from pipediag.library.notebook import tell, when_cell_ends
 from pipediag.library.result import Result
 from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call

@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.measures.bootstrap import Floats, Measured, interval, resampled_means
+from pipediag.estimates import Floats, Measured, interval, resampled_means
 from pipediag.session.loops import Ceiling, Share
 from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import StepClass

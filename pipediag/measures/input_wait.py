@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipediag.estimates import Floats, Measured, clearly_apart, resampled_means
 from pipediag.facts.limits import INPUT_WAIT, SLOWED_RATIO, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
-from pipediag.measures.bootstrap import Floats, Measured, clearly_apart, resampled_means
 from pipediag.measures.recorded_windows import (
     blocks_of,
     gap_waits_ms,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipediag.estimates import Measured, interval, resampled_means, resampled_medians
 from pipediag.facts.step import lengths_vary
-from pipediag.measures.bootstrap import Measured, interval, resampled_means, resampled_medians
 from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
 from pipediag.session.loops import Differential, Perturbation, Steps
 from pipediag.session.recorded_loops import RecordedLoop

@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from pipediag.doctor import BUSY_SHARE
-from pipediag.encoding.text import one_line, printable
+from pipediag.cli.doctor import BUSY_SHARE
+from pipediag.encoding import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
 
 if TYPE_CHECKING:

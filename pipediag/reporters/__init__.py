@@ -82,7 +82,7 @@ def session_file(session: Session) -> Iterator[tuple[str, str]]:
 
 def failure_of(what: str, error: Exception) -> str:
     """Return the sentence for an error of our own in making a report, with where it was raised."""
-    from pipediag.encoding.text import one_line
+    from pipediag.encoding import one_line
 
     last = traceback.extract_tb(error.__traceback__)[-1:]
     where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipediag.encoding.markup import markdown_code, markdown_heading, markdown_row, markdown_text
-from pipediag.encoding.text import applicable, clipped
+from pipediag.encoding import (
+    applicable,
+    clipped,
+    markdown_code,
+    markdown_heading,
+    markdown_row,
+    markdown_text,
+)
 from pipediag.facts.order import culprit_place
 from pipediag.reporters import sections
 from pipediag.reporters.words import advice, embeddings, labels

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag import __version__
-from pipediag.encoding.text import harmless_json
+from pipediag.encoding import harmless_json
 from pipediag.measures.profile import all_gaps
 from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceGap

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from pipediag.encoding.text import clipped
+from pipediag.encoding import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.facts.service import plan_service
-from pipediag.reporters.words import advice, devices, embeddings, labels, run, service, trials
+from pipediag.reporters.words import advice, devices, embeddings, labels, pipeline, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     byte_count,
@@ -126,7 +126,7 @@ def overview(session: Session) -> Iterator[Row]:
         to_act_on(one) and one.edit is not None and distributes(one.edit)
         for one in session.findings
     ):
-        yield "Service", service.needed(session, served), ""
+        yield "Service", pipeline.workers_needed(session, served), ""
     for note in session.notes[:1]:
         yield "Note", clipped(note, _SHORT), ""
 

@@ -15,8 +15,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
-from pipediag.encoding.markup import as_csv
-from pipediag.encoding.text import visible
+from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
 from pipediag.facts.devices import block_start_ms, profile_clock
 from pipediag.facts.embeddings import padding_percent, parts_ms

@@ -21,7 +21,7 @@ from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
 from pipediag.session.worker import worker_of
-from pipediag.tensorflow_versions import OLDEST, installed_builds, is_too_old, too_old_sentence
+from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
     from pipediag.runner.build_session import EndedRun

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipediag import __version__
 from pipediag.errors import add_note
+from pipediag.estimates import judge
 from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all, with_pauses_left_out, with_saved_traces
@@ -68,7 +69,6 @@ from pipediag.session.timeline import HostTrack
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
 from pipediag.trials.schedule import TrialOutcome
-from pipediag.trials.statistics import judge
 
 if TYPE_CHECKING:
     from pipediag.runner.analysis import AnalysisRequest

@@ -22,7 +22,7 @@ from pipediag.session.messages import (
     WindowBegun,
     decode,
 )
-from pipediag.trials.executor import ExecutorLostError
+from pipediag.trials import ExecutorLostError
 
 CHUNK_BYTES = 1 << 16
 

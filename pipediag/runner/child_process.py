@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from pipediag.encoding.text import without_styles
+from pipediag.encoding import without_styles
 from pipediag.errors import PipediagError
 from pipediag.runner.child_connection import (
     ChildGone,
@@ -27,7 +27,7 @@ from pipediag.runner.child_connection import (
 )
 from pipediag.runner.progress import BUSY, OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
-from pipediag.sensors import cgroup
+from pipediag.sensors import machine
 from pipediag.session.messages import (
     SETTINGS_FILE,
     Answer,
@@ -112,11 +112,11 @@ def follow(
 
     `on_trials` as in `supervise`.
     """
-    kills_before = cgroup.oom_kills()
+    kills_before = machine.oom_kills()
     on_started(process.pid)
     watch = _Watch(process, messages, on_progress, commands, on_trials)
     watch.until_exit()
-    return watch.result(out_of_memory=cgroup.killed_since(kills_before))
+    return watch.result(out_of_memory=machine.killed_since(kills_before))
 
 
 def supervise(
@@ -149,7 +149,7 @@ def supervise(
         unblock_interrupts=not are_interrupts_blocked(),
     ).write(settings_path)
     command = [*same_interpreter(), str(CHILD), str(settings_path)]
-    kills_before = cgroup.oom_kills()
+    kills_before = machine.oom_kills()
     try:
         with HeldSignals() as signals:
             sys.stdout.flush()
@@ -183,7 +183,7 @@ def supervise(
     finally:
         for descriptor in (*ours, *theirs):
             os.close(descriptor)
-    return watch.result(out_of_memory=cgroup.killed_since(kills_before))
+    return watch.result(out_of_memory=machine.killed_since(kills_before))
 
 
 @dataclass

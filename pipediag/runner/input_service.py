@@ -20,8 +20,8 @@ from pipediag.data_service import READY
 from pipediag.errors import PipediagError
 from pipediag.session.edits import Change, Distribute
 from pipediag.session.messages import BlockRun, RunBlock
-from pipediag.session.service import InputService
-from pipediag.trials.executor import ExecutorLostError, Variant, VariantRefusedError
+from pipediag.session.pipeline import InputService
+from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.vocabulary import BASE
 
 START_LIMIT_S = 60.0

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.estimates import Estimate, estimate
 from pipediag.facts.run_gain import gain_of_separate, gain_of_whole
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
 from pipediag.session.messages import RunSettings
 from pipediag.session.model import Session
-from pipediag.trials.statistics import Estimate, estimate
 
 _LONGEST_REASON = 300
 """Last characters of a failed script's standard error that a message shows."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from pipediag.encoding.text import inert, one_line
+from pipediag.encoding import inert, one_line
 from pipediag.session.messages import (
     Ended,
     FromChild,
@@ -18,7 +18,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
     WindowBegun,
 )
-from pipediag.trials.executor import Decided, TrialEvent, Trying
+from pipediag.trials import Decided, TrialEvent, Trying
 from pipediag.vocabulary import WindowKind
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
-from pipediag.sensors.cgroup import memory_limit
+from pipediag.sensors.machine import memory_limit
 
 GIB = 1 << 30
 

@@ -37,6 +37,7 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 from pipediag.session.model import Session
+from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
     SHORTER_SHUFFLES,
@@ -45,7 +46,6 @@ from pipediag.trials.candidates import (
     is_of_prediction,
     shorter_shuffles,
 )
-from pipediag.trials.executor import Variant, VariantRefusedError
 from pipediag.trials.schedule import TrialOutcome, run_trials
 
 PREPARE_LIMIT_S = 120.0

@@ -16,8 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipediag.sensors import cgroup
-from pipediag.sensors.gpus import Nvml
+from pipediag.sensors.machine import Nvml, memory_limit, memory_use
 from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 
 
@@ -114,7 +113,7 @@ class ProcessReader:
         self._tasks = f"{self._proc}/{pid}/task"
         self._alive: dict[int, _Thread] = {}
         self._children: dict[int, int] = {}
-        self._memory_limit = cgroup.memory_limit(root)
+        self._memory_limit = memory_limit(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
         self._precise = Path(f"{self._tasks}/{pid}/schedstat").exists()
 
@@ -159,7 +158,7 @@ class ProcessReader:
         with suppress(OSError):
             text = read_file(str(self._root / "proc/meminfo"))
             available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
-        use = None if self._memory_limit is None else cgroup.memory_use(self._root)
+        use = None if self._memory_limit is None else memory_use(self._root)
         if use is None or self._memory_limit is None:
             return available, cache
         used, group_cache = use

@@ -1,4 +1,8 @@
-"""The machine that the run happened on."""
+"""The machine: processor, memory, GPUs, and the limits of the control group and their effects.
+
+Control groups of version 2 and version 1 are read from the process's own group up to the topmost
+one that is visible, as a limit on any of them holds for all below.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,18 @@ import hashlib
 import json
 import os
 import platform
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from pipediag.sensors import cgroup
-from pipediag.sensors.gpus import installed_gpus
-from pipediag.session.model import Environment
 from pipediag.session.recording import RecordedEnvironment
+from pipediag.session.timeline import GpuReading
 from pipediag.session.worker import worker_of
+
+if TYPE_CHECKING:
+    from pipediag.session.model import Environment
 
 ROOT = Path("/")
 
@@ -24,8 +31,11 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
 
     `root` is where the system's files are looked for.
     """
+    # Whoever samples the machine needs no records.
+    from pipediag.session.model import Environment
+
     known = recorded or RecordedEnvironment(python=platform.python_version())
-    model, cores, quota = cpu_model(root), usable_cores(), cgroup.cpu_quota(root)
+    model, cores, quota = cpu_model(root), usable_cores(), cpu_quota(root)
     names = sorted(f"{device.kind} {device.name}" for device in known.devices)
     facts = json.dumps([model, cores, quota, names])
     return Environment(
@@ -43,7 +53,7 @@ def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) ->
 
 def cpu_model(root: Path = ROOT) -> str | None:
     """Return the processor's name as the kernel or the platform gives it."""
-    for line in cgroup.text_of(root / "proc/cpuinfo").splitlines():
+    for line in text_of(root / "proc/cpuinfo").splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("model name", "Model", "cpu"):
             return value.strip()
@@ -59,5 +69,224 @@ def usable_cores() -> int:
 
 def memory_bytes(root: Path = ROOT) -> int:
     """Return the physical memory, or the control group's limit where that is less."""
+    import psutil
+
     physical = psutil.virtual_memory().total
-    return min(physical, cgroup.memory_limit(root) or physical)
+    return min(physical, memory_limit(root) or physical)
+
+
+def cpu_quota(root: Path = ROOT) -> float | None:
+    """Return the CPUs that the control groups allow, or None where there is no limit."""
+    quotas = (_quota(directory) for directory in _directories("cpu", root))
+    return min((one for one in quotas if one is not None), default=None)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Return the bytes that the control groups allow, or None where there is no limit."""
+    found = [
+        limit
+        for directory in _directories("memory", root)
+        for name in ("memory.max", "memory.limit_in_bytes")
+        if (limit := _integer(directory / name)) is not None and limit < _UNLIMITED
+    ]
+    return min(found, default=None)
+
+
+def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
+    """Return the bytes in use by the process's own group, and those of them that are page cache."""
+    for directory in _directories("memory", root):
+        for used_name, cache_name in (
+            ("memory.current", "file"),
+            ("memory.usage_in_bytes", "total_cache"),
+        ):
+            used = _integer(directory / used_name)
+            if used is not None:
+                return used, _table(directory / "memory.stat").get(cache_name, 0)
+    return None
+
+
+def throttling(root: Path = ROOT) -> tuple[int, int] | None:
+    """Return how many periods the group has had, and in how many the quota stopped it; None if not
+    known."""
+    for directory in _directories("cpu", root):
+        table = _table(directory / "cpu.stat")
+        if "nr_throttled" in table:
+            return table.get("nr_periods", 0), table["nr_throttled"]
+    return None
+
+
+def oom_kills(root: Path = ROOT) -> int | None:
+    """Return how many processes of the own group the kernel has killed for want of memory.
+
+    None where the system does not count them.
+    """
+    for directory in _directories("memory", root):
+        for name in ("memory.events", "memory.oom_control"):
+            table = _table(directory / name)
+            if "oom_kill" in table:
+                return table["oom_kill"]
+    return None
+
+
+def killed_since(before: int | None) -> bool:
+    """Return True if `oom_kills` has grown since it was `before`."""
+    return (oom_kills() or 0) > (before or 0)
+
+
+# Version 1 writes "no limit" as the largest page-aligned integer.
+_UNLIMITED = 1 << 60
+
+
+def _quota(directory: Path) -> float | None:
+    """Return the quota of one group, of version 2 or else of version 1."""
+    quota, _, period = text_of(directory / "cpu.max").partition(" ")
+    quota = quota or text_of(directory / "cpu.cfs_quota_us")
+    period = period or text_of(directory / "cpu.cfs_period_us")
+    # Without a limit, the first is `max`, or -1.
+    return int(quota) / int(period) if quota.strip().isdigit() and period else None
+
+
+def _directories(controller: str, root: Path) -> Iterator[Path]:
+    """Yield directories of the process's groups with the controller's files, innermost first."""
+    groups = _groups(root)
+    for mount_point, mount_root, kind, options in _mounts(root):
+        own = "" if kind == "cgroup2" else controller
+        path = groups.get(own) if not own or controller in options else None
+        if path is None or not kind.startswith("cgroup"):
+            continue
+        relative = Path(path.removeprefix(mount_root.rstrip("/")).lstrip("/"))
+        top = root / mount_point.lstrip("/")
+        for inner in (relative, *relative.parents):
+            if (top / inner).is_dir():
+                yield top / inner
+
+
+def _groups(root: Path) -> dict[str, str]:
+    """Return the process's group by controller; the version 2 group has the empty name."""
+    groups = {}
+    for line in text_of(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    return groups
+
+
+def _mounts(root: Path) -> Iterator[tuple[str, str, str, list[str]]]:
+    """Yield mount point, mounted directory, file system and its options of each mount."""
+    for line in text_of(root / "proc/self/mountinfo").splitlines():
+        place, _, system = line.partition(" - ")
+        fields, kind = place.split(), system.split()
+        if len(fields) >= 5 and len(kind) >= 3:
+            yield fields[4], fields[3], kind[0], kind[2].split(",")
+
+
+def _table(path: Path) -> dict[str, int]:
+    rows = (line.split() for line in text_of(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def _integer(path: Path) -> int | None:
+    try:
+        return int(text_of(path))
+    except ValueError:
+        return None
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, empty where it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+NVIDIA, AMD = "0x10de", "0x1002"
+_VENDORS = {NVIDIA: "NVIDIA", AMD: "AMD"}
+
+# PCI classes: VGA controller, 3D controller, other display controller, processing accelerator.
+_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
+
+
+def installed_gpus(root: Path = ROOT) -> list[str]:
+    """Return the names of the GPUs: from the driver where it answers, else from the PCI bus."""
+    nvml = Nvml()
+    nvidia = nvml.names()
+    nvml.close()
+    return [*(nvidia or pci_gpus([NVIDIA], root)), *pci_gpus([AMD], root)]
+
+
+def pci_gpus(vendors: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Return the GPUs of these vendors on the PCI bus, with or without a driver."""
+    found = []
+    for device in sorted((root / "sys/bus/pci/devices").glob("*")):
+        vendor = text_of(device / "vendor").strip()
+        if vendor in vendors and text_of(device / "class").startswith(_CLASSES):
+            model = text_of(device / "device").strip()
+            found.append(f"{_VENDORS[vendor]} GPU {model} at PCI {device.name}")
+    return found
+
+
+class Nvml:
+    """A connection to the driver. Without the library or a driver it simply has no GPUs.
+
+    Opening it can take a second on a machine whose GPUs sleep.
+    """
+
+    def __init__(self) -> None:
+        self._library: Any = None
+        self._gpus: list[tuple[str, Any]] = []
+        if not _driver_may_exist():
+            return
+        with suppress(ImportError):
+            import pynvml
+
+            self._connect(pynvml)
+
+    def _connect(self, library: Any) -> None:
+        with suppress(library.NVMLError):
+            library.nvmlInit()
+            self._library = library
+            for index in range(library.nvmlDeviceGetCount()):
+                handle = library.nvmlDeviceGetHandleByIndex(index)
+                self._gpus.append((_text(library.nvmlDeviceGetName(handle)), handle))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self._gpus]
+
+    def driver_version(self) -> str | None:
+        if self._library is None:
+            return None
+        with suppress(self._library.NVMLError):
+            return _text(self._library.nvmlSystemGetDriverVersion())
+        return None
+
+    def readings(self) -> tuple[GpuReading, ...]:
+        """Return one reading of each GPU; values that the driver does not give are None."""
+        return tuple(self._reading(name, handle) for name, handle in self._gpus)
+
+    def _reading(self, name: str, handle: Any) -> GpuReading:
+        utilisation = used = total = None
+        with suppress(self._library.NVMLError):
+            utilisation = float(self._library.nvmlDeviceGetUtilizationRates(handle).gpu)
+        with suppress(self._library.NVMLError):
+            memory = self._library.nvmlDeviceGetMemoryInfo(handle)
+            used, total = int(memory.used), int(memory.total)
+        return GpuReading(name, utilisation, used, total)
+
+    def close(self) -> None:
+        if self._library is not None:
+            with suppress(self._library.NVMLError):
+                self._library.nvmlShutdown()
+        self._library, self._gpus = None, []
+
+
+# What the driver leaves on Linux, and under Windows' Linux subsystem.
+_DRIVER_TRACES = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
+
+
+def _driver_may_exist() -> bool:
+    """Return False on machines without a GPU, where importing the library would cost 0.1 s."""
+    return sys.platform != "linux" or any(Path(trace).exists() for trace in _DRIVER_TRACES)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value

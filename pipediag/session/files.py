@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pipediag.encoding.text import without_surrogates
+from pipediag.encoding import without_surrogates
 from pipediag.errors import PipediagError
 
 SESSION_FILE = "session.json"

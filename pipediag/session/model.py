@@ -25,11 +25,10 @@ from pipediag.session.loops import (
     Steps,
     Window,
 )
-from pipediag.session.pipeline import Operation, Pipeline
+from pipediag.session.pipeline import InputService, Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
-from pipediag.session.service import InputService
 from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.session.worker import Worker

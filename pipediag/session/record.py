@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
-from pipediag.encoding.text import harmless_json
+from pipediag.encoding import harmless_json
 from pipediag.session.files import storable
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]

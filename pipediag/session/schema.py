@@ -1,6 +1,7 @@
-"""The JSON Schema of `session.json`: generated from the model, shipped next to it.
+"""The JSON Schema of `session.json`, shipped next to it, and the table of keys in docs/session.md.
 
-Run `python -m pipediag.session.schema` after the model has changed.
+Both are made of the model and the docstrings that stand below its fields: run
+`python -m pipediag.session.schema` after the model has changed.
 """
 
 from __future__ import annotations
@@ -66,5 +67,30 @@ def schema_text() -> str:
     return json.dumps(session_schema(), indent=1) + "\n"
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "session.md"
+
+_BEGIN = "<!-- Made by `python -m pipediag.session.schema`. -->\n"
+_END = "<!-- The rest is written by hand. -->\n"
+
+
+def table() -> str:
+    """Return a row for each key of the session; why one is missing needs no row of its own."""
+    keys = session_schema()["properties"]
+    rows = [
+        f"| `{name}` | {' '.join(key.get('description', '').split())} |"
+        for name, key in keys.items()
+        if not name.endswith("_missing")
+    ]
+    return "\n".join(["| key | what it holds |", "|---|---|", *rows]) + "\n"
+
+
+def with_table(page: str) -> str:
+    """Return the page with the table as it should be."""
+    before, rest = page.split(_BEGIN)
+    after = rest.split(_END)[1]
+    return f"{before}{_BEGIN}{table()}{_END}{after}"
+
+
 if __name__ == "__main__":
     SCHEMA_PATH.write_text(schema_text(), encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

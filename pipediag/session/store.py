@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipediag.encoding.text import one_line
+from pipediag.encoding import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE, is_regular, parse_json, read_limited, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, TypeVar
 
+from pipediag.estimates import Decision, Estimate, estimate, look
 from pipediag.facts.run_gain import ONCE_OFF, Taken
 from pipediag.session.edits import ANEW, Change, CompileFunction, SetModel, traces_otherwise
 from pipediag.session.messages import BlockRun, Prepared, RunBlock
 from pipediag.session.trials import Basis, Consumer, SpeedUp, TrialBlock
-from pipediag.trials.executor import (
+from pipediag.trials import (
     Executor,
     ExecutorLostError,
     OnEvent,
@@ -21,7 +22,6 @@ from pipediag.trials.executor import (
     Variant,
     VariantRefusedError,
 )
-from pipediag.trials.statistics import Decision, Estimate, estimate, look
 from pipediag.vocabulary import BASE
 
 BLOCK_S = 0.4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
 from pipediag.facts.run import (
@@ -26,8 +27,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Trial
-from pipediag.trials.executor import Variant
-from pipediag.trials.statistics import FEWEST_ROUNDS, estimate, judge
+from pipediag.trials import Variant
 
 RETUNE = "Changes a hyper-parameter: retune it yourself."
 

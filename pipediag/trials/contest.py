@@ -7,6 +7,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pipediag.estimates import (
+    FEWEST_ROUNDS,
+    LOOK_ALPHA,
+    LOOKS,
+    MOST_ROUNDS,
+    Decision,
+    Estimate,
+    estimate,
+)
 from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import (
     ENOUGH_THE_SAME,
@@ -15,6 +24,7 @@ from pipediag.session.edits import (
     traces_otherwise,
 )
 from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
+from pipediag.trials import Decided, Variant, VariantRefusedError
 from pipediag.trials.bench import (
     BASE_VARIANT,
     BLOCK_S,
@@ -26,16 +36,6 @@ from pipediag.trials.bench import (
     makes_graph,
 )
 from pipediag.trials.candidates import Candidate, together
-from pipediag.trials.executor import Decided, Variant, VariantRefusedError
-from pipediag.trials.statistics import (
-    FEWEST_ROUNDS,
-    LOOK_ALPHA,
-    LOOKS,
-    MOST_ROUNDS,
-    Decision,
-    Estimate,
-    estimate,
-)
 
 MOST_AT_ONCE = 4
 """More would stretch a round until the machine drifts within it."""

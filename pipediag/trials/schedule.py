@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
@@ -14,8 +15,9 @@ from pipediag.session.edits import distributes
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.messages import BlockRun
-from pipediag.session.service import InputService
+from pipediag.session.pipeline import InputService
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
+from pipediag.trials import Executor, OnEvent, VariantRefusedError
 from pipediag.trials.bench import (
     BASE_VARIANT,
     BaseRefusedError,
@@ -26,8 +28,6 @@ from pipediag.trials.bench import (
 )
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.contest import Contest, combine
-from pipediag.trials.executor import Executor, OnEvent, VariantRefusedError
-from pipediag.trials.statistics import FEWEST_ROUNDS, estimate
 
 PULL_S = 0.3
 MOST_PULLS = 5

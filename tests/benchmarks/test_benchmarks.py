@@ -13,12 +13,12 @@ from benchmarks.promises import Row
 from benchmarks.promises import compared as compared_promise
 from benchmarks.public_scripts.made_data import KINDS
 from benchmarks.public_scripts.scripts import SourceError, public_scripts
+from pipediag.estimates import Estimate
 from pipediag.runner.native_runs import Obtained
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
-from pipediag.trials.statistics import Estimate
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.samples.expectation import Expectation, all_expectations, marked_lines, read_expectation
 from tests.trials.bench import make_edit

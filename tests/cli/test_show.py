@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from pipediag.cli import doctor, explain
+from pipediag.cli.doctor import Check
 from pipediag.cli.main import COMMANDS
 from pipediag.cli.show import command
-from pipediag.doctor import Check
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.config import GateConfig, load_config
 from pipediag.reporters import write_all
@@ -137,7 +137,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, made: list[Check], *args: str) -> Re
         asked.append(ask_tensorflow)
         yield from made
 
-    monkeypatch.setattr("pipediag.doctor.all_checks", all_checks)
+    monkeypatch.setattr("pipediag.cli.doctor.all_checks", all_checks)
     result = CliRunner().invoke(doctor.command, args)
     if result.exit_code == 0:
         assert asked == ["--no-tensorflow" not in args]

@@ -9,7 +9,7 @@ from pipediag.comparison.quantities import Quantity, Sides
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline, since
 from pipediag.gate.config import GateConfig
-from pipediag.gate.output import render
+from pipediag.gate.result import render
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.comparison.sides import outcome_of, run_of, runs_of, status_of

@@ -30,8 +30,8 @@ from pipediag.comparison.statistics import (
     welch,
     without_drift,
 )
+from pipediag.estimates import student_quantile
 from pipediag.session.model import Session
-from pipediag.student import student_quantile
 from tests.comparison.sides import run_of
 from tests.factories import make_part, make_run
 from tests.records import make_steps

@@ -12,8 +12,8 @@ import pandas
 import pytest
 from markdown_it import MarkdownIt
 
-from pipediag.encoding import markup, text
-from pipediag.encoding.text import visible
+from pipediag import encoding
+from pipediag.encoding import visible
 from tests.encoding.poisoned import ACTING, POISON, acting, commands
 
 SEEN_ALL_THE_SAME = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
@@ -60,19 +60,19 @@ def test_escapes_are_those_of_python_and_what_is_seen_stays(given: str, shown: s
     ],
 )
 def test_a_line_gives_a_ci_runner_no_command(line: str, shown: str) -> None:
-    assert text.inert(line) == shown
+    assert encoding.inert(line) == shown
 
 
 def test_a_github_command_is_one_line_with_its_properties_and_no_others() -> None:
     given = {"file": "a,line=1::b%.py", "line": "3"}
-    assert text.github_command("error", given, "x\r\n50 %\x1b") == (
+    assert encoding.github_command("error", given, "x\r\n50 %\x1b") == (
         "::error file=a%2Cline=1%3A%3Ab%25.py,line=3::x%0D%0A50 %25\\x1b"
     )
 
 
 def test_json_holds_the_same_value_and_nothing_that_acts() -> None:
     value = {POISON: ["\x1b[2J", "##[error]x", "\ud800", "café\x7f\U000e0041"], "b": [1.5, None]}
-    line = text.json_line(value)
+    line = encoding.json_line(value)
     assert json.loads(line) == value
     assert line.count("\n") == 1
     assert not acting(line)
@@ -100,16 +100,16 @@ def test_json_holds_the_same_value_and_nothing_that_acts() -> None:
     ],
 )
 def test_markdown_is_read_as_it_was_written(given: str) -> None:
-    shown = MARKDOWN.render(markup.markdown_text(given)).replace(markup.NOTHING, "")
+    shown = MARKDOWN.render(encoding.markdown_text(given)).replace(encoding.NOTHING, "")
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
         shown = shown.replace(entity, character)
     assert shown == f"<p>{visible(given.strip())}</p>\n"
 
 
 def test_texts_come_back_from_xml() -> None:
-    root = ET.Element("a", name=markup.xml_text("<b> & \"c\" 'd'\r\n ]]> &lt;"))
-    ET.SubElement(root, "e").text = markup.xml_text("##[error]x -->\ud800\ufffe\uffff")
-    document = markup.xml_document(root)
+    root = ET.Element("a", name=encoding.xml_text("<b> & \"c\" 'd'\r\n ]]> &lt;"))
+    ET.SubElement(root, "e").text = encoding.xml_text("##[error]x -->\ud800\ufffe\uffff")
+    document = encoding.xml_document(root)
     again = ET.fromstring(document.encode())
 
     assert again.get("name") == "<b> & \"c\" 'd' ]]> &lt;"
@@ -119,7 +119,7 @@ def test_texts_come_back_from_xml() -> None:
 
 def cell(value: Any) -> str:
     frame = pandas.DataFrame({"column": [value], "end": ["end"]})
-    _, [written, _] = csv.reader(io.StringIO(markup.as_csv(frame)))
+    _, [written, _] = csv.reader(io.StringIO(encoding.as_csv(frame)))
     return written
 
 

@@ -23,7 +23,7 @@ from pipediag.errors import PipediagError
 from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig, OnMachine
 from pipediag.gate.evaluation import evaluate, evaluate_runs
-from pipediag.gate.output import render
+from pipediag.gate.result import render
 from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session

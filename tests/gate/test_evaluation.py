@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.comparison.values import Measured, run_in_the_middle
+from pipediag.comparison.quantities import Measured, run_in_the_middle
 from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.evaluation import (
@@ -18,8 +18,7 @@ from pipediag.gate.evaluation import (
     verdict_checks,
 )
 from pipediag.gate.limits import of_runs
-from pipediag.gate.output import as_junit
-from pipediag.gate.result import GateResult, Level
+from pipediag.gate.result import GateResult, Level, as_junit
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict

@@ -10,8 +10,11 @@ import pytest
 
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
-from pipediag.gate.output import (
+from pipediag.gate.result import (
     MAX_ANNOTATIONS,
+    Check,
+    CheckOutcome,
+    GateResult,
     as_github,
     as_json,
     as_junit,
@@ -19,7 +22,6 @@ from pipediag.gate.output import (
     as_text,
     render,
 )
-from pipediag.gate.result import Check, CheckOutcome, GateResult
 from tests.factories import make_session
 
 

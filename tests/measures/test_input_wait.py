@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipediag.measures.bootstrap import Measured
+from pipediag.estimates import Measured
 from pipediag.measures.breakdown import CLASSES, break_down, measure_ceiling
 from pipediag.measures.input_wait import (
     contention_of,

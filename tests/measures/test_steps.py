@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.measures.bootstrap import (
+from pipediag.estimates import (
     Measured,
     interval,
     resampled_means,

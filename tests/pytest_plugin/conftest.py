@@ -12,7 +12,6 @@ import pytest
 # Tests within tests forget what they import, and NumPy can't be imported twice.
 import pipediag.cli.common
 import pipediag.gate.evaluation
-import pipediag.gate.limits
 import pipediag.library.analysis
 import pipediag.pytest_plugin.measurements
 import pipediag.reporters.html

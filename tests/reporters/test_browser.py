@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.encoding.text import visible
+from pipediag.encoding import visible
 from pipediag.reporters.html import render
 from pipediag.session.model import Session
 from tests import factories

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from pipediag.encoding.markup import as_csv
+from pipediag.encoding import as_csv
 from pipediag.errors import PipediagError
 from pipediag.facts.names import run_id
 from pipediag.measures import profile as measured

@@ -11,9 +11,8 @@ from pipediag.rules.input_service import RULE, last_resort, with_plan
 from pipediag.session.edits import Distribute
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
+from pipediag.session.pipeline import InputService, Operation
 from pipediag.session.recording import RecordedFunction
-from pipediag.session.service import InputService
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_loop, make_verdict

@@ -22,7 +22,7 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 from pipediag.session.model import Session
-from pipediag.trials.executor import Variant, VariantRefusedError
+from pipediag.trials import Variant, VariantRefusedError
 from tests.factories import make_finding, make_keras, make_loop, make_session, make_verdict
 from tests.ledgers import make_waits, validation
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline

@@ -14,7 +14,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.model import Session
 from pipediag.session.store import load_session
-from pipediag.trials.executor import Decided
+from pipediag.trials import Decided
 
 pytestmark = pytest.mark.tensorflow
 

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag.sensors import cgroup, gpus, machine
-from pipediag.sensors.gpus import AMD, NVIDIA, Nvml, installed_gpus, pci_gpus
-from pipediag.sensors.machine import describe_machine
+from pipediag.sensors import machine
+from pipediag.sensors.machine import AMD, NVIDIA, Nvml, describe_machine, installed_gpus, pci_gpus
 from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from tests.fake_proc import add_cgroup_v1, add_cgroup_v2, write
@@ -59,11 +58,11 @@ def test_the_fingerprint_is_of_the_machine_alone(
 
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "_driver_may_exist", lambda: False)
+    monkeypatch.setattr(machine, "_driver_may_exist", lambda: False)
 
 
 def use_library(monkeypatch: pytest.MonkeyPatch, library: SimpleNamespace | None) -> None:
-    monkeypatch.setattr(gpus, "_driver_may_exist", lambda: True)
+    monkeypatch.setattr(machine, "_driver_may_exist", lambda: True)
     monkeypatch.setitem(sys.modules, "pynvml", library)
 
 
@@ -132,13 +131,13 @@ def test_quota_of_version_2_is_the_lowest_on_the_way_up(tmp_path: Path) -> None:
         "cpu.max": "max 100000\n",
     }
     add_cgroup_v2(tmp_path, "pod/box", files)
-    assert cgroup.cpu_quota(tmp_path) == 1.5
+    assert machine.cpu_quota(tmp_path) == 1.5
 
 
 def test_quota_of_version_1(tmp_path: Path) -> None:
     files = {"cpu/box/cpu.cfs_quota_us": "250000\n", "cpu/box/cpu.cfs_period_us": "100000\n"}
     add_cgroup_v1(tmp_path, "box", {**files, "cpu/cpu.cfs_quota_us": "-1\n"})
-    assert cgroup.cpu_quota(tmp_path) == 2.5
+    assert machine.cpu_quota(tmp_path) == 2.5
 
 
 def test_mounted_subdirectory_is_taken_off_the_path(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_mounted_subdirectory_is_taken_off_the_path(tmp_path: Path) -> None:
         "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
     )
     write(tmp_path, "sys/fs/cgroup/inner/cpu.max", "300000 100000\n")
-    assert cgroup.cpu_quota(tmp_path) == 3
+    assert machine.cpu_quota(tmp_path) == 3
 
 
 def test_memory_limit_and_use(tmp_path: Path) -> None:
@@ -160,16 +159,16 @@ def test_memory_limit_and_use(tmp_path: Path) -> None:
         "box/memory.stat": "anon 400000\nfile 200000\n",
     }
     add_cgroup_v2(tmp_path, "box", files)
-    assert cgroup.memory_limit(tmp_path) == 1_000_000
-    assert cgroup.memory_use(tmp_path) == (600_000, 200_000)
+    assert machine.memory_limit(tmp_path) == 1_000_000
+    assert machine.memory_use(tmp_path) == (600_000, 200_000)
 
 
 def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
-    assert cgroup.cpu_quota(tmp_path) is None
-    assert cgroup.memory_limit(tmp_path) is None
-    assert cgroup.memory_use(tmp_path) is None
-    assert cgroup.throttling(tmp_path) is None
-    assert cgroup.oom_kills(tmp_path) is None
+    assert machine.cpu_quota(tmp_path) is None
+    assert machine.memory_limit(tmp_path) is None
+    assert machine.memory_use(tmp_path) is None
+    assert machine.throttling(tmp_path) is None
+    assert machine.oom_kills(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -180,6 +179,6 @@ def test_kills_for_want_of_memory_are_counted(
     tmp_path: Path, add: Callable[..., None], file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(tmp_path, "", {file: "oom 2\noom_kill 3\n"})
-    assert cgroup.oom_kills(tmp_path) == 3
-    monkeypatch.setattr(cgroup, "oom_kills", lambda: 3)
-    assert [cgroup.killed_since(before) for before in (None, 2, 3)] == [True, True, False]
+    assert machine.oom_kills(tmp_path) == 3
+    monkeypatch.setattr(machine, "oom_kills", lambda: 3)
+    assert [machine.killed_since(before) for before in (None, 2, 3)] == [True, True, False]

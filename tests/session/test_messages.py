@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.changes import apply, model_settings
-from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
     Change,
     CompileCall,

@@ -14,8 +14,7 @@ import pytest
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.session import files
 from pipediag.session.files import parse_json, write_text
-from pipediag.session.reference import PAGE, with_table
-from pipediag.session.schema import SCHEMA_PATH, schema_text
+from pipediag.session.schema import PAGE, SCHEMA_PATH, schema_text, with_table
 from pipediag.session.store import (
     dump_session,
     load_runs,
@@ -215,4 +214,4 @@ def test_it_refuses_a_session_with_an_unknown_verdict() -> None:
 
 def test_the_committed_page_is_current() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_table(page), "run python -m pipediag.session.reference"
+    assert page == with_table(page), "run python -m pipediag.session.schema"

@@ -10,7 +10,7 @@ from typing import Any
 from pipediag.session.edits import Edit, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun, Prepared, RunBlock
-from pipediag.trials.executor import ExecutorLostError, Variant, VariantRefusedError
+from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.trials.schedule import TrialOutcome, run_trials
 from pipediag.vocabulary import EffectOnResults, FindingStatus
 from tests.factories import make_session

@@ -11,9 +11,9 @@ from pipediag.session.edits import Change, Remove, SetModel, SetParameters
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
+from pipediag.trials import Variant
 from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, FirstCalls, TakenBy
 from pipediag.trials.candidates import epoch_worth_trying, shorter_shuffles
-from pipediag.trials.executor import Variant
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
 from tests.factories import make_keras, make_loop, make_session

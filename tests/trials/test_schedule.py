@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from pipediag.estimates import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.session.edits import Distribute, SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.contest import MOST_AT_ONCE
-from pipediag.trials.statistics import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.vocabulary import BASE, EffectOnResults, FindingStatus
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
 

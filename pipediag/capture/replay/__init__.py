@@ -1,1 +1,29 @@
-"""Builds the recorded pipeline again inside the user's process, with changes."""
+"""Why a change can't be tried, in a sentence for the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipediag.session.recording import RecordedOperation
+
+
+class NotReplayableError(Exception):
+    """A change that can't be tried on this pipeline; the text says why, for the user."""
+
+
+def said(operation: RecordedOperation) -> str:
+    """Name an operation: `the map in train.py, line 12`."""
+    if operation.file is None or operation.line is None:
+        return f"the {operation.kind}"
+    return f"the {operation.kind} in {Path(operation.file).name}, line {operation.line}"
+
+
+def at_start(text: str) -> str:
+    """Return the text as a sentence begins with it; what follows keeps its case."""
+    return text[:1].upper() + text[1:]
+
+
+def first_line(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
 
+from pipediag.capture.replay import NotReplayableError, at_start, said
 from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import (
     Graph,
@@ -16,7 +17,6 @@ from pipediag.capture.replay.graph import (
     inserted,
     nodes_up_to,
 )
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.capture.replay.replacing import (
     called_in_processes,
     for_batches,

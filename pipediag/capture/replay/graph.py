@@ -16,8 +16,8 @@ from typing import Any
 from pipediag import tensorflow_names
 from pipediag.capture.pipelines.calls import Call, call_of, replaying, user_site
 from pipediag.capture.process import free_memory_bytes
+from pipediag.capture.replay import NotReplayableError, at_start, said
 from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, said
 from pipediag.session.recording import RecordedOperation
 from pipediag.tensorflow_names import DRAWING_KINDS
 from pipediag.vocabulary import Scalar

@@ -21,6 +21,7 @@ from pipediag.capture.pipelines.calls import MARK, making_again
 from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import random_state_kept
+from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import (
     Graph,
@@ -29,7 +30,6 @@ from pipediag.capture.replay.graph import (
     filled_cache,
     most_elements_in_memory,
 )
-from pipediag.capture.replay.refusal import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.replacing import attributes_set
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import Change

@@ -20,8 +20,8 @@ from typing import Any
 
 from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
+from pipediag.capture.replay import NotReplayableError, said
 from pipediag.capture.replay.graph import Make, Node, given_arguments
-from pipediag.capture.replay.refusal import NotReplayableError, said
 from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import (
     Reading,
@@ -18,7 +19,6 @@ from pipediag.capture.replay.elements import (
 )
 from pipediag.capture.replay.graph import Graph, Node, is_random, nodes_up_to
 from pipediag.capture.replay.rebuilding import built, pass_caches_by, refuse_to_disturb
-from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.session.edits import (
     PASSES_DIFFER,
     RESULTS_DIFFER,

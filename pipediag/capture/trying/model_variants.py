@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
+from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import MOVED_LAYERS
-from pipediag.capture.replay.refusal import NotReplayableError, first_line
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW, RESULTS_DIFFER

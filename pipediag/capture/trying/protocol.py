@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
-from pipediag.capture.replay.refusal import NotReplayableError, first_line
+from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.capture.trying.variants import Variant, Variants

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.loops.loop import Loop
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
-from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.replacing import padding_cut
 from pipediag.capture.replay.rewriting import Rewritten, verify_rewritten
 from pipediag.capture.replay.verification import READING_LIMIT_S, verify

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from pipediag.measures.bootstrap import interval, resampled_means
+from pipediag.estimates import interval, resampled_means
 from pipediag.measures.loops import median_step_ms, steady_steps_ns
 from pipediag.measures.recorded_windows import (
     Building,

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pipediag.estimates import interval, resampled_means
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.run_gain import ONCE_OFF
-from pipediag.measures.bootstrap import interval, resampled_means
 from pipediag.measures.loops import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent

@@ -13,7 +13,7 @@ from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Share
 from pipediag.session.model import OtherProcesses, Session
-from pipediag.tensorflow_versions import is_too_old, too_old_sentence
+from pipediag.tensorflow_names import is_too_old, too_old_sentence
 from pipediag.vocabulary import Bottleneck, Group, LoopRole, RunPartName, StepClass
 
 _CLASS_WORDS: dict[StepClass, str] = {

@@ -11,8 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipediag.encoding.markup import html_value
-from pipediag.encoding.text import clipped
+from pipediag.encoding import clipped, html_value
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place, to_act_on, worth_doing

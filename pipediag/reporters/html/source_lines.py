@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from pipediag.encoding.text import applicable
+from pipediag.encoding import applicable
 from pipediag.facts.order import SourcePlace
 from pipediag.facts.pipeline import delay_ms
 from pipediag.facts.python_callables import python_behind

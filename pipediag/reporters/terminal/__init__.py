@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding.text import inert, visible
+from pipediag.encoding import inert, visible
 from pipediag.reporters.words.quantities import bind_units
 
 MAX_WIDTH = 120

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding.markup import as_csv
+from pipediag.encoding import as_csv
 from pipediag.facts.job import Job, WorkersStep, job_of
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import as_typed

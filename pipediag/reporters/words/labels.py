@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from pipediag.encoding.text import clipped
+from pipediag.encoding import clipped
 from pipediag.facts.pipeline import place_name
 from pipediag.reporters.words.quantities import (
     NO_BREAK,

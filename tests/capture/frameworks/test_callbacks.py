@@ -18,7 +18,7 @@ from pipediag.capture.frameworks.keras.framework import CallbackHooks, Keras
 from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.session.edits import SkipCallback
 from pipediag.session.recording import Prediction
 from pipediag.session.timeline import Span

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.tensorflow
 SCRIPT = """
     import json
     import tensorflow as tf
-    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.rewriting import Rewritten
     from pipediag.session.edits import CompileFunction
 

@@ -22,7 +22,7 @@ SCRIPT = """
     import tensorflow as tf
     from pipediag.capture.replay.graph import Graph
     from pipediag.capture.replay.rebuilding import rebuild
-    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError
     from pipediag.session.edits import Distribute
 
     def served(dataset, **given):

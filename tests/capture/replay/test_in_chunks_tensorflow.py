@@ -15,7 +15,7 @@ SCRIPT = r"""
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay.rebuilding import rebuild
-    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import Move, Replace

@@ -16,7 +16,7 @@ import os
 import numpy as np
 import tensorflow as tf
 from pipediag.capture.replay.graph import Node
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.replacing import called_in_processes
 from pipediag.in_chunks import for_each_row, in_processes
 

@@ -15,7 +15,7 @@ import json
 import keras
 import numpy as np
 import tensorflow as tf
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.replacing import padding_cut
 from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.in_chunks import cut_padding, in_buckets

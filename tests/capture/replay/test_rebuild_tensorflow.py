@@ -16,7 +16,7 @@ SCRIPT = """
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
-    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.graph import Graph, is_random
     from pipediag.capture.replay.rebuilding import pass_caches_by
     from pipediag.session.edits import *

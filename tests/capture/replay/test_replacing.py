@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from pipediag.capture.pipelines.calls import Call
-from pipediag.capture.replay import replacing
+from pipediag.capture.replay import NotReplayableError, replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.rebuilding import refuse_to_disturb
-from pipediag.capture.replay.refusal import NotReplayableError
 from pipediag.capture.replay.replacing import (
     _indices,
     _made_ahead,

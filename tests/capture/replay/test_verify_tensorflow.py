@@ -14,7 +14,7 @@ SCRIPT = """
     import numpy as np
     import tensorflow as tf
     from pipediag.capture.replay import verification
-    from pipediag.capture.replay.refusal import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.verification import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import *

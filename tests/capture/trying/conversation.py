@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import protocol as module
 from pipediag.capture.trying import variants
 from pipediag.capture.trying.protocol import TrialsOfLoop

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from pipediag.capture.trying.model_variants import ModelVariants, input_layers, unsplit
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 
 keras.utils.set_random_seed(1)
 text = keras.Input((), dtype="string", name="text")

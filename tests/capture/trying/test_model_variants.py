@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying.model_variants import ModelVariants
 from tests.capture.captured import told_by
 from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives

@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants
 from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
 from pipediag.session.messages import (

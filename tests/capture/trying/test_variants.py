@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants as module
 from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
 from pipediag.capture.trying.variants import Variants

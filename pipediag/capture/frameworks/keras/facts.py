@@ -27,7 +27,7 @@ from pipediag.capture.callsites import (
 )
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.source import LONGEST_PERIOD, period_of
-from pipediag.capture.replay.refusal import NotReplayableError
+from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.runtime import TrainersPhase
 from pipediag.capture.trying.model_variants import all_layers, input_layers, unsplit
 from pipediag.session.edits import SkipCallback

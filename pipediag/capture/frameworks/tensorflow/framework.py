@@ -25,7 +25,7 @@ from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import Device, OtherUse, RecordedEnvironment
-from pipediag.tensorflow_versions import is_too_old
+from pipediag.tensorflow_names import is_too_old
 
 _EXPERIMENTAL = "tensorflow.python.data.experimental.ops"
 _CONSTRUCTED = {

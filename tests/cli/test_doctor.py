@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipediag import doctor
-from pipediag.doctor import GIB, Imported, Installed, all_checks, gpus
+from pipediag.cli import doctor
+from pipediag.cli.doctor import GIB, Imported, Installed, all_checks, gpus
 from tests.fake_proc import add_cgroup_v2, write
 
 GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from benchmarks.aa import MODELS, percent_inside, simulated
+from pipediag.estimates import FEWEST_ROUNDS, MOST_ROUNDS, estimate, judge, look
 from pipediag.session.trials import WORTHWHILE
-from pipediag.trials.statistics import FEWEST_ROUNDS, MOST_ROUNDS, estimate, judge, look
 
 TRIALS = 100
 

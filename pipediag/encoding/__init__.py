@@ -1,1 +1,0 @@
-"""Encoders of text that others wrote, one for each medium that pipediag writes."""
