@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,8 +64,6 @@ def command(
     PATH is a *.xplane.pb of TensorFlow or JAX, a Kineto *.json or *.json.gz of PyTorch, or a
     TensorBoard log directory; several are hosts of one run. TensorFlow is not needed.
     """
-    # Without numpy's own threads, which nothing here needs, a process can be forked.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pipediag.measures.profile import trace_report
     from pipediag.rules.registry import run_device_rules
     from pipediag.session.record import to_json

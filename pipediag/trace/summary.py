@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -68,21 +67,15 @@ def summarise_events(
     events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
 ) -> TraceSummary:
     """Return where the time of the steps went; gaps under the floor are only added up."""
-    # numpy does most of the work, and lets other threads run meanwhile.
-    with ThreadPoolExecutor(2) as threads:
-        # Several of the parts need it.
-        list(threads.map(lambda line: line.executor_work, events.host_lines))
-        records = threads.submit(pipeline_records, events)
-        activity = classify(events)
-        if activity.loop is not None:
-            records = threads.submit(pipeline_records, events, activity.loop.scan_names)
-        steps = find_steps(events, activity)
-        window = _window(events, steps)
-        described = threads.submit(lambda: iterator_activity(events, records.result(), window))
-        split = split_steps(activity, steps) if steps else None
-        measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-        devices = device_traces(events, activity, records.result(), measured, gap_floor_ns)
-        iterators = described.result()
+    activity = classify(events)
+    scans = activity.loop.scan_names if activity.loop is not None else frozenset[str]()
+    records = pipeline_records(events, scans)
+    steps = find_steps(events, activity)
+    window = _window(events, steps)
+    iterators = iterator_activity(events, records, window)
+    split = split_steps(activity, steps) if steps else None
+    measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
+    devices = device_traces(events, activity, records, measured, gap_floor_ns)
     compute, text = None, None
     if split is not None:
         text = text_times(activity, split.steps.windows)

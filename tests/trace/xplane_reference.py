@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipediag.trace.events import Line, StatValue
-from pipediag.trace.xplane import LARGEST_NS, parse
-from pipediag.trace.xplane.protobuf import message_class
+from pipediag.trace.xplane import LARGEST_NS, message_class, parse
 
 # NaN equals NaN here, and 0.0 is not -0.0.
 Comparable = int | str | bytes | tuple[str, bytes]
