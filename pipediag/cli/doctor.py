@@ -41,11 +41,6 @@ STOLEN_PERCENT = 1.0
 
 LITTLE_BYTES = 2 * GIB
 """TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
-SWAPPED_BYTES = 1 << 28
-
-# Their `powersave` still raises the clock under load.
-_SELF_SCALING_DRIVERS = ("intel_pstate", "amd-pstate", "amd-pstate-epp")
-
 
 @dataclass(frozen=True)
 class Check:
@@ -121,28 +116,6 @@ def stolen(percent: float | None = None) -> Check:
     )
 
 
-def frequency(root: Path = ROOT) -> Check:
-    """Check whether the CPUs may raise their clock."""
-    base = root / "sys/devices/system/cpu"
-    governor = text_of(base / "cpu0/cpufreq/scaling_governor").strip()
-    driver = text_of(base / "cpu0/cpufreq/scaling_driver").strip()
-    if not governor:
-        return Check("CPU clock", "ok", "The system does not show its frequency settings.")
-    no_turbo, boost = (
-        text_of(base / name).strip() for name in ("intel_pstate/no_turbo", "cpufreq/boost")
-    )
-    turbo = ", turbo off" if no_turbo or boost else ""
-    if no_turbo == "0" or boost == "1":
-        turbo = ", turbo on: the clock falls as the machine warms up"
-    return warning_unless(
-        governor != "powersave" or driver in _SELF_SCALING_DRIVERS,
-        "CPU clock",
-        f"Governor {governor}, driver {driver or 'unknown'}{turbo}.",
-        "The CPUs stay at their lowest clock, so CPU work takes longer than it has to.",
-        "Set the governor to performance: cpupower frequency-set -g performance.",
-    )
-
-
 def room(root: Path = ROOT) -> Check:
     """Check how much memory a script may still take."""
     memory = psutil.virtual_memory()
@@ -157,18 +130,6 @@ def room(root: Path = ROOT) -> Check:
         f"{available / GIB:.1f} GiB of {total / GIB:.1f} GiB are available.",
         "The script may be killed for memory, or read files again that did not stay cached.",
         "End other programs, raise the limit, or measure with smaller shuffle buffers.",
-    )
-
-
-def swap(used_bytes: int | None = None) -> Check:
-    """Check whether memory has been moved to disk."""
-    used = psutil.swap_memory().used if used_bytes is None else used_bytes
-    return warning_unless(
-        used < SWAPPED_BYTES,
-        "Swap",
-        f"{used / GIB:.1f} GiB are swapped out." if used else "Nothing is swapped out.",
-        "Memory that is read back from disk stalls single steps by milliseconds.",
-        "Free memory before measuring, or turn swap off for the time: swapoff -a.",
     )
 
 
@@ -373,8 +334,7 @@ def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
     nvml.close()
     yield gpus(installed_gpus(), driver, found, imported)
     yield variables()
-    yield from (quota(), throttling(), others, stolen(), frequency())
-    yield from (room(), swap())
+    yield from (quota(), throttling(), others, stolen(), room())
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
@@ -389,7 +349,7 @@ TEXT_WIDTH = 100
 def command(no_tensorflow: bool) -> None:
     """Find what would spoil a measurement on this machine.
 
-    It looks at TensorFlow and its GPU libraries, CPU quota and load, memory and clocks. Exit
+    It looks at TensorFlow and its GPU libraries, CPU quota and load, and memory. Exit
     status: 0, whatever is found.
     """
     states: Counter[str] = Counter()

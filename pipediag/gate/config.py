@@ -48,15 +48,6 @@ class _Table(BaseModel):
     )
 
 
-class OnMachine(_Table):
-    """Limits on times, which are meaningful on one machine only."""
-
-    fingerprint: str
-    """Fingerprint of the machine: `environment.fingerprint` of its sessions."""
-    max_step_ms: Annotated[float, Field(gt=0, le=1e9)]
-    """The longest median step."""
-
-
 class GateConfig(_Table):
     """Limits and levels; with none set, the verdict and the rules' own severities decide."""
 
@@ -64,16 +55,12 @@ class GateConfig(_Table):
     """The most that input wait may take of the step, percent."""
     max_overhead_percent: Percent | None = None
     """The most that dispatch, Python, compilation and waiting for the device may take together."""
-    max_device_idle_percent: Percent | None = None
-    """The most of a profile in which the device that is idle most may be idle, percent."""
     max_run_percent: Annotated[dict[RunPartName, Percent], BeforeValidator(_with_underscores)] = {}
     """The most that parts of the run may take of it, percent, by `epoch-start`, `compile`, ..."""
     max_confirmed_speedup_left: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """The most that all confirmed edits together may still speed the steps up, as a ratio."""
     max_slowdown_percent: Annotated[float, Field(gt=0, le=1000)] | None = None
     """The smallest slow-down against a baseline that counts; None for the built-in one."""
-    on_machine: OnMachine | None = None
-    """Limits on times, for sessions of one machine."""
     fail_on: Level = "error"
     """The lowest severity that fails the gate."""
     allow_inconclusive: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,12 +18,10 @@ from pipediag.comparison.quantities import (
     step_percent,
 )
 from pipediag.estimates import student_quantile
-from pipediag.facts.devices import accelerators_or_cpus, full_name, percent_of_span, worst
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import costliest_row
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, number
-from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 
@@ -32,9 +29,6 @@ Place = tuple[str | None, int | None]
 
 MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
 """Standard error of a median over that of a mean, for many normal values; for few it is less."""
-
-FEWEST_STEPS = 4
-"""Profiled steps that are needed to estimate their spread. Own choice."""
 
 _MORE_RUNS = "More runs (--repeats) make the interval narrower."
 _MORE_STEPS = "More steps (--steps) make the interval narrower."
@@ -75,15 +69,6 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
         label = "Overhead (dispatch, Python, compilation, waiting for the device)"
         share = partial(step_percent, classes=OVERHEAD)
         yield Limit("max-overhead-percent", label, most, share, named)
-    if (most := config.max_device_idle_percent) is not None:
-        device = _idlest(first)
-        label = "Device idle" if device is None else f"Device idle ({full_name(device)})"
-        gaps = [gap for gap in (device.gaps if device else []) if gap.file is not None]
-        longest = max(gaps, key=lambda gap: gap.duration_ms, default=None)
-        place = (longest.file, longest.line) if longest else (None, None)
-        share = partial(_idle_share, alone=len(runs) == 1)
-        name = "max-device-idle-percent"
-        yield Limit(name, label, most, share, place, narrower=_MORE_RUNS)
     for part in RUN_PART:
         if (most := config.max_run_percent.get(part)) is not None:
             name = f"max-run-percent.{part.replace('_', '-')}"
@@ -104,9 +89,6 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
             _MORE_TRIALS,
             next((one.patch.diff for one in runs if one.patch and one.patch.diff), None),
         )
-    if (machine := config.on_machine) is not None:
-        length = partial(_step_ms, fingerprint=machine.fingerprint)
-        yield Limit("on-machine.max-step-ms", "Step", machine.max_step_ms, length, named, "ms")
 
 
 def of_runs(found: Sequence[Measured | str]) -> Measured | str:
@@ -181,63 +163,6 @@ def _compare(
     return "inconclusive", (
         f"and the limit of {most} lies inside the interval: too close to call. {narrower}"
     )
-
-
-def _step_ms(session: Session, fingerprint: str) -> Measured | str:
-    if session.environment.fingerprint != fingerprint:
-        return (
-            f"the session is from the machine {session.environment.fingerprint}, but the limit is "
-            f"for {fingerprint}."
-        )
-    if session.steps is None:
-        return session.steps_missing or "no step was measured."
-    return Measured(session.steps.median_ms, session.steps.ci95_ms)
-
-
-def _idlest(session: Session) -> DeviceActivity | None:
-    return worst(accelerators_or_cpus(session.devices), lambda one: one.idle_percent)
-
-
-def _idle_share(session: Session, *, alone: bool) -> Measured | str:
-    """Return the idle share, with the spread of the steps and what the profiler may have added."""
-    device = _idlest(session)
-    if device is None:
-        return "no profile shows a device at work."
-    reach = _idle_reach(device)
-    if reach is None and alone:
-        return (
-            f"the profile has fewer than {FEWEST_STEPS} steps with gaps, so its spread is not "
-            "known. Make several runs (--repeats 3)."
-        )
-    ends = (device.idle_percent, _without_profiler(session, device))
-    interval = min(ends) - (reach or 0.0), max(ends) + (reach or 0.0)
-    return Measured(device.idle_percent, interval, of="the profile")
-
-
-def _idle_reach(device: DeviceActivity) -> float | None:
-    """Return half of a 95 % interval from the spread of idle time over the steps, in points.
-
-    None if the recorded gaps lie in too few steps, or make up less than half of the idle time.
-    """
-    if not device.gaps:
-        return 0.0  # all gaps are below the floor
-    by_step: defaultdict[int, float] = defaultdict(float)
-    for gap in device.gaps:
-        if gap.step is not None:
-            by_step[gap.step] += gap.duration_ms
-    if len(by_step) < FEWEST_STEPS or 2.0 * sum(by_step.values()) < device.idle_ms:
-        return None
-    idle = list(by_step.values())
-    error_of_sum = stdev(idle) * math.sqrt(len(idle))
-    return student_quantile(0.975, len(idle) - 1) * percent_of_span(device, error_of_sum)
-
-
-def _without_profiler(session: Session, device: DeviceActivity) -> float:
-    """Return the idle share if all that the profiler adds to a step were idle time."""
-    ratio = session.perturbation.ratio if session.perturbation is not None else None
-    if ratio is None or not math.isfinite(ratio) or ratio <= 0.0:
-        return device.idle_percent
-    return 100.0 - device.busy_percent * ratio
 
 
 def _speedup_left(session: Session) -> Measured | str:

@@ -63,27 +63,6 @@ def test_throttling(tmp_path: Path, periods: int, throttled: int, state: str) ->
 def test_thresholds() -> None:
     assert [doctor.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
     assert [doctor.stolen(percent).state for percent in (0.1, 4.0)] == ["ok", "warn"]
-    assert [doctor.swap(used).state for used in (0, GIB)] == ["ok", "warn"]
-
-
-@pytest.mark.parametrize(
-    ("governor", "driver", "state"),
-    [
-        ("performance", "acpi-cpufreq", "ok"),
-        ("powersave", "intel_pstate", "ok"),
-        ("powersave", "acpi-cpufreq", "warn"),
-        (None, None, "ok"),
-    ],
-)
-def test_frequency(tmp_path: Path, governor: str | None, driver: str | None, state: str) -> None:
-    base = "sys/devices/system/cpu"
-    if governor:
-        write(tmp_path, f"{base}/cpu0/cpufreq/scaling_governor", f"{governor}\n")
-        write(tmp_path, f"{base}/cpu0/cpufreq/scaling_driver", f"{driver}\n")
-        write(tmp_path, f"{base}/cpufreq/boost", "1\n")
-    check = doctor.frequency(tmp_path)
-    assert check.state == state
-    assert ("turbo on" in check.found) == bool(governor)
 
 
 def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def told(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 CONFIGURATIONS = {
     "unknown rule": ('rules = { slow-map = "warn" }', ["slow-map", *BY_ID]),
     "unknown level": ('rules = { small-batch = "fatal" }', ["small-batch", "fatal"]),
-    "unknown key": ("max-wait = 3", ["max-wait", "max-input-wait-percent", "on-machine"]),
+    "unknown key": ("max-wait = 3", ["max-wait", "max-input-wait-percent", "max-overhead-percent"]),
     "unknown part": ("max-run-percent = { import = 3 }", ["import", *RUN_PARTS]),
     "a unit": ('max-input-wait-percent = "20 %"', ["max-input-wait-percent", "20 %"]),
     "a ratio in percent": ("max-confirmed-speedup-left = 0.2", ["greater than or equal to 1"]),

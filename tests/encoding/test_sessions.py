@@ -21,7 +21,7 @@ from rich.console import Console
 from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
 from pipediag.gate.baseline import compare_with_baseline
-from pipediag.gate.config import GateConfig, OnMachine
+from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate, evaluate_runs
 from pipediag.gate.result import render
 from pipediag.reporters import html, markdown, session_file, tables
@@ -173,8 +173,6 @@ LIMITED = GateConfig(
     max_overhead_percent=1,
     max_run_percent={"compile": 1.0},
     max_confirmed_speedup_left=1.2,
-    max_device_idle_percent=1,
-    on_machine=OnMachine(fingerprint=CLEAN, max_step_ms=1.0),
 )
 
 

@@ -1,24 +1,21 @@
-"""The configuration, and limits on step, run, idle devices, times and speed-ups left."""
+"""The configuration, and limits on step, run and speed-ups left."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipediag.errors import PipediagError
-from pipediag.gate.config import GateConfig, OnMachine, load_config
+from pipediag.gate.config import GateConfig, load_config
 from pipediag.gate.limits import limit_checks
 from pipediag.gate.result import Check
-from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial, TrialRun
-from tests.factories import make_device, make_finding, make_session
+from tests.factories import make_finding, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown
 
@@ -26,15 +23,6 @@ from tests.records import make_breakdown
 def only(config: GateConfig, *sessions: Session) -> Check:
     (check,) = limit_checks(sessions, config)
     return check
-
-
-def idle_check(*sessions: Session, most: float) -> Check:
-    return only(GateConfig(max_device_idle_percent=most), *sessions)
-
-
-def time_check(session: Session, most: float, fingerprint: str = "0123456789abcdef") -> Check:
-    limits = OnMachine(fingerprint=fingerprint, max_step_ms=most)
-    return only(GateConfig(on_machine=limits), session)
 
 
 def speedup_check(*sessions: Session) -> Check:
@@ -119,86 +107,6 @@ def test_a_broken_limit_points_to_the_costliest_line() -> None:
     )
 
 
-def gap(ms: float, step: int | None, line: int | None = None) -> DeviceGap:
-    file = None if line is None else "train.py"
-    return DeviceGap(start_ms=0.0, duration_ms=ms, cause="input", step=step, file=file, line=line)
-
-
-def gpu(*gaps_ms: float, busy: float = 60.0, **overrides: Any) -> DeviceActivity:
-    """Idle for the rest of 100 ms; a gap in each step."""
-    values: dict[str, Any] = {
-        "name": "GPU:0",
-        "kind": "gpu",
-        "busy_ms": busy,
-        "idle_ms": 100.0 - busy,
-        "busy_percent": busy,
-        "idle_percent": 100.0 - busy,
-        "gaps": [gap(ms, step) for step, ms in enumerate(gaps_ms)],
-    }
-    return make_device(**{**values, **overrides})
-
-
-def session_with(*devices: DeviceActivity, ratio: float | None = 1.0) -> Session:
-    perturbation = Perturbation(baseline_step_ms=10.0, profiled_step_ms=None, ratio=ratio)
-    return make_session(devices=list(devices), perturbation=perturbation)
-
-
-STEADY = gpu(10.0, 10.0, 10.0, 10.0)
-
-
-@pytest.mark.parametrize(("most", "outcome"), [(39.9, "fail"), (40.0, "pass")])
-def test_steps_that_are_alike_leave_nothing_open(most: float, outcome: str) -> None:
-    check = idle_check(session_with(STEADY), most=most)
-    assert (check.outcome, check.value, check.interval) == (outcome, 40.0, (40.0, 40.0))
-    assert check.sentence.startswith("Device idle (GPU:0): 40.0 % of the profile")
-
-
-@pytest.mark.parametrize(("most", "outcome"), [(25, "fail"), (26, "inconclusive"), (55, "pass")])
-def test_what_steps_differ_by_is_in_the_interval(most: float, outcome: str) -> None:
-    check = idle_check(session_with(gpu(8.0, 12.0, 8.0, 12.0)), most=most)
-    # Of four with a spread of 2.31 ms the sum has an error of 4.62; Student's 3 degrees: 3.1824.
-    reach = 3.1824 * math.sqrt(16.0 / 3.0) * 2.0
-    assert check.interval == pytest.approx((40.0 - reach, 40.0 + reach), rel=1e-4)
-    assert check.outcome == outcome
-
-
-def test_what_the_profiler_may_have_put_in_is_in_the_interval() -> None:
-    check = idle_check(session_with(STEADY, ratio=1.5), most=20.0)
-    # Of a step that natively took two thirds of the time, 60 % of the profile is 90 %.
-    assert check.interval == pytest.approx((10.0, 40.0))
-    assert check.outcome == "inconclusive"
-
-
-@pytest.mark.parametrize(
-    "device",
-    [
-        gpu(20.0, 20.0),
-        gpu(4.0, 4.0, 4.0, 4.0),
-        gpu(gaps=[gap(10.0, None)] * 4),
-    ],
-    ids=["too few steps", "most is in gaps that were not kept", "steps are not known"],
-)
-def test_one_run_whose_spread_is_not_known_decides_nothing(device: DeviceActivity) -> None:
-    check = idle_check(session_with(device), most=90.0)
-    assert check.outcome == "inconclusive"
-    assert "several runs (--repeats 3)" in check.sentence
-
-
-def test_it_points_to_what_delayed_the_device_longest() -> None:
-    gaps = [gap(9.0, 0, 7), gap(10.0, 1, 12), gap(11.0, 2), gap(10.0, 3, 9)]
-    check = idle_check(session_with(gpu(gaps=gaps)), most=5.0)
-    assert (check.outcome, check.file, check.line) == ("fail", "train.py", 12)
-
-
-@pytest.mark.parametrize(
-    ("most", "outcome"), [(9.8, "fail"), (10.0, "inconclusive"), (10.1, "pass")]
-)
-def test_on_its_machine_the_step_is_limited(most: float, outcome: str) -> None:
-    check = time_check(make_session(), most)
-    assert (check.outcome, check.value, check.interval) == (outcome, 10.0, (9.9, 10.1))
-    assert "10 ms (95 % interval 9.9 to 10.1 ms)" in check.sentence
-
-
 AN_EDIT = Edit("missing-cache:map_0", "a cache", ())
 
 
@@ -272,11 +180,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         fail-on = "warn"
         allow-inconclusive = true
         max-confirmed-speedup-left = 1.2
-        max-device-idle-percent = 40
         max-slowdown-percent = 8
-        [tool.pipediag.on-machine]
-        fingerprint = "0123"
-        max-step-ms = 12.5
         [tool.pipediag.max-run-percent]
         epoch-start = 10
         compile = 2.5
@@ -289,9 +193,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         max_input_wait_percent=20.0,
         max_overhead_percent=12.5,
         max_confirmed_speedup_left=1.2,
-        max_device_idle_percent=40.0,
         max_slowdown_percent=8.0,
-        on_machine=OnMachine(fingerprint="0123", max_step_ms=12.5),
         max_run_percent={"epoch_start": 10.0, "compile": 2.5},
         fail_on="warn",
         allow_inconclusive=True,
