@@ -23,7 +23,7 @@ import psutil
 from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding import one_line
 from pipediag.sensors import machine
-from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, text_of, usable_cores
+from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, usable_cores
 from pipediag.tensorflow_names import (
     OLDEST,
     installed_builds,
@@ -41,6 +41,7 @@ STOLEN_PERCENT = 1.0
 
 LITTLE_BYTES = 2 * GIB
 """TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
+
 
 @dataclass(frozen=True)
 class Check:

@@ -20,8 +20,8 @@ from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
 from pipediag.vocabulary import Framework, TraceFormat
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
-"""Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
-part of the training: then the whole recording counts."""
+"""Steps that limit the devices' window. Annotations of others may leave out a part of the
+training: then the whole recording counts."""
 
 _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("pytorch", ("aten::", "ProfilerStep#")),
@@ -125,8 +125,8 @@ def _missing(
     missing = {}
     if steps is None:
         missing["steps"] = (
-            "The profile has no step markers or annotations, too few batches to tell the steps "
-            "apart, and nothing on the host or a device that repeats."
+            "The profile has no step markers or annotations, and too few batches to tell the steps "
+            "apart."
         )
     if not iterators:
         missing["iterators"] = "The profile has no events of tf.data iterators."

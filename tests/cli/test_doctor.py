@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.cli import doctor
 from pipediag.cli.doctor import GIB, Imported, Installed, all_checks, gpus
-from tests.fake_proc import add_cgroup_v2, write
+from tests.fake_proc import add_cgroup_v2
 
 GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])
 CPU_BUILD = Installed({"tensorflow-cpu": "2.21.0"})
