@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.errors import PipediagError
-from pipediag.library.companion_process import CompanionRequest
+from pipediag.library.measurement import CompanionRequest
 from pipediag.library.notebook import Cells, read_cells
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide_input_alone
 from pipediag.patching.workspace import GONE as NOT_READ

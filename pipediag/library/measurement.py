@@ -1,24 +1,39 @@
-"""Measurements of a program's own training, one at a time."""
+"""Measurements of a program's own training, one at a time, and the companion process of each."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pipediag
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
+from pipediag.capture.link import Teller
 from pipediag.capture.signals import let_pass
 from pipediag.errors import PipediagError
-from pipediag.library.companion_process import CompanionProcess
-from pipediag.library.notebook import in_notebook
+from pipediag.library.notebook import in_notebook, tell, write_cells
 from pipediag.library.result import OwnDirectory, Result
 from pipediag.runner.output import prepare_output
+from pipediag.runner.progress import notice_of
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import Ended, NotSaved, RunSettings, Started
+from pipediag.session.messages import (
+    SETTINGS_FILE,
+    Closing,
+    Ended,
+    FromChild,
+    NotSaved,
+    RunSettings,
+    Started,
+    TrialsAwaited,
+    WrittenFile,
+)
 from pipediag.session.store import load_session
 from pipediag.vocabulary import Call
 
@@ -162,3 +177,166 @@ class Measurement:
         self._companion.kill()
         self._output.abandon()
         self._temporary.cleanup()
+
+
+@dataclass(frozen=True)
+class CompanionRequest(WrittenFile):
+    """Request to the companion: a JSON file; descriptors are inherited."""
+
+    pid: int
+    """The process that measures."""
+    capture: str
+    directory: str
+    """The directory of the session."""
+    reading: int
+    """The pipe from which it reads messages."""
+    writing: int | None
+    """The pipe to which it writes commands; None if nothing is to be tried."""
+    budget_s: float
+    """Seconds for trials."""
+    began_ns: int
+    """Start of the measurement, by `time.monotonic_ns()`."""
+    kept: bool = False
+    """True if the directory is the user's: reports are written there, too, and it is not removed if
+    the program ends too soon."""
+
+
+class NotebookTeller(Teller):
+    """Tells the companion what begins, and prints a line for whoever waits for the cell."""
+
+    def __init__(self, descriptor: int, budget_s: float) -> None:
+        super().__init__(descriptor)
+        self._budget_s = budget_s
+
+    def tell(self, message: FromChild) -> None:
+        """Tell the companion, and print it."""
+        super().tell(message)
+        sentence = self._sentence(message)
+        if sentence is not None:
+            with suppress(Exception):
+                tell(sentence)
+
+    def _sentence(self, message: FromChild) -> str | None:
+        match message:
+            case Started():
+                return "measuring; the result appears when the cell is done."
+            case TrialsAwaited():
+                return f"trying changes, for up to {self._budget_s:.0f} s."
+        notice = notice_of(message)
+        lasts = notice is not None and notice.shown == "on a terminal"
+        return f"{notice.text}." if notice is not None and lasts else None
+
+
+_ROOT = Path(pipediag.__file__).parents[1]
+# Not by its file or by `-m`: either would let modules beside it, or the user's, take the place of
+# those of the standard library.
+_START = (
+    # Python 3.10 has no -P, which keeps the working directory out of the path.
+    "import sys; getattr(sys.flags, 'safe_path', sys.flags.isolated) or sys.path.pop(0); "
+    "sys.path.append(sys.argv[1]); from pipediag.library.companion import main; main()"
+)
+SESSION_LIMIT_S = 300.0
+"""Longest wait for a session. Own choice: it takes some seconds, more with a large profile."""
+
+_KILLED_S = 5.0
+"""Longest wait for a killed process, which only a hanging file system can block."""
+
+_LOG = "companion.log"
+_LONGEST_LOG = 2_000
+"""Last characters of its log that an error shows."""
+
+
+class CompanionProcess:
+    """The process that makes the session, started by the program for as long as it measures.
+
+    Attributes:
+        settings: the settings of the run, with the ends of the pipes to it.
+        teller: sends it messages.
+        process: the process itself.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        directory: Path,
+        *,
+        budget_s: float,
+        kept: bool = False,
+        printed: bool = False,
+    ) -> None:
+        capture = Path(settings.capture_directory)
+        messages_in, messages_out = os.pipe()
+        commands_in, commands_out = os.pipe() if budget_s > 0 else (None, None)
+        self._open = [one for one in (messages_out, commands_in) if one is not None]
+        theirs = [one for one in (messages_in, commands_out) if one is not None]
+        self._log = (capture / _LOG).open("w+b")
+        self.settings = replace(settings, progress_fd=messages_out, command_fd=commands_in)
+        self.settings.write(capture / SETTINGS_FILE)
+        request = capture / "request.json"
+        CompanionRequest(
+            pid=os.getpid(),
+            capture=settings.capture_directory,
+            directory=str(directory),
+            reading=messages_in,
+            writing=commands_out,
+            budget_s=budget_s,
+            began_ns=time.monotonic_ns(),
+            kept=kept,
+        ).write(request)
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(_ROOT), str(request)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=theirs,
+                # Ctrl-C is the program's, which tells the companion how it ended.
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self.teller = NotebookTeller(messages_out, budget_s) if printed else Teller(messages_out)
+
+    def finish(self) -> None:
+        """Wait for the session, when nothing more is measured. Raises PipediagError: it could not
+        be made."""
+        write_cells(Path(self.settings.capture_directory))
+        self.teller.tell(Closing())
+        try:
+            status = self.process.wait(SESSION_LIMIT_S)
+            self._log.seek(0)
+            logged = self._log.read().decode(errors="replace").strip()
+        except subprocess.TimeoutExpired:
+            self._kill()
+            raise PipediagError(
+                "no session could be made of the measurement: the process that makes it did not "
+                f"end within {SESSION_LIMIT_S:.0f} s and was killed."
+            ) from None
+        finally:
+            self._close()
+        if status != 0:
+            raise PipediagError(
+                "no session could be made of the measurement. The process that makes it ended "
+                f"with status {status}: {logged[-_LONGEST_LOG:] or 'it wrote nothing'}"
+            )
+
+    def kill(self) -> None:
+        """End it: its session is not needed."""
+        self._close()
+        if self.process.poll() is None:
+            self._kill()
+
+    def _kill(self) -> None:
+        self.process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_KILLED_S)
+
+    def _close(self) -> None:
+        self._log.close()
+        while self._open:
+            with suppress(OSError):
+                os.close(self._open.pop())

@@ -179,7 +179,7 @@ class _Gatherer:
             )
 
 
-def parse(data: memoryview, path: Path) -> TraceEvents:
+def parse(data: bytes, path: Path) -> TraceEvents:
     """Read the trace in `data`. Raises MalformedError where it is none, or was cut short."""
     decoder = msgspec.json.Decoder(Event)
     gatherer = _Gatherer()
@@ -213,8 +213,8 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     )
 
 
-def _document(data: memoryview) -> Document:
-    if bytes(data[:_PEEKED_BYTES]).lstrip().startswith(b"["):
+def _document(data: bytes) -> Document:
+    if data[:_PEEKED_BYTES].lstrip().startswith(b"["):
         return Document(msgspec.json.decode(data, type=list[msgspec.Raw]))
     document: Document = msgspec.json.decode(data, type=Document)
     return document

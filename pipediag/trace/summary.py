@@ -14,9 +14,17 @@ from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.files import host_of, read, read_profile
-from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
 from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
-from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
+from pipediag.trace.steps import (
+    ComputeTimes,
+    StepSplit,
+    StepWindows,
+    TextTimes,
+    compute_times,
+    find_steps,
+    split_steps,
+    text_times,
+)
 from pipediag.vocabulary import Framework, TraceFormat
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})

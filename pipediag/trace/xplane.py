@@ -173,13 +173,13 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace")
 
 
-def parse(data: memoryview, path: Path) -> TraceEvents:
+def parse(data: bytes, path: Path) -> TraceEvents:
     """Read the profile in `data`.
 
     Raises MalformedError where the bytes are no XPlane profile, were cut short, or have impossible
     times.
     """
-    space = _parsed("XSpace", bytes(data))
+    space = _parsed("XSpace", data)
     events = TraceEvents(
         path=path,
         format="xplane",

@@ -15,9 +15,9 @@ from pipediag.gate.evaluation import (
     evaluate_runs,
     figures,
     finding_checks,
+    of_runs,
     verdict_checks,
 )
-from pipediag.gate.limits import of_runs
 from pipediag.gate.result import GateResult, Level, as_junit
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial

@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig, load_config
-from pipediag.gate.limits import limit_checks
+from pipediag.gate.evaluation import limit_checks
 from pipediag.gate.result import Check
 from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding

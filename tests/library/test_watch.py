@@ -14,10 +14,10 @@ import pytest
 import pipediag
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
-from pipediag.library import companion_process, measurement
+from pipediag.library import measurement
 from pipediag.library import watch as watching
 from pipediag.library.companion import CUT_OFF, Program, _follow, of_input_alone
-from pipediag.library.companion_process import CompanionProcess, CompanionRequest
+from pipediag.library.measurement import CompanionProcess, CompanionRequest
 from pipediag.library.result import Result
 from pipediag.measures.verdict.decision import NOTHING_TRAINED
 from pipediag.session.messages import (
@@ -251,7 +251,7 @@ def test_shares_of_a_step_and_gains_of_a_run_are_missing_with_the_reason() -> No
 
 @pytest.fixture
 def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompanionProcess:
-    monkeypatch.setattr(companion_process, "_START", "import time; time.sleep(600)")
+    monkeypatch.setattr(measurement, "_START", "import time; time.sleep(600)")
     settings = RunSettings("train.py", (), False, str(tmp_path), call="watch")
     return CompanionProcess(settings, tmp_path, budget_s=0.0)
 
@@ -263,7 +263,7 @@ def is_there(pid: int) -> bool:
 def test_a_session_that_does_not_come_is_given_up(
     stuck: CompanionProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(companion_process, "SESSION_LIMIT_S", 0.2)
+    monkeypatch.setattr(measurement, "SESSION_LIMIT_S", 0.2)
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     began = time.monotonic()
     with pytest.raises(PipediagError, match="did not end within 0 s and was killed"):

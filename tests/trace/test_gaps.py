@@ -214,7 +214,7 @@ spans = st.lists(
 
 
 def events_of(builder: TraceBuilder) -> TraceEvents:
-    return parse(memoryview(builder.serialised()), Path("vm.xplane.pb"))
+    return parse(builder.serialised(), Path("vm.xplane.pb"))
 
 
 def doing(gaps: Spans, line: Line) -> list[str | None]:

@@ -31,7 +31,7 @@ def accelerator(events: TraceEvents) -> Plane:
 
 def parse_text(text: str | bytes) -> TraceEvents:
     data = text.encode() if isinstance(text, str) else text
-    return parse(memoryview(data), Path("x.json"))
+    return parse(data, Path("x.json"))
 
 
 def test_streams_lie_on_their_device_and_threads_on_the_host(tmp_path: Path) -> None:
