@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist
+from statistics import NormalDist, fmean, stdev
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,7 +89,7 @@ def estimate(positive: ArrayLike, alpha: float = 0.05) -> Estimate:
     if len(values) < 2 or not np.all(values > 0):
         raise ValueError(f"two positive numbers at least are needed, not {values.tolist()}")
     logs = np.log(values)
-    student = _student(logs, alpha)
+    student = student_interval(logs.tolist(), alpha / 2)
     resampled = _expanded_percentile(logs, alpha)
     return Estimate(
         value=math.exp(logs.mean()),
@@ -119,12 +119,6 @@ def look(ratios: Sequence[float], *, last: bool = False) -> Decision | None:
     found = estimate(ratios, LOOK_ALPHA)
     state = judge(found.low, found.high)
     return Decision(state, found) if last or state != "inconclusive" else None
-
-
-def _student(logs: NDArray[np.float64], alpha: float) -> tuple[float, float]:
-    error = logs.std(ddof=1) / math.sqrt(len(logs))
-    reach = student_quantile(1 - alpha / 2, len(logs) - 1) * error
-    return float(logs.mean() - reach), float(logs.mean() + reach)
 
 
 def _expanded_percentile(logs: NDArray[np.float64], alpha: float) -> tuple[float, float]:
@@ -209,6 +203,13 @@ def clearly_apart(one: Measured, other: Measured) -> bool:
 _SMALLEST = 1e-300
 _ROUNDS = 300
 _EXACT = 1e-15
+
+
+def student_interval(values: Sequence[float], error: float) -> Interval:
+    """Return Student's interval of the mean, each end of which is wrong in that share of cases."""
+    mean = fmean(values)
+    reach = student_quantile(1.0 - error, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    return mean - reach, mean + reach
 
 
 @cache

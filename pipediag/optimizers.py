@@ -251,30 +251,6 @@ class LazyAdamW(LazyAdam, keras.optimizers.AdamW):
 
 
 @keras.saving.register_keras_serializable(package="pipediag")
-class LazyAdamax(RowWise, keras.optimizers.Adamax):
-    """Adamax that changes only the rows that a batch looks up.
-
-        m = beta_1 * m + (1 - beta_1) * g
-        u = max(beta_2 * u, abs(g))
-        w = w - learning_rate / (1 - beta_1 ** t) * m / (u + epsilon)
-
-    Results differ from Keras' own as those of `LazyAdam` do: neither `m` nor `u` of a row decays
-    while it is away, and it does not move meanwhile.
-    """
-
-    def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
-        beta_1, beta_2 = (tf.cast(beta, gradient.dtype) for beta in (self.beta_1, self.beta_2))
-        steps = tf.cast(self.iterations + 1, gradient.dtype)
-        momentum = rows.change(
-            self._m[slot], lambda before: before + (gradient - before) * (1 - beta_1)
-        )
-        norm = rows.change(
-            self._u[slot], lambda before: tf.maximum(before * beta_2, tf.abs(gradient))
-        )
-        return learning_rate * momentum / ((1 - tf.pow(beta_1, steps)) * (norm + self.epsilon))
-
-
-@keras.saving.register_keras_serializable(package="pipediag")
 class LazyAdagrad(RowWise, keras.optimizers.Adagrad):
     """Adagrad that reads and writes only the rows that a batch looks up.
 

@@ -180,7 +180,6 @@ COPY_DIRECTIONS: tuple[CopyDirection, ...] = get_args(CopyDirection)
 ROW_WISE_OPTIMIZERS = {
     "Adam": "LazyAdam",
     "AdamW": "LazyAdamW",
-    "Adamax": "LazyAdamax",
     "RMSprop": "LazyRMSprop",
     "Adagrad": "LazyAdagrad",
     "SGD": "LazySGD",

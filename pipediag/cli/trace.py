@@ -11,7 +11,7 @@ import click
 from pipediag.cli.common import deliver, say
 from pipediag.errors import PipediagError
 from pipediag.trace import GAP_FLOOR_NS
-from pipediag.trace.files import RUNS, find_profiles
+from pipediag.trace.files import find_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +27,6 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
 
 @click.command(name="trace")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Path)
-@click.option("--run", metavar="NAME", help="The run in a log directory.  [default: the newest]")
 @click.option(
     "--gap-floor",
     "gap_floor_us",
@@ -44,32 +43,28 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
     type=click.Path(file_okay=False, path_type=Path),
     help="Write trace.json, gaps.csv, devices.csv and a trace for ui.perfetto.dev.",
 )
-@click.option(
-    "--perfetto/--no-perfetto", default=True, show_default=True, help="Write that trace, too."
-)
 @click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
 @click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
 def command(
     *,
     paths: tuple[Path, ...],
-    run: str | None,
     gap_floor_us: int,
     output: Path | None,
-    perfetto: bool,
     json_mode: bool,
     verbose: bool,
 ) -> None:
     """Find out when each device of a profile was idle, and why.
 
     PATH is a *.xplane.pb of TensorFlow or JAX, a Kineto *.json or *.json.gz of PyTorch, or a
-    TensorBoard log directory; several are hosts of one run. TensorFlow is not needed.
+    TensorBoard log directory, of which the newest run is read; several are hosts of one run.
+    TensorFlow is not needed.
     """
     from pipediag.measures.profile import trace_report
     from pipediag.rules.registry import run_device_rules
     from pipediag.session.record import to_json
     from pipediag.trace.summary import read_hosts
 
-    hosts = read_hosts(profile_files(paths, run), gap_floor_us * 1000)
+    hosts = read_hosts(profile_files(paths), gap_floor_us * 1000)
     read = [host for host in hosts if host.summary is not None]
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))
@@ -78,7 +73,7 @@ def command(
     findings = run_device_rules(report.devices, read[0].framework)
     report = report.model_copy(update={"findings": findings})
     document = to_json(report)
-    written = [] if output is None else list(_write(report, document, read, output, perfetto))
+    written = [] if output is None else list(_write(report, document, read, output))
     if not json_mode:
         from rich.console import Console
 
@@ -94,9 +89,9 @@ def command(
 
 
 def _write(
-    report: TraceReport, document: str, hosts: list[HostSummary], directory: Path, perfetto: bool
+    report: TraceReport, document: str, hosts: list[HostSummary], directory: Path
 ) -> Iterator[str]:
-    """Write the report, its tables and, if asked for, the trace for ui.perfetto.dev; say which."""
+    """Write the report, its tables and the trace for ui.perfetto.dev; say which."""
     from pipediag.encoding import as_csv
     from pipediag.reporters.tables import device_table, write_gaps
     from pipediag.session.files import write_text
@@ -107,8 +102,6 @@ def _write(
     write_gaps(files[1], summaries)
     write_text(files[2], as_csv(device_table(report.devices)))
     yield ", ".join(map(str, files))
-    if not perfetto:
-        return
     from pipediag.reporters.perfetto import write_perfetto
 
     exported = write_perfetto(directory / PERFETTO_FILE, summaries, report.findings)
@@ -119,25 +112,14 @@ def _write(
     yield f"{exported.path} for ui.perfetto.dev{left_out if exported.left_out else ''}"
 
 
-def profile_files(paths: Sequence[Path], run: str | None) -> list[Path]:
+def profile_files(paths: Sequence[Path]) -> list[Path]:
     """Return every file that the paths mean, each once, in the order given.
 
     Raises:
-        PipediagError: a path does not exist, holds no profile, or has no run of that name.
+        PipediagError: a path does not exist, or holds no profile.
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        directory = path if run is None or not path.is_dir() else _run_directory(path, run)
-        for file in find_profiles(directory):
+        for file in find_profiles(path):
             found.setdefault(file.resolve(), file)
     return list(found.values())
-
-
-def _run_directory(path: Path, run: str) -> Path:
-    runs = [path / run, *path.glob(f"**/{RUNS}/*")]
-    chosen = next((found for found in runs if found.name == run and found.is_dir()), None)
-    if chosen is not None:
-        return chosen
-    names = sorted({found.name for found in runs[1:] if found.is_dir()})
-    known = f"The runs are: {', '.join(names)}." if names else f"There is no {RUNS}/ in it."
-    raise PipediagError(f"There is no run {run!r} in {path}. {known}")

@@ -32,7 +32,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipediag.estimates import student_quantile
+from pipediag.estimates import student_interval, student_quantile
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 
@@ -291,11 +291,9 @@ def welch(base: Sequence[float], head: Sequence[float], error: float) -> Interva
 
 def of_rounds(base: Sequence[float], head: Sequence[float], error: float) -> Interval:
     """Return Student's interval of the differences within complete rounds."""
-    differences = [after - before for before, after in zip(base, head, strict=False)]
-    mean = fmean(differences)
-    spread = math.sqrt(variance(differences) / len(differences))
-    reach = student_quantile(1.0 - error, len(differences) - 1) * spread if spread else 0.0
-    return mean - reach, mean + reach
+    return student_interval(
+        [after - before for before, after in zip(base, head, strict=False)], error
+    )
 
 
 def without_drift(

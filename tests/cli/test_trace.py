@@ -104,6 +104,6 @@ def names(files: list[Path]) -> list[str]:
     return [f"{file.parent.name}/{file.name}" for file in files]
 
 
-@pytest.mark.parametrize("below", ["", "plugins/profile"])
-def test_the_run_that_is_named(logs: Path, below: str) -> None:
-    assert names(profile_files([logs / below], "2026_01_01")) == ["2026_01_01/a.xplane.pb"]
+def test_the_directory_of_a_run(logs: Path) -> None:
+    files = profile_files([logs / "plugins/profile/2026_01_01"])
+    assert names(files) == ["2026_01_01/a.xplane.pb"]

@@ -57,15 +57,6 @@ def adam(*, amsgrad: bool = False, weight_decay: float = 0.0) -> Rule:
     return Rule({"m": 0.0, "v": 0.0, "largest": 0.0}, step, weight_decay)
 
 
-def adamax() -> Rule:
-    def step(own: dict[str, Array], g: Array, rate: float, t: int) -> Array:
-        own["m"][:] = 0.9 * own["m"] + 0.1 * g
-        own["u"][:] = np.maximum(0.999 * own["u"], np.abs(g))
-        return rate / (1 - 0.9**t) * own["m"] / (own["u"] + 1e-7)
-
-    return Rule({"m": 0.0, "u": 0.0}, step)
-
-
 def adagrad() -> Rule:
     def step(own: dict[str, Array], g: Array, rate: float, t: int) -> Array:
         own["sum"][:] += g**2
@@ -128,7 +119,6 @@ CASES = (
     Case("Adam", adam()),
     Case("Adam", adam(amsgrad=True), {"amsgrad": True}),
     Case("AdamW", adam(weight_decay=0.3), {"weight_decay": 0.3}),
-    Case("Adamax", adamax()),
     Case("Adagrad", adagrad()),
     Case("RMSprop", rmsprop()),
     Case(
