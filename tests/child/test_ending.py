@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pipediag.capture.link import exit_status_of
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.child import ending
 from pipediag.child.ending import contains, remove_own_frames
-from tests.probe import MakeProbe, environment
+from tests.probe import environment
 
 
 @pytest.mark.parametrize(
@@ -215,43 +214,6 @@ def test_contains_looks_through_chains_and_groups() -> None:
 
     assert contains(error, KeyboardInterrupt)
     assert not contains(error, OSError)
-
-
-ENDS_WITH_A_LIVE_PIPELINE = """
-    import atexit, os, sys, time
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    import numpy as np
-    import tensorflow as tf
-
-    def slow(x):
-        time.sleep(0.001)
-        return np.float32(x)
-
-    def read(x):
-        return tf.numpy_function(slow, [x], tf.float32)
-
-    atexit.register(lambda: print("exit handler"))
-    numbers = tf.data.Dataset.range(1000).map(read).repeat().prefetch(8)
-    iterator = iter(numbers)
-    print(float(next(iterator)))
-    log = open("log.txt", "w")
-    log.write("never closed")
-    print("the end", end=" ")
-    sys.exit(3)
-"""
-
-
-@pytest.mark.tensorflow
-def test_the_script_ends_as_it_would_have(make_probe: MakeProbe) -> None:
-    probe = make_probe(ENDS_WITH_A_LIVE_PIPELINE)
-
-    seen = probe.under_pipediag("--run-to-end")
-
-    assert (seen.stdout, seen.status) == ("0.0\nthe end exit handler\n", 3)
-    assert "Traceback" not in seen.stderr
-    assert (probe.directory / "log.txt").read_text() == "never closed"
-    session = json.loads((probe.directory / "../out/session.json").read_text())
-    assert (session["script"]["outcome"], session["script"]["status"]) == ("exited", 3)
 
 
 def test_logging_is_not_imported_before_the_script() -> None:

@@ -187,19 +187,36 @@ def test_the_newest_report_is_taken_where_none_is_named(script: Path, newest: st
     assert "-ds = ds.map(abs)" in result.stdout
 
 
-def test_verifies_by_running_both(script: Path) -> None:
-    """The map of this script sleeps: in parallel the run is ten times as fast."""
+def test_verifies_by_running_both(
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From elsewhere, a module whose map sleeps: in parallel the run is ten times as fast."""
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    for folder in (project / "trainer", elsewhere):
+        folder.mkdir(parents=True)
     sleep = "__import__('time').sleep(1.5 / num_parallel_calls); return self"
-    text = TEXT.replace("return self", sleep)
-    script.write_bytes(text.encode())
-    result = fix(saved(script, speedup=20.0), "--verify", "--rounds", "2")
+    data = project / "trainer" / "data.py"
+    text = TEXT.replace("return self", sleep).encode()
+    data.write_bytes(text)
+    (project / "trainer" / "train.py").write_text("import trainer.data\n", encoding="utf-8")
+    made = session(data, PARALLEL, speedup=20.0)
+    ran = Script(
+        path="trainer.train", args=[], module=True, directory=str(project), outcome="stopped"
+    )
+    made = with_patches(made.model_copy(update={"script": ran}), LATER)
+    before = sorted(project.rglob("*"))
+    monkeypatch.chdir(elsewhere)
+    result = fix(save_session(made, tmp_path), "--verify", "--rounds", "2")
     assert "Promised: 20" in result.stderr
     assert "Obtained:" in result.stderr
+    # One seeded run is enough to see that there are no results, and two rounds of both follow.
+    assert result.stderr.count("ran ") == 1 + 2 * 2
     # The seeded runs end early: the files of the script are those of a full run in the end.
-    assert result.stderr.index("seeded") < result.stderr.index("ran train.py")
+    assert result.stderr.index("seeded") < result.stderr.index("ran -m trainer.train")
     assert result.exit_code in (0, 1)
-    assert script.read_bytes() == text.encode()
-    assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
+    assert data.read_bytes() == text
+    left = [path for path in project.rglob("*") if "__pycache__" not in path.parts]
+    assert (sorted(left), list(elsewhere.iterdir())) == (before, [])
 
 
 def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> None:

@@ -137,7 +137,7 @@ def project(tmp_path: Path) -> Project:
     return Project(directory)
 
 
-def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Path) -> None:
+def test_a_module_is_analysed_and_fixed(project: Project, tmp_path: Path) -> None:
     session = project.analysed("-m", "trainer.train", "--epochs", "4", budget_s=40)
     assert session.verdict.bottleneck == "input"
     assert session.patch is not None
@@ -146,13 +146,7 @@ def test_a_module_is_analysed_verified_and_fixed(project: Project, tmp_path: Pat
 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    verified = project.fix("--verify", "--rounds", "2", at=elsewhere)
-    assert verified.stderr.count("ran ") == 3 + 2 * 2, verified.stderr
-    assert "rows are equal" in verified.stderr
-    assert verified.returncode != ExitStatus.USAGE
     assert project.unchanged_but_for()
-    assert list(elsewhere.iterdir()) == []
-
     applied = project.fix("--apply", at=elsewhere)
     assert applied.returncode == ExitStatus.DONE, applied.stderr
     assert project.unchanged_but_for("trainer/data.py")

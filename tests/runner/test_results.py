@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,29 @@ def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     assert all("not compared" in sentence for sentence in compared(fast, slow))
     assert compared(slow, fast) == ["Batches and losses were not compared: slow had not ended."]
     assert runs == [("fast", native_runs.TIMEOUT_S), ("slow", native_runs.TIMEOUT_S)]
+
+
+def test_two_versions_are_compared_beside_another_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[str, str]] = []
+
+    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+        seed = run.command[-3]
+        ran.append((run.name, seed))
+        losses = [3.0, 2.0, 1.0] if seed == ran[0][1] else [3.1, 1.9, 1.1]
+        Path(run.command[-2]).write_text(
+            json.dumps({"rows": ROWS, "problem": None, "losses": losses}), encoding="utf-8"
+        )
+        return 1.0
+
+    monkeypatch.setattr(native_runs, "wall_s", wall_s)
+    old, new = (NativeRun(name, ("start", "native", str(tmp_path))) for name in ("old", "new"))
+    batches, losses = compared(old, new)
+    assert "rows are equal" in batches
+    assert "steps are equal" in losses
+    assert sorted(name for name, _ in ran) == ["new", "old", "old"]
+    assert len(set(ran)) == 3
 
 
 TRAIN = """
