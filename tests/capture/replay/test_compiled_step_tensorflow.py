@@ -135,6 +135,13 @@ SCRIPT = """
     between.append(True)
     for _ in range(20):
         model(x)
+    class Validates(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            for _ in range(20):
+                self.model(x, training=False)
+    callback = Validates()
+    callback.set_model(model)
+    callback.on_epoch_end(0)
     results["calls"] = [
         [one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
@@ -166,8 +173,9 @@ def test_a_function_is_traced_for_all_shapes_while_that_is_tried(results: dict[s
 def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     results: dict[str, Any],
 ) -> None:
-    evaluated, keeps, adds, trains, between_epochs = results["calls"]
+    evaluated, keeps, adds, trains, between_epochs, called_back = results["calls"]
     assert evaluated == between_epochs == ["model", 20, 8, None]
+    assert called_back == ["self.model", 20, 8, None]
     assert (keeps[0], keeps[2]) == ("keeps", 0)
     assert "`self.seen`" in keeps[3]
     assert (adds[0], adds[2]) == ("adding", 0)

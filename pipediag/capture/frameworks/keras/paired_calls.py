@@ -235,5 +235,15 @@ def _named(model: Any, site: CallSite) -> str | None:
         return None
     calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
     there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
-    found = [ast.unparse(one) for one in there if value_of(one, names) is model]
+    found = [ast.unparse(one) for one in there if _value(one, names) is model]
     return found[0] if len(found) == 1 else None
+
+
+def _value(written: ast.expr, names: dict[str, Any]) -> Any:
+    """Return the value of a name or an attribute; a property counts where Keras defines it, as
+    `model` of its callbacks is one."""
+    value = value_of(written, names)
+    if not isinstance(written, ast.Attribute) or not isinstance(value, property):
+        return value
+    of_keras = getattr(value.fget, "__module__", "").split(".")[0] in ("keras", "tf_keras")
+    return getattr(value_of(written.value, names), written.attr) if of_keras else value
