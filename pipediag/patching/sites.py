@@ -75,10 +75,14 @@ _DEPTH = 8
 """Most functions that call one another; no pipeline is made deeper."""
 
 
-Suits = Literal["one", "cached", "moved", "any"]
+Suits = Literal["one", "cached", "shuffled_and_cached", "moved", "any"]
 """Pipelines of a factory that a change is right for: the measured one; those built alike up to a
-cache, or around an operation that moves; or any pipeline."""
-_OPTIONAL = {"cached": SAME_ELEMENTS, "moved": ANY_ORDER}
+cache, with or without shuffles that stay before it, or around an operation that moves; or any."""
+_OPTIONAL = {
+    "cached": SAME_ELEMENTS,
+    "shuffled_and_cached": SAME_ELEMENTS | {"shuffle"},
+    "moved": ANY_ORDER,
+}
 
 Callers = dict[str, list[tuple[str, int]]]
 """Functions that make several pipelines, with the files and lines that call them."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from pipediag.facts.pipeline import differs_by_pass
+from pipediag.facts.pipeline import differs_by_pass, downstream
 from pipediag.patching.batch_forms import for_batches, in_processes, vectorized
 from pipediag.patching.chains import (
     argument,
@@ -176,8 +176,8 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
     suits: Suits = "any" if change.kind in ("prefetch", edits.CUT_PADDING) else "one"
-    if change.kind == "cache" and not _drawn_anew(workspace, change.after):
-        suits = "cached"
+    if change.kind == "cache":
+        suits = _suited_by_a_cache(workspace, change.after)
     source, call = workspace.only_call(change.after, suits=suits)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
@@ -219,23 +219,29 @@ def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None
         raise NotPatchableError(f"Other code reads `{found[1]}` and would never reach its end.")
 
 
-def _drawn_anew(workspace: Workspace, op_id: str) -> bool:
-    """Return True if a pipeline of the same operations may need other elements in each pass.
+def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:
+    """Return which pipelines of the same operations may have a cache there.
 
-    What stands in front by now counts: a change may have moved a shuffle behind the place.
+    What stands in front by now counts: a change may have moved a shuffle behind the place. One that
+    stays, while another one follows, mixes files, say: their order is kept.
     """
     ops = {op.id: op for op in every(workspace.session)}
+    below = downstream(workspace.session, ops[op_id]) if op_id in ops else []
+    mixed_below = any(op.kind in _SHUFFLES for op in below)
     waiting, seen = workspace.of_the_same_call(op_id), set[str]()
+    suits: Suits = "cached"
     while waiting:
         op = ops.get(waiting.pop())
         if op is None or op.id in seen:
             continue
         seen.add(op.id)
-        moved = op.id in workspace.moved
-        if not moved and (op.kind in _SHUFFLES or differs_by_pass(op)):
-            return True
+        if op.id not in workspace.moved:
+            shuffles = op.kind in _SHUFFLES
+            if differs_by_pass(op) or (shuffles and not mixed_below):
+                return "one"
+            suits = "shuffled_and_cached" if shuffles else suits
         waiting += op.parent_ids
-    return False
+    return suits
 
 
 def _move(workspace: Workspace, change: edits.Move) -> None:

@@ -351,7 +351,19 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
         and one not in beyond
         and not (ends and one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY)
     ]
-    paths = [between(session, other, op) for other in moved]
+    paths = {one.id: between(session, one, op) for one in moved}
+    # These mix files, say, and can't mix what is made of them. Where another one follows that
+    # does, they stay, and what they drew for the first epoch is kept.
+    mixed_below = any(reshuffles(one) for one in downstream(session, op))
+    stay = [
+        one
+        for one in moved
+        if mixed_below
+        and reshuffles(one)
+        and (path := paths[one.id]) is not None
+        and not keeps_elements(path)
+    ]
+    moved = [one for one in moved if one not in stay]
     size, passes = cache_bytes(session, op), passes_over_data(session)
     condition = condition_of_cache(session.ops, op, "epoch")
     evidence: dict[str, Scalar] = {
@@ -360,15 +372,18 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
         "free_memory_bytes": available_bytes(session),
     }
     side_effect = next((each.side_effect for each in functions if each.side_effect), None)
-    effect: EffectOnResults = "same up to order or rounding" if moved else "same results"
+    effect: EffectOnResults = "same up to order or rounding" if moved or stay else "same results"
     advice, edit = f"Put `.cache()` directly after {call_name(op)}.", None
     if moved:
         names = " and ".join(call_name(other) for other in moved)
         advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
+    if stay:
+        names = " and ".join(call_name(other) for other in stay)
+        advice += f" The order of {names} in the first epoch then serves all epochs."
     untried = "The number of elements in a step was not measured."
     if side_effect:
         untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
-    elif not all(path is not None and keeps_elements(path) for path in paths):
+    elif not all((path := paths[one.id]) is not None and keeps_elements(path) for one in moved):
         # These would act on other elements after the operation than above it.
         untried = (
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."

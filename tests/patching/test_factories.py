@@ -155,6 +155,28 @@ def test_what_a_caller_chooses_is_not_frozen_or_passed_over(
     refused(text, ops_of(text), *changes)
 
 
+FILES = (
+    "ds = tf.data.Dataset.from_tensor_slices(x)\nif training:\n    ds = ds.shuffle(len(x))\n"
+    "ds = ds.interleave(read)\nds = ds.map(parse)\n"
+)
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_files_may_stay_shuffled_before_a_cache_if_its_elements_are_shuffled_too(
+    mixed: bool,
+) -> None:
+    after = "if training:\n    ds = ds.shuffle(9)\n" if mixed else ""
+    text = factory(f"{FILES}{after}return ds.batch(8)")
+    ops = [op(text, "shuffle", ".shuffle(len", id="files")]
+    ops += [op(text, "interleave", ".interleave("), op(text, "map", ".map(")]
+    ops += [op(text, "shuffle", ".shuffle(9")] if mixed else []
+    ops.append(op(text, "batch", ".batch("))
+    if mixed:
+        assert "ds.map(parse)\n    ds = ds.cache()\n" in patched(text, chained(*ops), *CACHE)
+    else:
+        refused(text, chained(*ops), *CACHE)
+
+
 METHOD = """import tensorflow as tf
 
 class Data:

@@ -218,6 +218,13 @@ ALL = costly(cardinality=10_000)
             ("fail", (Move("shuffle", "map"), Move("repeat", "shuffle"), CACHED)),
         ),
         "interleave": (mapped(SHUFFLE, op("other", "interleave"), ALL), ("fail", None)),
+        # Files stay in the order of the first epoch, where their elements are mixed anew.
+        "interleave and shuffle": (
+            session_of(
+                source(), SHUFFLE, op("other", "interleave"), ALL, op("mixes", "shuffle"), batch()
+            ),
+            ("fail", (CACHED,)),
+        ),
         # What stands above a cache stays there; only what is behind it would be frozen anew.
         "cache above": (
             mapped(op("files", "shuffle"), op("cache"), op("shuffle", line=4), ALL),

@@ -146,7 +146,7 @@ def draws_random(operation: RecordedOperation) -> bool:
     return operation.kind in DRAWING_KINDS or tensorflow_names.draws_random(names)
 
 
-def _reorders(operation: RecordedOperation) -> bool:
+def reorders(operation: RecordedOperation) -> bool:
     """Return True if two passes may see its elements in another order."""
     parameters = operation.parameters
     if operation.kind == "shuffle":
@@ -156,7 +156,7 @@ def _reorders(operation: RecordedOperation) -> bool:
 
 def is_random(node: Node) -> bool:
     """Return True if two passes over this node differ though they agree up to here."""
-    return any(draws_random(operation) or _reorders(operation) for operation in node.operations)
+    return any(draws_random(operation) or reorders(operation) for operation in node.operations)
 
 
 Place = tuple[str | None, int | None]

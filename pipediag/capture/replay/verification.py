@@ -17,7 +17,7 @@ from pipediag.capture.replay.elements import (
     difference_of,
     first_elements,
 )
-from pipediag.capture.replay.graph import Graph, Node, is_random, nodes_up_to
+from pipediag.capture.replay.graph import Graph, Node, is_random, nodes_up_to, reorders
 from pipediag.capture.replay.rebuilding import built, pass_caches_by, refuse_to_disturb
 from pipediag.session.edits import (
     PASSES_DIFFER,
@@ -32,6 +32,7 @@ from pipediag.session.edits import (
     as_written,
     touched,
 )
+from pipediag.vocabulary import Scalar
 
 ROWS_OF_A_CHECK = 16
 """Batches are made this small for a check, or a slow function would cost seconds of it."""
@@ -160,6 +161,10 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     graph = Graph(dataset)
     pass_caches_by(graph)
     apply(graph, [change for change in changes if not adds_cache(change)])
+    above = nodes_up_to(graph.node(place))
+    if any(node not in above and _shuffles(node) for node in nodes_up_to(graph.end)):
+        for node in above:
+            _keep_order(node)
     part = built(graph, graph.node(place))
     first, second = (first_elements(part, _MOST_IN_PASSES, PASSES_S) for _ in range(2))
     difference = _count_difference(first, second)
@@ -169,6 +174,23 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
             f"{PASSES_DIFFER}: {difference}. A cache would repeat those of the first epoch."
         )
     return min(len(first.elements), len(second.elements))
+
+
+_IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
+    "shuffle": {"reshuffle_each_iteration": False},
+    "list_files": {"shuffle": False},
+}
+
+
+def _shuffles(node: Node) -> bool:
+    return any(operation.kind == "shuffle" for operation in node.operations)
+
+
+def _keep_order(node: Node) -> None:
+    """Have both passes in one order, which a cache keeps: what is behind it mixes its elements."""
+    operation = node.operation
+    if operation is not None and reorders(operation):
+        node.parameters.update(_IN_ONE_ORDER.get(operation.kind, {"deterministic": True}))
 
 
 def _refuse(difference: str | None) -> None:

@@ -71,6 +71,12 @@ SCRIPT = """
     mixed = hundred.shuffle(9).map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9)
     passes("shuffled passes", mixed)
     passes("shuffled behind", mixed, Move(op(mixed, "shuffle"), op(mixed, "map")))
+    files = hundred.batch(9).shuffle(9).interleave(
+        tf.data.Dataset.from_tensor_slices, num_parallel_calls=2, deterministic=False
+    )
+    files = files.map(lambda x: tf.numpy_function(abs, [x], tf.int64))
+    passes("shuffled files", files.batch(9))
+    passes("shuffled files mixed", files.shuffle(50).batch(9))
     drawn = np.random.default_rng(3)
     def in_any_order():
         yield from drawn.permutation(100)
@@ -189,6 +195,8 @@ REFUSED = {
     "same passes": "100 are the same",
     "shuffled behind": "100 are the same",
     "other passes": "Two passes over the data differ",
+    "shuffled files": "Two passes over the data differ",
+    "shuffled files mixed": "100 are the same",
     "shuffled passes": "Two passes over the data differ",
     "another order": "Two passes over the data differ",
     "filter first differs": "The batches differ: ",
