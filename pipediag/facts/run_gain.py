@@ -87,10 +87,10 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         return gain.model_copy(update={"ci95": trial.ci95})
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
-        return _measured(run, _kept(of_trial(session, run, finding), run, finding.edit), trial)
+        return _measured(run, of_trial(session, run, finding), trial)
     if finding.for_run is not None and finding.for_run.basis == "at most":
         return finding.for_run
-    shortened_s = _kept(_shortened(session, run, finding), run, finding.edit).seconds
+    shortened_s = _shortened(session, run, finding).seconds
     if finding.speedup_at_most is None or not 0.0 < shortened_s <= run.whole_s:
         return None
     left_s = shortened_s / max(finding.speedup_at_most, _LOWEST_SPEEDUP)
@@ -193,10 +193,9 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
         return None
     of_combined = [one for one in session.findings if one.edit and one.edit.id in combined.findings]
     cache = next((one for one in of_combined if one.edit and fills_a_cache(one.edit)), None)
-    shortened = _steps(session, run)
-    if combined.basis == "epoch":
-        shortened = _epochs(session, run, cache)
-    gain = _measured(run, _kept(shortened, run, cache.edit if cache else None), combined)
+    whole_epochs = combined.basis == "epoch" or cache is not None
+    shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
+    gain = _measured(run, shortened, combined)
     if gain is None or cache is None or combined.filling_speedup is None or run.scope != "run":
         return gain
     # What the other edits save in the first epoch, which fills the cache.
@@ -311,8 +310,9 @@ def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -
 
 def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     """Return the rows of the finding's part at its place, or all of them where none is there."""
+    caches = _fills_the_loops_cache(finding)
     if finding.part == "steps":
-        return _steps(session, run)
+        return _epochs(session, run, finding) if caches else _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
     changes = finding.edit.changes if finding.edit is not None else ()
     if finding.part == "epoch_end" and any(isinstance(one, CompileCall) for one in changes):
@@ -320,14 +320,20 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     loop_id = finding.edit.loop_id if finding.edit is not None else None
     loop = next((one for one in session.loops if one.id == loop_id), finding)
     own = [row for row in rows if (row.file, row.line) == (loop.file, loop.line)]
-    return _taken(run, own or rows)
+    shortened = _taken(run, own or rows)
+    return _after_the_first(shortened, run) if caches else shortened
 
 
-def _kept(shortened: Taken, run: Run, edit: Edit | None) -> Taken:
-    """Leave the first epoch out where that fills a cache: it takes what it took."""
-    if edit is None or edit.loop_id is not None or not fills_a_cache(edit) or run.scope != "run":
+def _after_the_first(shortened: Taken, run: Run) -> Taken:
+    """Leave the first epoch out, which fills a cache: it takes what it took."""
+    if run.scope != "run":
         return shortened
     return shortened.share(1.0 - 1.0 / max(1.0, run.epochs or 1.0))
+
+
+def _fills_the_loops_cache(finding: Finding | None) -> bool:
+    edit = finding.edit if finding is not None else None
+    return edit is not None and edit.loop_id is None and fills_a_cache(edit)
 
 
 def fills_a_cache(edit: Edit) -> bool:
@@ -343,7 +349,9 @@ def _steps(session: Session, run: Run) -> Taken:
     """Return the loop's steps, all that a trial of steps says gets faster.
 
     An edit of a generator changes the waits for first batches too. Where these matter, whole epochs
-    are compared; blocks of steps start too seldom to tell, and from smaller shuffle buffers.
+    are compared; blocks of steps start too seldom to tell, and from smaller shuffle buffers. Only
+    of a cache it is clear that it shortens these waits by at least as much, as the buffers then
+    fill from it.
     """
     return _taken(run, rows_of_loop(session, "steps"))
 
@@ -354,13 +362,14 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
     The making of its iterators is in no trial. It gets shorter only after a cache, which runs
     nothing of what is before it: 5.3 and 0.3 ms an epoch, where its steps took 31 and 3 ms.
     """
-    edit = finding.edit if finding is not None else None
-    rows = rows_of_loop(session, "epoch_start")
-    cached = edit is not None and fills_a_cache(edit)
-    made = _taken(run, (row for row in rows if cached and row.what == MAKING))
-    waits, time = _taken(run, first_waits(session)), time_of_epochs(session)
+    steps, waits = _steps(session, run), _taken(run, first_waits(session))
+    time = time_of_epochs(session)
     later_s = time.first_batches_s if time is not None else 0.0
-    return _steps(session, run) + made + waits.share(later_s / waits.seconds if later_s else 0.0)
+    later = waits.share(later_s / waits.seconds if later_s else 0.0)
+    if not _fills_the_loops_cache(finding):
+        return steps + later
+    making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
+    return _after_the_first(steps + _taken(run, making), run) + later
 
 
 def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:

@@ -179,7 +179,8 @@ _EDITS = 3
 the others that a step calls for are not tried at all, and without waits all of them are."""
 
 _MOST_OF_IT = 50.0
-"""Percent of an epoch that waits take, from which on they alone are tried first. Own choice."""
+"""Percent of an epoch that waits take, from which on an edit of them alone is tried first, where
+none of the steps could gain more. Own choice."""
 
 LONGEST_FILL_S = 0.25
 """Time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
@@ -198,7 +199,8 @@ class Epoch:
 
 def epoch_worth_trying(session: Session) -> Epoch | None:
     """Return None where less than `FIRST_BATCHES` of an epoch is its start, or its length is not
-    known."""
+    known; and where only edits of the steps are to be tried, which long starts would keep from it.
+    """
     loop, steps = session.diagnosed_loop(), session.steps
     batches, wait_ms = _batches_of_an_epoch(session), _start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
@@ -206,17 +208,26 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
     if share < FIRST_BATCHES.value:
         return None
+    listed = _edits_of_the_loop(session)
+    long = share < INPUT_BOUND.value and wait_ms > LONGEST_FILL_S * 1000.0
+    if long and not any(one.edit.whole_epoch for one in listed):
+        return None
     spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
-    more = 0 if share >= _MOST_OF_IT else min(_EDITS, max(1, _edits_to_try(session))) - 1
+    best = max(listed, key=lambda one: one.at_most, default=None)
+    alone = share >= _MOST_OF_IT and best is not None and best.edit.whole_epoch
+    more = 0 if alone else min(_EDITS, max(1, _edits_to_try(listed))) - 1
     waits = WAITS + more * (2 * FEWEST_ROUNDS + 2)
     return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * waits / spare)
 
 
-def _edits_to_try(session: Session) -> int:
-    of_loop = [one for one in session.findings if one.edit is None or one.edit.loop_id is None]
+def _edits_of_the_loop(session: Session) -> list[Candidate]:
+    return candidates(one for one in session.findings if one.edit and one.edit.loop_id is None)
+
+
+def _edits_to_try(listed: list[Candidate]) -> int:
     return sum(
         one.fails and one.edit.instead_of is None and not one.changes_hyper_parameter
-        for one in candidates(of_loop)
+        for one in listed
     )
 
 

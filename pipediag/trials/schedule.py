@@ -11,7 +11,7 @@ from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.pauses import PAUSED_NS
 from pipediag.facts.step import lengths_vary
-from pipediag.session.edits import distributes
+from pipediag.session.edits import distributes, saves_pauses
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.messages import BlockRun
@@ -191,7 +191,9 @@ class _Trials:
             to_retune = [one for one in to_retune if not one.fails]
         # What needs other hosts comes after all that keeps the model as it is without them.
         services = [one for one in first if distributes(one.edit)]
-        later = [*alternatives, *services]
+        # How often iterators pause is counted while other edits are tried, too.
+        pauses = [one for one in first if saves_pauses(one.edit)]
+        later = [*alternatives, *services, *pauses]
         later += [one for one in to_retune if one not in alternatives]
         now = [one for one in first if one not in later]
         try:

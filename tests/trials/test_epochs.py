@@ -55,7 +55,10 @@ def test_waits_have_to_be_a_part_of_the_epoch(wait_ms: float, tried: bool) -> No
 def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bool) -> None:
     """Steps that take more than four times as long: 1,205 of 10 ms."""
     long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=1205))
-    assert (epoch_to_try(long, 60.0) is not None) is tried
+    findings = [make_finding(make_edit("cache", whole_epoch=True))]
+    assert epoch_to_try(long, 60.0) is None, "no edit is about the start of an epoch"
+    session = long.model_copy(update={"findings": findings})
+    assert (epoch_to_try(session, 60.0) is not None) is tried
 
 
 @pytest.mark.parametrize(("wait_ms", "tried"), [(5_099.0, True), (5_101.0, False)])
@@ -66,15 +69,21 @@ def test_waits_that_are_most_of_an_epoch_may_take_most_of_the_budget(
 
 
 @pytest.mark.parametrize(
-    ("wait_ms", "edits", "tried"),
-    [(1_900.0, 1, True), (1_900.0, 3, False), (3_100.0, 3, True)],
+    ("wait_ms", "edits", "of_epochs", "tried"),
+    [
+        (1_900.0, 1, False, True),
+        (1_900.0, 3, False, False),
+        (3_100.0, 3, True, True),
+        (3_100.0, 3, False, False),
+    ],
 )
-def test_whole_epochs_leave_time_for_three_edits_unless_waits_are_most_of_them(
-    wait_ms: float, edits: int, tried: bool
+def test_whole_epochs_leave_time_for_three_edits_unless_the_best_is_about_long_waits(
+    wait_ms: float, edits: int, of_epochs: bool, tried: bool
 ) -> None:
     """Of 3 s of steps; 26 waits of 1.9 s and their steps take longer than 40 s."""
     long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=300))
-    findings = [make_finding(f"edit{number}") for number in range(edits)]
+    listed = [make_edit(f"edit{number}", whole_epoch=of_epochs) for number in range(edits)]
+    findings = [make_finding(one) for one in listed]
     session = long.model_copy(update={"findings": findings})
     assert (epoch_to_try(session, 40.0) is not None) is tried
 
