@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import json
+import linecache
+import re
 import shlex
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.link import how_it_ended
+from pipediag.encoding import one_line
 
 if TYPE_CHECKING:
     from pipediag.library.result import Result
     from pipediag.library.watch import Watch
-import json
-import linecache
-import re
-import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-
-from pipediag.encoding import one_line
 
 MAGIC = "pipediag"
 # Replaces the line of the magic, so that lines have the numbers that the notebook shows.

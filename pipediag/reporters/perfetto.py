@@ -166,8 +166,7 @@ def write_perfetto(
     """Write a trace of all hosts, packed by gzip; each profile is read once more.
 
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
-    its first event. Those of several hosts that were recorded at one time count from the first
-    event of all, by the hosts' own clocks. The findings stand at the first host's first step.
+    its first event. The findings stand at the first host's first step.
 
     A host is shown where there are several. The findings are of all hosts together.
 
@@ -176,7 +175,6 @@ def write_perfetto(
             replaced whole or not at all.
     """
     several = len(summaries) > 1
-    began_ns = _common_begin([summary for _, summary in summaries])
     left_out, longest_ns = 0, 0
     origins: dict[str, int] = {}
     shown = [finding for finding in findings if finding.status in _SHOWN]
@@ -189,9 +187,7 @@ def write_perfetto(
         writer = TraceWriter(stream)
         for place, (host, summary) in enumerate(summaries):
             events = read_profile(summary.path)
-            writer.origin_ns = origins[host] = (
-                _origin(events) if began_ns is None else began_ns - (summary.epoch_ns or 0)
-            )
+            writer.origin_ns = origins[host] = _origin(events)
             pid = writer.process(host if several else _ALONE)
             _write_own_tracks(writer, pid, summary, shown if place == 0 else [])
             events_left, longest = write_originals(
@@ -206,22 +202,6 @@ def write_perfetto(
         notes |= {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
         writer.finish(notes)
     return exported
-
-
-def _common_begin(summaries: Sequence[TraceSummary]) -> int | None:
-    """Return the first event of all hosts since 1970; None where times cannot be compared: some do
-    not say when they were recorded, or no moment lies in the window of each."""
-    windows = [
-        (summary.epoch_ns + summary.window_ns[0], summary.epoch_ns + summary.window_ns[1])
-        for summary in summaries
-        if summary.epoch_ns is not None
-    ]
-    together = len(windows) == len(summaries) and (
-        max(start for start, _ in windows) < min(end for _, end in windows)
-    )
-    if len(summaries) < 2 or not together:
-        return None
-    return min((summary.epoch_ns or 0) + summary.first_ns for summary in summaries)
 
 
 def _origin(events: TraceEvents) -> int:

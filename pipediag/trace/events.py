@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from pipediag.trace.intervals import Intervals, normalise, rows
 from pipediag.vocabulary import TraceFormat
 
-SINCE_1970_NS = 10**18
-"""Larger times count from 1970, smaller ones from a profile's or a machine's start."""
-
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
 PROGRAMS_PLANE = "/host:metadata"
@@ -198,8 +195,6 @@ class TraceEvents:
     format: TraceFormat
     planes: list[Plane]
     warnings: list[str] = field(default_factory=list)
-    epoch_ns: int | None = None
-    """Time 0 in nanoseconds since 1970 by the host's clock; None where the file does not say."""
 
     @property
     def host_lines(self) -> list[Line]:

@@ -18,7 +18,6 @@ import numpy as np
 from pipediag.trace.events import (
     ACCELERATOR_PREFIX,
     HOST_PLANE,
-    SINCE_1970_NS,
     Line,
     Plane,
     Statistics,
@@ -68,8 +67,6 @@ class Event(msgspec.Struct):
 class Document(msgspec.Struct):
     traceEvents: list[msgspec.Raw]  # noqa: N815  as the format spells it
     deviceProperties: Any = None  # noqa: N815
-    baseTimeNanoseconds: Any = None  # noqa: N815
-    """Since 1970; times count from it. Older traces have none and count from 1970."""
 
 
 _NO_ARGUMENTS = Arguments()
@@ -127,8 +124,8 @@ class _Gatherer:
         self._names: dict[str, dict[str, int]] = {}
         self._threads: dict[_Key, str] = {}
 
-    def planes(self, properties: Any) -> tuple[list[Plane], int]:
-        """Return the planes, host first, times from the earliest event on; and when that was."""
+    def planes(self, properties: Any) -> list[Plane]:
+        """Return the planes, host first, with times from the earliest event on."""
         lines = [rows for threads in self._rows.values() for rows in threads.values()]
         first_ns = min((row[0] for rows in lines for row in rows), default=0)
         planes = []
@@ -138,7 +135,7 @@ class _Gatherer:
                 number, title = self._identity(name, key, count)
                 plane.lines.append(_line(rows, plane, number, title, first_ns))
             planes.append(plane)
-        return planes, first_ns
+        return planes
 
     def _identity(self, plane: str, key: _Key, count: int) -> tuple[int, str]:
         if plane == HOST_PLANE:
@@ -198,18 +195,15 @@ def parse(data: bytes, path: Path) -> TraceEvents:
                 gatherer.add_metadata(event)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise MalformedError(str(error)) from error
-    planes, first_ns = gatherer.planes(found.deviceProperties)
+    planes = gatherer.planes(found.deviceProperties)
     if not planes:
         raise MalformedError("it holds no events")
     warnings = [f"{strange} events do not have Kineto's form and were left out."]
-    base_ns = found.baseTimeNanoseconds
-    since_ns = first_ns + (base_ns if isinstance(base_ns, int) else 0)
     return TraceEvents(
         path=path,
         format="kineto",
         planes=planes,
         warnings=warnings if strange else [],
-        epoch_ns=since_ns if SINCE_1970_NS <= since_ns < LARGEST_NS else None,
     )
 
 

@@ -51,10 +51,6 @@ class TraceSummary:
     devices: tuple[DeviceTrace, ...]
     get_next_calls: int
     """Batches that were asked for in the window; each replica asks for its own."""
-    first_ns: int = 0
-    """The earliest event."""
-    epoch_ns: int | None = None
-    """Time 0 since 1970 by the host's clock; None where the file does not say."""
     compute: ComputeTimes | None = None
     """Operations of the steps' compute, where they were asked for and there are steps."""
     text: TextTimes | None = None
@@ -97,8 +93,6 @@ def summarise_events(
         iterators=tuple(iterators),
         devices=tuple(devices),
         get_next_calls=_batches(steps, iterators),
-        first_ns=events.first_ns,
-        epoch_ns=events.epoch_ns,
         compute=compute,
         text=text,
         missing=_missing(steps, iterators, devices),

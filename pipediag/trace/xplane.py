@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from pipediag.trace.events import (
     PROGRAMS_PLANE,
-    SINCE_1970_NS,
     CompiledWork,
     Indices,
     Line,
@@ -44,7 +43,6 @@ from pipediag.trace.files import MalformedError
 LARGEST_NS = 1 << 62
 """1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
 
-_ENVIRONMENT, _STARTED = "Task Environment", "profile_start_time"
 
 _ID = re.compile(r"\((\d+)\)$")
 """Number of a program, behind its name, as events give it."""
@@ -180,22 +178,12 @@ def parse(data: bytes, path: Path) -> TraceEvents:
     times.
     """
     space = _parsed("XSpace", data)
-    events = TraceEvents(
+    return TraceEvents(
         path=path,
         format="xplane",
         planes=[_plane(plane) for plane in space.planes],
         warnings=[_text(words) for words in (*space.errors, *space.warnings)],
     )
-    return replace(events, epoch_ns=_epoch_ns(events))
-
-
-def _epoch_ns(events: TraceEvents) -> int | None:
-    """Lines count from 1970, or from the profile's start, which one plane may give."""
-    if events.first_ns >= SINCE_1970_NS:
-        return 0
-    started = (plane.stats.get(_STARTED) for plane in events.planes if plane.name == _ENVIRONMENT)
-    found = next((at for at in started if isinstance(at, int)), 0)
-    return found if SINCE_1970_NS <= found < LARGEST_NS else None
 
 
 class _Names:

@@ -106,21 +106,6 @@ def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Pat
     assert written.other["origin_ns vm"] == epoch + 5
 
 
-def test_hosts_recorded_at_one_time_share_a_clock(tmp_path: Path) -> None:
-    summaries = []
-    for host, later_ns in (("a", 30 * US), ("b", 0)):
-        builder = gpu_profile()
-        began = 1_700_000_000_000_000_000 + later_ns
-        builder.plane("Task Environment").stat("profile_start_time", began)
-        summaries.append((host, summarise(builder.save(tmp_path, f"{host}.xplane.pb"))))
-    path = tmp_path / "both.json.gz"
-    written = Export(path, write_perfetto(path, summaries))
-    assert_well_formed(written.text)
-    assert written.spans("Steps", "a")[0][1:] == (30.0, 100.0)
-    assert written.spans("Steps", "b")[0][1:] == (0.0, 100.0)
-    assert written.spans("GPU:0 / Stream #13(Kernel)", "a")[0][1:] == (50.001, 39.999)
-
-
 def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     summary = summarise(gpu_profile().save(tmp_path))
     summary.path.unlink()

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +18,6 @@ from pipediag.trace.intervals import (
 )
 from tests.trace.builder import TraceBuilder
 
-SINCE = 1_700_000_000_000_000_000
-
 
 def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> None:
     builder = TraceBuilder()
@@ -32,20 +29,6 @@ def test_columns_are_absolute_nanoseconds_sorted_by_start(tmp_path: Path) -> Non
     assert read_line.start_ns.tolist() == [1_010, 1_010, 1_050]
     assert read_line.end_ns.tolist() == [1_040, 1_020, 1_060]
     assert [read_line.event_name(i) for i in range(3)] == ["outer", "inner", "later"]
-
-
-@pytest.mark.parametrize(
-    ("started", "line_ns", "epoch_ns"),
-    [(SINCE + 5, 7, SINCE + 5), (None, SINCE, 0), (None, 7, None), (12, 7, None)],
-)
-def test_when_time_0_was_is_what_the_profile_says(
-    started: int | None, line_ns: int, epoch_ns: int | None, tmp_path: Path
-) -> None:
-    builder = TraceBuilder()
-    builder.host().line("python", timestamp_ns=line_ns).event("event", 0, 1)
-    if started is not None:
-        builder.plane("Task Environment").stat("profile_start_time", started)
-    assert builder.events(tmp_path).epoch_ns == epoch_ns
 
 
 END = 40
