@@ -125,12 +125,17 @@ def amounts_of(
     traced call made a step as well, a step that asks for its first batch waited for it, and steps
     under the profiler are the script's own."""
     amounts = Amounts({}, {})
-    times: dict[Place, set[int | None]] = {}
+    times: dict[Place, dict[str | None, set[int | None]]] = {}
     for one in spent:
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
         if one.span is not None and one.span.kind not in _LONG:
-            times.setdefault(one.place, set()).add(one.time)
-    amounts.count.update((place, len(each)) for place, each in times.items())
+            # A loop that evaluates makes an iterator, waits for its first batch and has steps: each
+            # tells how often it ran.
+            kind = one.span.kind if one.place.part == "evaluation" else None
+            times.setdefault(one.place, {}).setdefault(kind, set()).add(one.time)
+    amounts.count.update(
+        (place, max(map(len, by_kind.values()))) for place, by_kind in times.items()
+    )
     for loop in recording.loops:
         if steps_of(loop) in amounts.count:
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call

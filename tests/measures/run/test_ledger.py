@@ -86,6 +86,8 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
     run = Written()
     run.span("script", 0.0, 10.0)
     run.epoch(1.0, 2.0, 4.0)
+    run.span("iterator", 4.2, 4.3, "eval1")
+    run.span("first_batch", 4.3, 4.5, "eval1")
     run.span("steps", 4.5, 5.0, "eval1")
     run.epoch(5.5, 6.0, 8.0)
     evaluates = make_recorded_loop(id="eval1", role="evaluate", line=50)
@@ -95,12 +97,12 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
         ("before_training", None): 1.0,
         ("epoch_start", None): 1.5,
         ("steps", None): 4.0,
-        ("evaluation", "a loop that evaluates"): 0.5,
-        ("epoch_end", None): 1.0,
+        ("evaluation", "a loop that evaluates"): 0.8,
+        ("epoch_end", None): 0.7,
         ("after_training", None): 2.0,
     }
     evaluation = row(report, "evaluation", "a loop that evaluates")
-    assert (evaluation.line, evaluation.loop_id) == (50, "loop1")
+    assert (evaluation.line, evaluation.loop_id, evaluation.count) == (50, "loop1", 1)
 
 
 def test_trials_and_windows_of_ours_are_no_part_of_the_run() -> None:
