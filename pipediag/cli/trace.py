@@ -104,7 +104,7 @@ def _write(
     yield ", ".join(map(str, files))
     from pipediag.reporters.perfetto import write_perfetto
 
-    exported = write_perfetto(directory / PERFETTO_FILE, summaries, report.findings)
+    exported = write_perfetto(directory / PERFETTO_FILE, summaries)
     left_out = (
         f"; {exported.left_out:,} host events of at most {exported.longest_left_out_us:,.3g} µs "
         "are left out"

@@ -25,7 +25,6 @@ from pipediag.measures.profile import all_gaps
 from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceGap
 from pipediag.session.files import replacing
-from pipediag.session.findings import Finding
 from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
@@ -99,17 +98,9 @@ class TraceWriter:
             )
         )
 
-    def instant(self, track: Track, time_ns: int, name: str, arguments: Mapping[str, Any]) -> None:
-        """Write an event without a duration."""
-        place = {"pid": track.pid, "tid": track.tid, "ts": self._us(time_ns)}
-        self._event(ph="i", s="t", **place, name=name, args=arguments)
-
     def finish(self, other_data: Mapping[str, Any]) -> None:
         """Close the trace; `other_data` is shown under "Info and stats"."""
         self._stream.write(f'\n],"otherData":{_encoded(other_data)}}}\n')
-
-    def _us(self, ns: int) -> float:
-        return (ns - self.origin_ns) / 1000
 
     def _event(self, **fields: Any) -> None:
         self._write([_encoded(fields)])
@@ -139,7 +130,6 @@ MOST_LANES = 8
 """Events that fit on none of them are put on the last one all the same."""
 _ALONE = "pipediag"
 """Name of the process of a single host, which holds pipediag's tracks and the original ones."""
-_SHOWN = frozenset({"fail", "informative", "inconclusive"})
 _LARGEST_EXACT_NS = 1 << 53
 """Larger times are rounded where the format's numbers are read as 64-bit floats."""
 _LEVEL = 3
@@ -160,15 +150,12 @@ class Exported:
 def write_perfetto(
     path: Path,
     summaries: Sequence[tuple[str, TraceSummary]],
-    findings: Sequence[Finding] = (),
     most_host_events: int = MOST_HOST_EVENTS,
 ) -> Exported:
     """Write a trace of all hosts, packed by gzip; each profile is read once more.
 
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
-    its first event. The findings stand at the first host's first step.
-
-    A host is shown where there are several. The findings are of all hosts together.
+    its first event. A host is shown where there are several.
 
     Raises:
         PipediagError: a profile can no longer be read, or the file cannot be written; it is
@@ -177,7 +164,6 @@ def write_perfetto(
     several = len(summaries) > 1
     left_out, longest_ns = 0, 0
     origins: dict[str, int] = {}
-    shown = [finding for finding in findings if finding.status in _SHOWN]
     with (
         replacing(path) as file,
         gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as packed,
@@ -185,11 +171,11 @@ def write_perfetto(
         io.TextIOWrapper(buffered, encoding="utf-8", newline="") as stream,
     ):
         writer = TraceWriter(stream)
-        for place, (host, summary) in enumerate(summaries):
+        for host, summary in summaries:
             events = read_profile(summary.path)
             writer.origin_ns = origins[host] = _origin(events)
             pid = writer.process(host if several else _ALONE)
-            _write_own_tracks(writer, pid, summary, shown if place == 0 else [])
+            _write_own_tracks(writer, pid, summary)
             events_left, longest = write_originals(
                 writer, pid, events, most_host_events // len(summaries)
             )
@@ -211,9 +197,7 @@ def _origin(events: TraceEvents) -> int:
     return first if first < 0 or last > _LARGEST_EXACT_NS else 0
 
 
-def _write_own_tracks(
-    writer: TraceWriter, pid: int, summary: TraceSummary, findings: Sequence[Finding]
-) -> None:
+def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> None:
     if summary.steps is not None:
         _write_steps(writer, pid, summary.steps)
     for device in summary.devices:
@@ -226,12 +210,6 @@ def _write_own_tracks(
                 [_encoded(labels.name_of(labels.GAP_CAUSE, gap.cause)) for gap in gaps],
                 map(_gap_arguments, gaps, device.gaps.launch_ids[places].tolist()),
             )
-    if findings:
-        track = writer.track(pid, "Findings")
-        for finding in findings:
-            arguments = finding.model_dump(include={"rule", "status", "severity", "advice"})
-            time_ns = summary.window_ns[0]
-            writer.instant(track, time_ns, finding.title, {**arguments, **finding.evidence})
 
 
 def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:

@@ -24,7 +24,6 @@ from pipediag.session.devices import (
     TraceReport,
     TraceSteps,
 )
-from pipediag.session.findings import Finding
 from pipediag.trace.summary import summarise
 from tests.trace.builder import TraceBuilder, add_steps
 
@@ -227,10 +226,9 @@ def export(
     builder: TraceBuilder,
     directory: Path,
     *,
-    findings: list[Finding] | None = None,
     most_host_events: int = 1000,
 ) -> Export:
     summary = summarise(builder.save(directory))
     path = directory / "trace.json.gz"
-    exported = write_perfetto(path, [("vm", summary)], findings or [], most_host_events)
+    exported = write_perfetto(path, [("vm", summary)], most_host_events)
     return Export(path, exported)

@@ -40,11 +40,9 @@ def assert_well_formed(text: str) -> None:
             assert all(isinstance(value, int | Fraction) for value in event["args"].values())
             continue
         assert track in named
-        if event["ph"] == "X":
-            assert event["dur"] >= 0
-            tracks[track].append((event["ts"], event["ts"] + event["dur"]))
-        else:
-            assert (event["ph"], event["s"]) == ("i", "t")
+        assert event["ph"] == "X"
+        assert event["dur"] >= 0
+        tracks[track].append((event["ts"], event["ts"] + event["dur"]))
     for slices in tracks.values():
         assert slices == sorted(slices, key=lambda one: one[0])
         around: list[Fraction] = []
