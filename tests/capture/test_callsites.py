@@ -140,14 +140,6 @@ class Traced:
         return plain(*args)
 
 
-class Callable:
-    def __call__(self, x: int) -> int:
-        return x
-
-    def method(self, x: int) -> int:
-        return x
-
-
 class WrappingItself:
     @property
     def __wrapped__(self) -> WrappingItself:
@@ -176,7 +168,6 @@ class Held:
 
 def calling_frame() -> FrameType:
     frame = inspect.currentframe()
-    assert frame is not None
     assert frame.f_back is not None
     return frame.f_back
 

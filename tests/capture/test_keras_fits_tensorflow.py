@@ -98,7 +98,6 @@ def test_each_fit_is_a_training_loop(
     loop = next(loop for loop in fits.loops(mark) if loop.role == "training")
 
     assert (loop.kind, loop.updates_variables, loop.batch_size) == ("keras", True, 8)
-    assert loop.keras is not None
     assert (loop.keras.data_adapter, loop.keras.source) == (adapter, source)
     assert (loop.keras.model, loop.keras.optimizer) == ("Sequential", "Adam")
     assert loop.steps == steps
@@ -160,7 +159,6 @@ def test_other_phases_are_not_training(fits: Captured, mark: str, role: str) -> 
 
 def test_callbacks_of_the_user(fits: Captured) -> None:
     training = next(loop for loop in fits.loops("dataset") if loop.role == "training")
-    assert training.keras is not None
     slowly, quietly = training.keras.callbacks
 
     assert (slowly.name, slowly.batch_hooks) == ("Slowly", ["on_train_batch_end"])

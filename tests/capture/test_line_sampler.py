@@ -222,7 +222,6 @@ def test_the_script_counts_its_own_threads_alone(awake: LineSampler) -> None:
     assert threading.enumerate() == own
     assert threading.active_count() == len(own)
     task = awake._task
-    assert task is not None
     assert task.exists()
     awake.stop()
     assert awake._ended is None

@@ -110,7 +110,6 @@ def test_results_of_keras_2_are_those_of_a_native_run(fits: Captured) -> None:
 def test_each_fit_is_a_training_loop(fits: Captured, mark: str, adapter: str) -> None:
     loop = next(loop for loop in fits.loops(mark) if loop.role == "training")
 
-    assert loop.keras is not None
     assert (loop.keras.data_adapter, loop.keras.optimizer) == (adapter, "Adam")
     assert (loop.steps, loop.planned_steps, loop.batch_size, loop.boundaries) == (160, 160, 8, 2)
     assert fits.kinds(loop) == {"warmup", "baseline", "stacks", "profile"}
@@ -134,7 +133,6 @@ def test_other_phases_are_not_training(fits: Captured) -> None:
 
 def test_callbacks_and_tables(fits: Captured) -> None:
     keras = next(loop for loop in fits.loops("dataset") if loop.role == "training").keras
-    assert keras is not None
     (slowly,) = keras.callbacks
     (table,) = fits.recording.variables
 

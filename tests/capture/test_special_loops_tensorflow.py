@@ -157,7 +157,6 @@ def test_the_tables_of_an_in_graph_loop_are_read_from_its_graph(in_graph: Captur
 
     assert (table.layer, table.rows, table.dim) == ("words", 20000, 4)
     assert table.loop_id == in_graph.loop("loop").id
-    assert table.use is not None
     assert (table.use.lookups, table.use.gradient) == (1, "sparse")
     assert table.ids is None
     assert table.ids_missing is not None

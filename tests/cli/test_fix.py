@@ -223,7 +223,6 @@ def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> 
     """All that the session saw comes once, so nothing of this run gets any faster."""
     made = session(script, PARALLEL, speedup=20.0)
     (finding,) = made.findings
-    assert finding.for_run is not None
     gain = finding.for_run.model_copy(update={"scope": "1000_steps"})
     once = RunSpan(part="startup", start_ms=0.0, duration_ms=3600e3)
     ledger = Run(scope="1000_steps", total_s=3600.0, pipediag_s=0.0, parts=[], spans=[once])
@@ -238,7 +237,6 @@ def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> 
 def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
     script.write_bytes(TEXT.encode() + b"raise SystemExit(5)\r\n")
     result = fix(saved(script), "--verify", "--apply")
-    assert isinstance(result.exception, PipediagError)
     assert result.exception.status == ExitStatus.SCRIPT_FAILED
     assert b"ds.map(abs)\r\n" in script.read_bytes()
 

@@ -91,7 +91,6 @@ def test_who_ends_the_repeats_ends_the_script(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
         script = psutil.Process(int(process.stdout.readline().split()[1]))
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)

@@ -96,7 +96,6 @@ def test_each_worker_has_a_directory_and_the_slow_one_is_named(reports: Path) ->
     assert sorted(one.name for one in reports.iterdir()) == ["worker-0", "worker-1"]
     job = job_of(load_session(one) for one in reports.iterdir())
     slow = job.straggler
-    assert slow is not None
     assert slow.worker.name == "worker-1"
     assert job.longer_classes(slow)[0][0] == "input_wait"
     line = next(n for n, text in enumerate(SCRIPT.splitlines(), 1) if ".map(" in text)
@@ -106,7 +105,6 @@ def test_each_worker_has_a_directory_and_the_slow_one_is_named(reports: Path) ->
 
 def test_waiting_for_the_slow_worker_is_a_collective_on_the_other(reports: Path) -> None:
     session = load_session(reports / "worker-0")
-    assert session.breakdown is not None
     assert session.breakdown["collective"].percent > 50.0
     assert session.verdict.bottleneck == "transfer"
     assert session.script.outcome == "stopped"

@@ -37,7 +37,6 @@ def test_it_sleeps_a_minute_at_most() -> None:
 
 def test_each_epoch_with_an_iterator_of_its_own_may_pause() -> None:
     pauses = pauses_of_run(trained())
-    assert pauses is not None
     assert (pauses.epochs, pauses.life_s, pauses.rest_s) == (20, pytest.approx(4.0), 100.0)
     # It wakes after 5.16 s; an epoch takes 3.8 to 4.2 s.
     assert pauses.longest_s == pytest.approx((0.96, 1.36))
@@ -67,11 +66,9 @@ def test_of_a_fit_no_end_of_an_epoch_need_be_seen() -> None:
 def test_a_pause_that_was_seen_is_no_part_of_the_rest() -> None:
     session = trained()
     loop = session.diagnosed_loop()
-    assert loop is not None
     row = make_part("epoch_end", 5.0, what=PAUSE, file=SCRIPT, line=20, loop_id=loop.id)
     run = make_run(make_part("startup", 20.0), row, epochs_planned=20, epochs_seen=2.0)
     pauses = pauses_of_run(session.model_copy(update={"run": run}))
-    assert pauses is not None
     assert (pauses.life_s, pauses.rest_s) == (pytest.approx(3.75), pytest.approx(95.0))
 
 
@@ -103,9 +100,7 @@ def freed(count: int, paused: int, speedup: float = 1.0) -> Trial | None:
 )
 def test_the_run_gains_what_its_iterators_pause(paused: int, speedup: float, gain: float) -> None:
     trial = freed(20, paused, speedup)
-    assert trial is not None
     assert (trial.basis, trial.speedup) == ("pauses", pytest.approx(gain, abs=2e-3))
-    assert trial.ci95 is not None
     assert trial.ci95[0] < trial.ci95[1]
 
 

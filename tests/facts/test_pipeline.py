@@ -47,7 +47,6 @@ def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
     session = session_of(
         source(), make_operation("map"), make_operation("cache", "cache"), batching
     )
-    assert session.pipeline is not None
     _, mapped, _, last = session.pipeline.ops
 
     assert following_batch(session, mapped) == last
@@ -59,7 +58,6 @@ def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
 )
 def test_what_makes_other_elements_bars_the_way_to_the_batch(kind: str) -> None:
     session = session_of(source(), make_operation("map"), make_operation("other", kind), batch())
-    assert session.pipeline is not None
 
     assert following_batch(session, session.pipeline.ops[1]) is None
 

@@ -30,9 +30,7 @@ def session(**overrides: Any) -> Session:
 def test_the_part_that_weighs_most_is_where() -> None:
     found = facts.where(session())
 
-    assert found is not None
     assert (found.part, found.percent) == ("epoch_end", 50.0)
-    assert found.row is not None
     assert found.row.line == 14
 
 
@@ -43,7 +41,6 @@ def test_steps_weigh_as_much_as_of_them_is_not_computing(compute: float, expecte
 
     found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
 
-    assert found is not None
     assert found.part == expected
 
 
@@ -56,7 +53,6 @@ def test_start_up_and_exit_are_no_place_to_look() -> None:
 
     found = facts.where(session(run=factories.make_run(parts=parts)))
 
-    assert found is not None
     assert found.part == "steps"
 
 
@@ -73,7 +69,6 @@ def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> 
 
     found = facts.where(session(run=factories.make_run(parts=parts), breakdown=None))
 
-    assert found is not None
     assert found.part == part
     assert (found.about_as_much is not None) == (part == "steps")
 
@@ -108,7 +103,6 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
     session = in_the_first_epoch()
 
     time = time_of_epochs(session)
-    assert time is not None
     assert (time.ends_seen, time.first_batch_ms) == (0, 2000.0)
     # A thousand steps of 10 ms are 10 s of the 48.
     assert (time.first_batches_s, time.steps_s, time.slower_s) == (14.0, 10.0, 38.0)
@@ -167,7 +161,6 @@ def test_the_parts_of_a_loop_add_up_to_its_time() -> None:
     loop = make_loop(epoch_ends=10)
     time = loop_time(make_session(run=make_waits(steps_s=8.0, count=400), loops=[loop]))
 
-    assert time is not None
     assert (time.steps_s, time.slower_s, time.between_s) == (4.0, 4.0, 1.0)
     assert (time.first_batches_s, time.first_batch_ms) == pytest.approx((16.0, 1600.0))
     assert time.total_s == pytest.approx(25.0)

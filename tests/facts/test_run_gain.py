@@ -37,7 +37,6 @@ def session_with(**ledger: Any) -> Session:
 
 def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
     gain = gain_for_run(session_with(), compiled(for_run=gain_at_most(session_with().run, 50.0)))
-    assert gain is not None
     assert (gain.speedup, gain.after_s, gain.basis) == (2.0, 50.0, "at most")
 
 
@@ -52,7 +51,6 @@ def test_a_finding_at_a_line_shortens_what_lies_there_and_one_without_all_of_the
     ]
     found = compiled(line=line, speedup_at_most=2.0)
     gain = gain_for_run(make_session(run=make_run(*rows)), found)
-    assert gain is not None
     assert gain.after_s == after_s
 
 
@@ -65,13 +63,11 @@ def test_making_an_iterator_is_no_wait_and_gets_shorter_behind_a_cache(cache: bo
     twice = Trial(state="confirmed", reason=None, speedup=2.0, basis="epoch")
 
     time = time_of_epochs(session)
-    assert time is not None
     assert time.first_batches_s == pytest.approx(6.0)
     assert making_ms(session) == 2000.0
     change = Insert("op2", "cache" if cache else "prefetch")
     found = make_finding(part="steps", trial=twice, edit=Edit("one", "a change", (change,)))
     gain = gain_for_run(session, found)
-    assert gain is not None
     steps_s = 85.95  # as make_run adds them up to 100 s
     # One epoch of 20 fills the cache; the 6 s are those of the 19 later ones.
     shorter_s = 6.0 + ((8.0 + steps_s) * 0.95 if cache else steps_s)
@@ -108,7 +104,6 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
     if saved_s is None:
         assert gain is None
         return
-    assert gain is not None
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
 
 
@@ -124,10 +119,8 @@ def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
         filling_speedup=filling,
     )
     gain = gain_of_all(session, combined)
-    assert gain is not None
     assert gain.after_s == pytest.approx(first_s + 80.0 / 4)
     assert gain.speedup == pytest.approx(100.0 / gain.after_s)
-    assert gain.ci95 is not None
     assert gain.ci95[0] <= gain.speedup <= gain.ci95[1]
 
 
@@ -142,7 +135,6 @@ def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     trial = Trial(state="confirmed", reason=None, speedup=4.0)
     found = make_finding(part="evaluation", file="train.py", line=31, edit=edit, trial=trial)
     gain = gain_for_run(session, found)
-    assert gain is not None
     assert gain.after_s == pytest.approx(70.0)
 
 
@@ -157,7 +149,6 @@ def test_how_long_the_rest_is_known_to_take_widens_the_interval(
     trial = Trial(state="confirmed", reason=None, speedup=84 / 9, ci95=(84 / 9, 84 / 9))
     session = make_session(run=make_run(rest, steps))
     gain = gain_for_run(session, make_finding(part="steps", trial=trial))
-    assert gain is not None
     assert gain.speedup == pytest.approx(4.0)
     assert gain.ci95 is not None
     assert gain.ci95 == pytest.approx(
@@ -226,7 +217,6 @@ def gain(scope: RunScope = "1000_steps", speedup: float = 10.0) -> RunGain:
 def test_what_comes_once_takes_what_it_took(scope: RunScope) -> None:
     whole = gain_of_whole(gain(scope), ledger(scope), 24.0)
 
-    assert whole is not None
     assert (whole.before_s, whole.after_s, whole.scope) == (24.0, 6.0, "run")
     assert whole.speedup == pytest.approx(4.0)
     assert whole.ci95 is not None
@@ -244,7 +234,6 @@ def test_what_is_traced_once_more_is_added() -> None:
     )
     whole = gain_of_whole(traced, ledger(), 24.0)
 
-    assert whole is not None
     assert whole.after_s == pytest.approx(8.0)
     assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))
 
@@ -263,7 +252,6 @@ def traced_again(**trial: Any) -> Trial | None:
     found = with_saved_traces(session, Trial(state="refuted", reason=None, **{**steps, **trial}))
     if found is not None:
         gain = gain_for_run(session, make_finding("retracing", trial=found))
-        assert gain is not None
         assert (gain.speedup, gain.basis) == (pytest.approx(found.speedup), "measured")
     return found
 
@@ -285,9 +273,7 @@ def test_traces_that_go_shorten_the_run_by_what_they_took(
     if speedup is None:
         assert found is None
         return
-    assert found is not None
     assert found.speedup == pytest.approx(speedup, abs=1e-3)
-    assert found.ci95 is not None
     assert found.ci95[0] < speedup < found.ci95[1]
 
 

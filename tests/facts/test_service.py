@@ -25,9 +25,6 @@ def test_a_step_takes_as_long_as_the_slowest_of_making_sending_and_the_rest() ->
     rest_ms = consumer_ms(session)
     assert rest_ms == pytest.approx(3.0, rel=0.01)
     one, two, many = (step_with(session, workers) for workers in (1, 2, 8))
-    assert one is not None
-    assert two is not None
-    assert many is not None
     assert (one.ms, two.ms, many.ms) == pytest.approx((10.0, 5.0, 3.0), rel=0.01)
     for step in (one, two, many):
         assert step.least_ms <= step.ms <= step.most_ms
@@ -35,8 +32,6 @@ def test_a_step_takes_as_long_as_the_slowest_of_making_sending_and_the_rest() ->
 
 def test_a_plan_names_what_the_target_takes() -> None:
     plan = plan_service(served(), 5.0)
-    assert plan is not None
-    assert plan.step is not None
     assert plan.step.workers == 2
     assert plan.cores == pytest.approx(1.9 * 10.0 / 5.0)
     assert plan.bytes_per_s == pytest.approx(1e6 / 5e-3)
@@ -45,15 +40,12 @@ def test_a_plan_names_what_the_target_takes() -> None:
 
 def test_without_a_target_the_step_is_to_be_that_of_free_input() -> None:
     plan = plan_service(served())
-    assert plan is not None
-    assert plan.step is not None
     assert (plan.step.workers, plan.step.ms) == (4, pytest.approx(3.0, rel=0.01))
 
 
 def test_a_target_that_sending_or_the_rest_of_the_step_rules_out_has_no_workers() -> None:
     for session in (served(), served(send_ms=5.0)):
         plan = plan_service(session, 2.0)
-        assert plan is not None
         assert plan.step is None
         assert plan.least_ms in (pytest.approx(3.0, rel=0.01), 5.0)
 

@@ -110,6 +110,5 @@ FITS = """
 def test_callbacks_and_calls_are_those_of_a_native_run(make_case: MakeCase) -> None:
     analysed = make_case(FITS).alike("--run-to-end", "--budget", "0", facts=10)
     run = analysed.session.run
-    assert run is not None
     assert run.total_s + run.pipediag_s == pytest.approx(analysed.session.wall_s, abs=1e-3)
     assert not [note for note in analysed.session.notes if "error of its own" in note]

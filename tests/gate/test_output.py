@@ -175,14 +175,6 @@ def test_json_is_one_line_for_each_script_with_its_figures() -> None:
     assert failed["script_failure"] == "The script ended: killed."
 
 
-RESULT = make_result(make_check("fail", diff=DIFF))
-
-
-def test_a_comment_has_it_as_a_block_of_code() -> None:
-    said = render("markdown", [RESULT])
-    assert f"\nmissing-cache:\n\n```diff\n{DIFF}```\n" in said
-
-
 def test_a_comment_that_is_cut_has_the_failures_and_whole_blocks() -> None:
     diff = DIFF + "+x\n" * 50
     passed = make_result(*[make_check("warn", severity="warn", diff=diff)] * 400, label="passed.py")

@@ -69,7 +69,6 @@ def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
 def test_the_tables_have_names_of_their_own(session: Session) -> None:
     result = Result(session, None)
     assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]
-    assert session.pipeline is not None
     lines = result.operations["line"]
     assert lines.dtype == "Int64"
     assert list(lines.dropna()) == [op.line for op in session.pipeline.ops if op.line is not None]

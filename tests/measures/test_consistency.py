@@ -97,9 +97,6 @@ def test_numbers_are_finite_add_up_and_have_a_reason_where_they_are_missing(
         assert getattr(session, section) or getattr(session, f"{section}_missing"), section
 
     steps, breakdown, ceiling = session.steps, session.breakdown, session.ceiling
-    assert steps is not None
-    assert breakdown is not None
-    assert ceiling is not None
     assert sum(share.percent for share in breakdown.values()) == pytest.approx(100.0)
     step_ms, wait_ms = sum(share.ms for share in breakdown.values()), breakdown["input_wait"].ms
     assert step_ms == pytest.approx(steps.mean_ms)
@@ -119,7 +116,6 @@ def test_a_share_that_is_contested_is_no_high_confidence_in_another_verdict(
 ) -> None:
     session = session_of(recording)
     wait = session.input_wait
-    assert wait is not None
     if wait.contested_by_percent is not None:
         assert (wait.method, bool(wait.disagreement)) == ("native", True)
         sides = {

@@ -95,7 +95,6 @@ def test_gpus_are_averaged_and_their_memory_is_the_highest() -> None:
 )
 def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
     found = measure_host(make_track(), [window_ns], 2.0)
-    assert isinstance(found, Missing)
     assert "host samples" in found.reason
 
 
@@ -182,7 +181,6 @@ def test_a_baseline_too_short_for_the_sampler_is_taken_with_the_stacks_after_it(
     other = make_window("stacks", make_block(30, 20.0, start_ms=600.0), loop_id="loop2")
 
     found = host_of_loop(make_track(), longer, longer.loops[0], 2.0)
-    assert isinstance(found, Host)
     assert found.samples == 7
     assert found.cores_busy == 1.2
     for recording in (short, make_recording(windows=[baseline, other])):

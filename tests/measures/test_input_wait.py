@@ -36,7 +36,6 @@ def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
     block = make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True)
     recording = make_recording(windows=[make_window("baseline", block)])
     native = native_input_wait(recording, recording.loops[0])
-    assert native is not None
     assert native.percent == pytest.approx(70.0)
     fewer = make_block(4, 10.0, 3.0, gaps_us=[3000] * 3, last_gap_unknown=True)
     recording = make_recording(windows=[make_window("baseline", fewer)])
@@ -47,7 +46,6 @@ def test_without_gaps_the_time_in_next_is_taken() -> None:
     block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
     recording = make_recording(windows=[make_window("baseline", block)])
     native = native_input_wait(recording, recording.loops[0])
-    assert native is not None
     assert native.percent == pytest.approx(40.0)
 
 
@@ -76,7 +74,6 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
         python_percent=python_percent,
     )
     assert settled.summary.method == "differential"
-    assert settled.chosen is not None
     assert settled.chosen.percent == pytest.approx(percent)
     assert "between 9 %" in (settled.summary.disagreement or "")
 
@@ -169,7 +166,6 @@ def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
     alone = measure_differential(recording, recording.loops[0])
     settled = settle_input_wait(share(9.0), split, alone, "python", QUIET, compiled=compiled)
     assert (settled.summary.method, settled.summary.contested_by_percent) == ("native", None)
-    assert settled.chosen is not None
     assert settled.chosen.percent == 9.0
     assert "70 % shorter, of which 9 points" in (settled.summary.disagreement or "")
 
@@ -191,7 +187,6 @@ def test_what_warm_rows_explain_is_no_input_bound_verdict() -> None:
     split = make_split(input_wait=0.7, dispatch=9.3)
     settled = settle_input_wait(None, split, alone(24.0), None, SLOWED)
     assert settled.summary.method == "trace"
-    assert settled.chosen is not None
     assert round(settled.chosen.percent) == 7
     assert settled.summary.unsettled
 
@@ -257,7 +252,6 @@ def test_the_ceiling_is_step_over_consumer_time() -> None:
     wait = Measured(75.0, np.array([74.0, 75.0, 76.0]))
     ceiling = measure_ceiling(wait, make_breakdown(input_wait=75.0, dispatch=20.0, python=5.0))
     assert ceiling.speedup_if_input_free == 4.0
-    assert ceiling.ci95 is not None
     assert ceiling.ci95[0] < 4.0 < ceiling.ci95[1]
     assert ceiling.next_bottleneck == "dispatch"
 

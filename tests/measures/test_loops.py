@@ -143,7 +143,6 @@ def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_ste
     assert rows[0].root_op_id == training.root_op_id
     assert (rows[0].pipeline, rows[0].evaluation) == (None, None)
     pipeline = rows[1].pipeline
-    assert pipeline is not None
     assert [op.id for op in pipeline.ops][-1] == rows[1].root_op_id == training.root_op_id
     assert {op.self_ms_per_step for op in pipeline.ops} == {None}
     assert not any(op.removed_by_tensorflow for op in pipeline.ops)

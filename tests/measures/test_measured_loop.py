@@ -17,10 +17,8 @@ from pipediag.measures.measured_loop import (
     trace_of,
 )
 from pipediag.measures.recorded_windows import Missing
-from pipediag.session.embeddings import TextWork
-from pipediag.session.loops import Ceiling, Steps
+from pipediag.session.loops import Steps
 from pipediag.session.model import Host
-from pipediag.session.pipeline import Pipeline
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
 from pipediag.trace.steps import TextTimes
@@ -37,22 +35,6 @@ def measured(
 ) -> tuple[SimpleNamespace, list[str]]:
     sections, notes = measure_loop(Timeline(), recording, recording.loops[0], host)
     return SimpleNamespace(**sections), notes
-
-
-def test_sections_of_an_input_bound_loop() -> None:
-    recording = make_recording()
-    found, notes = measured(recording)
-    assert isinstance(found.steps, Steps)
-    assert found.steps.mean_ms == 10.0
-    assert isinstance(found.breakdown, dict)
-    assert found.breakdown["input_wait"].ms == pytest.approx(7.0)
-    assert found.breakdown["unattributed"].percent == 30.0
-    assert isinstance(found.ceiling, Ceiling)
-    assert found.ceiling.speedup_if_input_free == pytest.approx(10 / 3)
-    assert isinstance(found.pipeline, Pipeline)
-    assert found.pipeline.bottleneck_op_id == "op2"
-    assert (found.host, found.host_missing) == (None, NOT_SAMPLED.reason)
-    assert "No step was profiled" in notes[0]
 
 
 def test_too_few_steps_have_no_breakdown() -> None:
@@ -75,9 +57,7 @@ def test_python_that_computes_in_the_steps_is_measured_by_its_calls() -> None:
 
     found, _ = measured(recording, host)
 
-    assert found.input_wait is not None
     assert found.input_wait.contention == "python"
-    assert isinstance(found.pipeline, Pipeline)
     (op,) = [one for one in found.pipeline.ops if one.python_calls_per_step]
     assert op.python_off_cpu_percent == 25.0
 
@@ -92,7 +72,6 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
 
     wait = measured(recording, host)[0].input_wait
 
-    assert wait is not None
     assert wait.contention == contention
 
 
@@ -105,7 +84,6 @@ def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPa
     assert isinstance(found.breakdown, dict)
     assert found.breakdown["device_compute"].percent == 24.0
     assert found.breakdown["python"].percent == 6.0
-    assert found.input_wait is not None
     assert found.input_wait.trace_percent == pytest.approx(50.0)
     assert notes == []
 
@@ -161,6 +139,5 @@ def profile(total_ns: int, **by_type: int) -> Any:
 def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None:
     trace = profile(500, StringSplitV2=200, LookupTableFindV2=300)
     found = measure_text_work(make_steps(mean_ms=10.0), trace)
-    assert isinstance(found, TextWork)
     assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
     assert list(found.operations) == ["LookupTableFindV2", "StringSplitV2"]

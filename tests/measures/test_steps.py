@@ -35,7 +35,6 @@ def test_steps_per_execution_counts_calls_and_times_batches() -> None:
     loop = make_recorded_loop(batches_per_call=10)
     recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(6, 50.0))])
     steps = measure_steps(recording, loop)
-    assert steps is not None
     assert (steps.count, steps.mean_ms, steps.batches_per_call) == (6, 5.0, 10)
     assert steps.examples_per_s == 6400.0
 
@@ -43,7 +42,6 @@ def test_steps_per_execution_counts_calls_and_times_batches() -> None:
 def test_the_share_is_what_the_step_loses_on_a_repeated_batch() -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    assert alone is not None
     assert (alone.differential.step_ms, alone.differential.steps) == (3.0, 20)
     assert alone.differential.input_share_percent == pytest.approx(70.0)
     assert alone.share.interval == pytest.approx((70.0, 70.0))
@@ -86,7 +84,6 @@ def found(
 
 def test_it_is_what_a_step_takes_more_than_on_a_length_that_is_compiled() -> None:
     compiled = found()
-    assert compiled is not None
     assert compiled.percent == pytest.approx(100.0 * (1.0 - 20 / 1316))
     assert len(compiled.draws) > 100
 
@@ -97,7 +94,6 @@ def test_a_wait_for_the_batch_is_none_of_it() -> None:
 
 def test_steps_that_all_trace_their_function_show_it_without_one_that_does_not() -> None:
     each = found([400] * 10, jit_compile=False, traced_at=range(8))
-    assert each is not None
     assert each.percent == pytest.approx(100.0 * (1.0 - 2 / 400), abs=1.0)
     assert found([400] * 10, jit_compile=False, traced_at=range(7)) is None
 

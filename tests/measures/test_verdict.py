@@ -315,7 +315,6 @@ def test_a_fill_of_all_the_data_is_the_verdict_before_an_epoch_has_ended() -> No
 def test_it_says_what_the_pipeline_gives_and_what_costs_most() -> None:
     verdict = factories.make_verdict(where="epoch_end", where_percent=60.0)
     session = factories.make_session(verdict=verdict)
-    assert session.steps is not None
 
     decided = decide_input_alone(session)
 
@@ -371,7 +370,6 @@ def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:
     generator = make_operation("g", "from_generator", file="train.py", line=27)
     for percents, line in (((60.0, 30.0), 6), ((30.0, 28.0, 25.0), 3)):
         culprit = named(generator, host(*percents))
-        assert culprit is not None
         assert (culprit.file, culprit.line) == ("rows.py", line)
 
 
@@ -448,7 +446,6 @@ def test_what_costs_about_as_much_is_named_with_it() -> None:
     ]
     pipeline = make_pipeline(ops=ops, bottleneck_op_id="decode", tied_op_ids=["augment"])
     culprit = input_culprit(make_session(pipeline=pipeline, loops=[], host=None))
-    assert culprit is not None
     assert (culprit.op_id, culprit.line) == ("decode", 12)
     assert [(one.op_id, one.line) for one in culprit.tied] == [("augment", 13)]
     assert all(place in costs_most(culprit) for place in ("train.py:12", "train.py:13"))

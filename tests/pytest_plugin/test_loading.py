@@ -118,7 +118,6 @@ def test_one_measures_at_a_time_until_its_process_ends(tmp_path: Path) -> None:
         env=environment() | {"TMPDIR": str(tmp_path)},
         text=True,
     ) as holder:
-        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with lock.open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -56,7 +56,6 @@ def session(finding: Finding, **overrides: Any) -> Session:
 
 def parts(made: Session) -> tuple[str, str]:
     found = answer(made)
-    assert found is not None
     return str(found.gain).replace("\xa0", " "), found.why.replace("\xa0", " ")
 
 
@@ -88,11 +87,8 @@ def test_without_a_ledger_a_gain_is_of_a_step() -> None:
 def test_changes_that_were_measured_together_are_one_answer_with_their_patch() -> None:
     made = trial_sessions.patched()
     found = answer(made)
-    assert found is not None
-    assert made.combined is not None
     assert len(found.changes) == len(made.combined.findings) == 2
     assert found.patch == made.patch
-    assert found.gain is not None
     assert found.gain.number == "3.1x"
 
 
@@ -101,7 +97,6 @@ def test_a_summary_states_a_condition_that_it_cuts_from_the_advice() -> None:
     for text, said in ((advised, "if it stays"), ("Do this only if it stays.", None)):
         finding = factories.make_finding(advice=text, condition="if it stays", speedup_at_most=2.0)
         found = advice.answer(factories.make_session(findings=[finding]))
-        assert found is not None
         assert found.condition == said
 
 
@@ -117,7 +112,6 @@ def test_a_gain_that_begins_behind_the_filling_of_a_cache_says_so(
     finding = factories.make_finding("cache", edit=edit, trial=trial, condition=None)
     run = factories.make_run(scope=scope)
     found = advice.answer(factories.make_session(findings=[finding], run=run))
-    assert found is not None
     assert (found.condition is not None) == said
 
 
@@ -304,7 +298,6 @@ def run_of(path: str, **overrides: Any) -> Session:
 )  # fmt: skip
 def test_the_next_command(made: Session, directory: str | None, command: str) -> None:
     found = next_command(made, Path(directory) if directory else None)
-    assert found is not None
     assert found.command == command
 
 
@@ -321,7 +314,6 @@ def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
     assert next_command(called, Path("saved")) is None
     assert next_command(patched, None) is None
     found = next_command(patched, Path("saved"))
-    assert found is not None
     assert found.command == "pipediag fix saved"
 
 
@@ -332,7 +324,6 @@ def test_a_patch_without_the_first_change_is_called_the_rest(
     finding = factories.make_finding(edit=make_edit("map"), trial=trial_sessions.CONFIRMED)
     made = make_session(findings=[finding], patch=Patch(diff="-a\n+b\n", edits=edits))
     found = next_command(made, Path("saved"))
-    assert found is not None
     assert (found.purpose == "Get the patch") is has_first
 
 

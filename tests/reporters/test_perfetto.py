@@ -53,20 +53,6 @@ def assert_well_formed(text: str) -> None:
             around.append(end)
 
 
-def test_the_originals_are_where_the_profile_has_them(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
-    assert written.spans("GPU:0 / Stream #13(Kernel)") == [
-        ("gemm", 20.001, 39.999),
-        ("gemm", 120.0, 40.0),
-    ]
-    assert written.spans("python") == [
-        ("pipediag_step", 0.0, 100.0),
-        ("cuLaunchKernel", 10.0, 2.0),
-        ("pipediag_step", 100.0, 100.0),
-    ]
-    assert '"ts":20.001,"dur":39.999' in written.text
-
-
 def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
     builder = gpu_profile()
     stream = builder.plane("/device:GPU:1").line("Stream #7", 7)

@@ -62,14 +62,12 @@ def test_rows_are_the_records_of_the_session() -> None:
     session = profiled(run=factories.make_run())
     assert list(table(session, "steps")["duration_ms"][:40]) == [10.0] * 40
     operations = table(session, "pipeline")
-    assert session.pipeline is not None
     assert list(operations["id"]) == [op.id for op in session.pipeline.ops]
     assert list(operations["bottleneck"]) == [False, True, False, False]
     assert list(table(session, "copies")["direction"]) == ["host_to_device", "set"]
     assert list(table(session, "loops")["steps"]) == [60]
     assert table(session, "breakdown")["percent"].sum() == pytest.approx(100)
     assert table(session, "host")["tf_data_cpu_percent_of_a_core"][0] == 95.0
-    assert session.host is not None
     assert len(table(session, "hot_python")) == len(session.host.hot_python)
     ledger = table(session, "run")
     assert list(ledger["part"]) == [
@@ -112,7 +110,6 @@ def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
 
 def test_one_row_for_each_block_of_a_trial_those_of_evaluations_last() -> None:
     session = trial_sessions.pipeline_only()
-    assert session.trials is not None
     of_evaluation = session.trials.model_copy(update={"loop_id": "loop_1"})
     session = session.model_copy(update={"evaluation_trials": [of_evaluation]})
     frame = table(session, "trials")

@@ -13,9 +13,7 @@ from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
 from pipediag.session.embeddings import EmbeddingCost
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.session.record import Interval
-from pipediag.session.trials import Trial
-from pipediag.vocabulary import EffectOnResults, Scalar, TrialState
+from pipediag.vocabulary import EffectOnResults, Scalar
 from tests import factories, records
 from tests.factories import (
     make_compute_bound_session,
@@ -115,25 +113,6 @@ def test_what_was_not_tried_in_the_order_of_the_session() -> None:
         ]
     )
     assert [finding.rule for finding in trials.not_tried(session)] == ["small", "large"]
-
-
-@pytest.mark.parametrize(
-    ("speedup", "bounds", "numbers"),
-    [
-        (0.88, (0.85, 0.91), "costs 12 % speed, measured 0.88x [0.85, 0.91]"),
-        (1.0, (0.98, 1.02), "costs no speed that could be measured, measured 1.00x [0.98, 1.02]"),
-        (1.2, (1.1, 1.3), "costs nothing, and is faster, measured 1.20x [1.10, 1.30]"),
-    ],
-)
-@pytest.mark.parametrize("state", ["confirmed", "refuted", "inconclusive"])
-def test_a_trial_of_what_mends_results_tells_its_price(
-    state: TrialState, speedup: float, bounds: Interval, numbers: str
-) -> None:
-    trial = Trial(state=state, reason="Open.", speedup=speedup, ci95=bounds, blocks=8)
-    known = trials.outcome(factories.make_finding(subject="correctness", trial=trial))
-    assert known is not None
-    assert known.state is None
-    assert str(known).replace("\xa0", " ") == f"price: {numbers} over 8 rounds"
 
 
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))

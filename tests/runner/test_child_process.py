@@ -130,7 +130,6 @@ time.sleep(600)
 def test_a_process_is_ended_with_all_it_started(handler: str, status: int) -> None:
     command = [sys.executable, "-c", STARTS_ANOTHER.format(handler=handler)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         started = int(process.stdout.readline())
 
         end_process_tree(process, grace_s=30 if status > 0 else 0.1)

@@ -166,7 +166,6 @@ def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(scr
     )
     tried = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=alone)
     patch = with_patches(tried, LATER).patch
-    assert patch is not None
     assert patch.edits == [CALLS.id]
 
 
@@ -185,10 +184,8 @@ def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path)
     )
     confirmed = [(edit, "confirmed") for edit in (*by_hand, CALLS)]
     patch = with_patches(tried_session(script, *confirmed, combined=alone), LATER).patch
-    assert patch is not None
     assert patch.edits == [CALLS.id]
     without = with_patches(tried_session(script, *confirmed[:2], combined=alone), LATER).patch
-    assert without is not None
     assert without.diff is None
     assert [one.edit for one in without.left_out] == ["skipped", "other"]
 
@@ -258,15 +255,6 @@ def test_an_earlier_report_is_kept_aside_under_the_first_free_number(tmp_path: P
     assert _names(output.path) == {output.capture.name}
 
 
-def test_a_directory_of_something_else_is_refused_and_untouched(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("years of work")
-
-    with pytest.raises(PipediagError, match="holds no pipediag report"):
-        prepare_output(tmp_path, force=False)
-
-    assert _names(tmp_path) == {"thesis.tex"}
-
-
 def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
@@ -288,16 +276,6 @@ def test_the_trace_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
 
     assert _names(tmp_path) == {"trace"}
     assert _names(tmp_path / "trace") == {"new"}
-
-
-def test_abandoning_puts_everything_back(tmp_path: Path) -> None:
-    (tmp_path / "report").mkdir()
-    (tmp_path / "report/session.json").write_text("old")
-
-    prepare_output(tmp_path / "report", force=False).abandon()
-
-    assert _names(tmp_path) == {"report"}
-    assert (tmp_path / "report/session.json").read_text() == "old"
 
 
 def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ def nobody(_command: Command, _limit_s: float) -> Answer:
 
 
 def refuses(command: Command, _limit_s: float) -> Answer:
-    assert isinstance(command, Prepare)
     return VariantRefused(command.variant, "It can't be built.")
 
 

@@ -76,7 +76,6 @@ def test_more_calls_in_flight_are_confirmed_and_head_the_report(tmp_path: Path) 
     finding = serial_map(session)
     assert finding.trial.state == "confirmed"
     # Fewer calls of a step may gain on top of it, which depends on the machine.
-    assert finding.edit is not None
     assert finding.edit.id in session.combined.findings
     assert session.patch.left_out == []
     assert "range(10**6).map(lookup, num_parallel_calls=16).batch(8)  # culprit" in (

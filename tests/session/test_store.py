@@ -25,16 +25,6 @@ from pipediag.session.store import (
 from tests.factories import make_session
 
 
-def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
-    session = make_session()
-
-    file = save_session(session, tmp_path)
-
-    assert file == tmp_path / "session.json"
-    assert load_session(tmp_path) == session
-    assert load_session(file) == session
-
-
 def test_a_full_disk_keeps_the_old_session_and_leaves_no_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

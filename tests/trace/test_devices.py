@@ -141,7 +141,6 @@ def test_kernels_against_their_calls(tmp_path: Path) -> None:
         ("a", 1),
     ]
     launches = device.activity.launches
-    assert launches is not None
     assert (launches.kernels, launches.matched) == (3, 2)
     assert launches.shorter_than_launch_percent == 50
     assert launches.median_delay_us == 6.5

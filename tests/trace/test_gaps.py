@@ -49,7 +49,6 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     [device] = profile.devices(tmp_path, (0, 100))
     assert causes_us(device) == {"launch": 65}
     launches = device.activity.launches
-    assert launches is not None
     assert (launches.matched, launches.median_delay_us) == (5, 1)
 
 
@@ -108,7 +107,6 @@ def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
         launch = (start + 90 + 20, start + 95 + 20)
         profile.kernel((start + 90, start + 93), launch=launch)
     [device] = profile.devices(tmp_path)
-    assert device.activity.launches is not None
     assert device.activity.launches.matched == 3
     # From 93 to 190: 7 until the step ends, 80 of input, 10 of Python, and no delay.
     assert causes_us(device) == {"input": 160, "python": 34}

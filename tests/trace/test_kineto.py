@@ -236,8 +236,6 @@ def test_the_bound_of_a_real_run_was_nearly_obtained_by_the_fix() -> None:
     assert input_percent_of_idle(after) < 2
     [found] = input_gaps(before)
     assert found.speedup_at_most == pytest.approx(1.40, abs=0.005)
-    assert before.steps is not None
-    assert after.steps is not None
     obtained = np.median(before.steps.durations_ns) / np.median(after.steps.durations_ns)
     assert obtained == pytest.approx(1.39, abs=0.005)
     assert input_gaps(after) == []

@@ -91,7 +91,6 @@ def test_the_best_sign_of_a_step_decides(
     tmp_path: Path,
 ) -> None:
     steps = found_in(every_sign(*signs), tmp_path)
-    assert steps is not None
     assert steps.basis == basis
     assert steps.windows[:, 0].tolist() == first_starts
     assert steps.numbers == numbers
@@ -118,7 +117,6 @@ def test_real_traces(name: str, basis: str | None, count: int, median_ms: float)
     if basis is None:
         assert steps is None
         return
-    assert steps is not None
     assert (steps.basis, len(steps.windows)) == (basis, count)
     lengths = steps.windows[:, 1] - steps.windows[:, 0]
     assert np.median(lengths) / 1e6 == pytest.approx(median_ms, abs=0.001)
@@ -135,7 +133,6 @@ def test_the_replicas_parts_of_a_batch_are_one_hand_over(tmp_path: Path) -> None
             start = 100 * step + 6 * replica
             line.event("IteratorGetNextOp::DoCompute", start, start + 5, id=step + 1, iter_num=0)
     steps = found_in(builder, tmp_path)
-    assert steps is not None
     assert (steps.basis, steps.windows.tolist()) == (
         "get_next",
         [[11, 111], [111, 211], [211, 311]],
@@ -223,6 +220,5 @@ def test_which_annotation_is_taken(
     if expected is None:
         assert steps is None
     else:
-        assert steps is not None
         assert steps.windows.tolist() == expected
         assert steps.numbers == numbers

@@ -28,7 +28,6 @@ def summary(recorded: Path) -> TraceSummary:
 
 
 def test_the_steps_of_a_real_fit(summary: TraceSummary) -> None:
-    assert summary.steps is not None
     assert summary.steps.steps.basis == "markers"
     assert summary.steps.steps.numbers == tuple(range(20, 30))
     assert (summary.steps.ns.sum(axis=1) == summary.steps.durations_ns).all()
@@ -37,7 +36,6 @@ def test_the_steps_of_a_real_fit(summary: TraceSummary) -> None:
 
 
 def test_a_real_fit_has_every_class_that_a_cpu_can_have(summary: TraceSummary) -> None:
-    assert summary.steps is not None
     totals = dict(zip(summary.steps.classes, summary.steps.ns.sum(axis=0), strict=True))
     present = {name for name, total in totals.items() if total}
     assert present == {"device_compute", "input_wait", "dispatch", "python"}

@@ -57,7 +57,6 @@ def test_edits_in_front_of_a_cache_are_in_for_the_epoch_that_fills_it() -> None:
     together = {"a + b": 6.0, "a + b + cache": 40.0, "cache + a": 40.0}
     executor = FakeExecutor({"a": 3.0, "b": 2.0, "cache": 40.0}, together)
     found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
-    assert found is not None
     assert found.findings == ["a", "b", "cache"]
     assert found.speedup == pytest.approx(40.0, rel=0.05)
     assert found.filling_speedup == pytest.approx(6.0, rel=0.05)
@@ -69,7 +68,6 @@ def test_parallel_calls_that_gain_little_take_no_time_from_a_cache(parallel: boo
     together = {"a + cache": 9.0, "cache + a": 9.0, "a + cache + b": 9.0}
     executor = FakeExecutor({"a": 5.7, "b": 1.2, "cache": 7.4}, together)
     found = try_edits(executor, [CACHE, "a", make_edit("b", changes=(more,))], 120.0).combined
-    assert found is not None
     assert found.findings == (["a", "cache"] if parallel else ["a", "b", "cache"])
     assert executor.count("prepare", "a + b") == (0 if parallel else 1)
 
@@ -84,7 +82,6 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
         {"a": 3.0, "cache": speed}, refuse_prepare={"a + cache": "Both move the map."}
     )
     found = try_edits(executor, [CACHE, "a"], 120.0).combined
-    assert found is not None
     assert found.findings == findings
     assert found.filling_speedup is None
     assert "Both move the map." in found.dropped[0].reason
@@ -98,7 +95,6 @@ def test_a_cache_that_can_not_be_added_is_in_with_those_that_it_goes_with() -> N
         refuse_prepare={"a + b + cache": "It would hold batches."},
     )
     found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
-    assert found is not None
     assert found.findings == ["a", "cache"]
     assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
     assert "It would hold batches." in dropped(found)["b"]

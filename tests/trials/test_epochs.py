@@ -179,7 +179,6 @@ def wanted(session: Session) -> int | None:
     if not changes:
         return None
     (change,) = changes
-    assert isinstance(change, SetParameters)
     assert (change.op_id, list(change.parameters)) == ("shuffle", ["buffer_size"])
     size = change.parameters["buffer_size"]
     assert isinstance(size, int)
@@ -233,7 +232,6 @@ def first_calls(**seconds: float) -> FirstCalls:
 def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> None:
     """The first batch is 0.2 s of 2 s, and 0.5 s of the 1 s that the step as written takes."""
     once = first_calls(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)), BLOCKS)
-    assert once is not None
     assert once.seconds == pytest.approx(1.8 - 0.5)
     off_s = (0.2**2 + 0.1**2 + 0.1**2) ** 0.5  # a tenth of each, and half of what waits span
     assert once.off_s == pytest.approx(off_s, abs=1e-4)
@@ -241,7 +239,6 @@ def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> N
 
 def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() -> None:
     once = first_calls(edit=1.2).once(Variant("edit", (GRAPH,)), BLOCKS)
-    assert once is not None
     assert once.seconds == pytest.approx(1.0 + FIRST_TRACE_S / 2)
     assert once.off_s > FIRST_TRACE_S / 2
 

@@ -255,7 +255,6 @@ def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimedStage:
 
 def test_fit_and_what_it_calls_are_spans_at_the_users_line(timed: TimedStage) -> None:
     here = inspect.currentframe()
-    assert here is not None
     timed.model.fit([]).evaluate(3)
     line = here.f_lineno - 1
 
@@ -410,7 +409,6 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
     model = Model()
     found = called(model, verbose=0, batch_size=32)
 
-    assert found is not None
     assert found.file == __file__
     assert found.rows == 3
     assert found.own_ms == [10.0] * 8
@@ -433,6 +431,5 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
 )
 def test_what_can_not_be_compared_says_why(model: Any, given: dict[str, Any], why: str) -> None:
     found = called(model, **given)
-    assert found is not None
     assert not found.is_timed
     assert why in (found.lacking or "")

@@ -239,7 +239,6 @@ def fills(
     recorder = Recorder(directory / "recording.json")
     recorder.recording.operations = list(OPERATIONS)
     keras = make_recorded_loop().keras
-    assert keras is not None
     keras.epochs = epochs
     loop = training_loop(**{"root_op_id": root, "keras": keras, **record})
     return fills_a_cache(loop, recorder, elapsed_ns)

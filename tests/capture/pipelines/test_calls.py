@@ -59,7 +59,6 @@ def test_the_scripts_data_is_not_kept(kind: str) -> None:
     remember(dataset, operation(kind), print, ([1] * 10,), {"name": "x"}, ())
     call = call_of(dataset)
 
-    assert call is not None
     assert not call.repeatable
     assert (call.args, call.kwargs, call.generator) == ((), {}, None)
 
@@ -70,7 +69,6 @@ def test_of_a_generator_only_the_callable_is_kept(args: Any, kwargs: Any) -> Non
     remember(dataset, operation("from_generator"), print, args, {**kwargs, "args": [1] * 10}, ())
     call = call_of(dataset)
 
-    assert call is not None
     assert call.generator is iter
     assert (call.args, call.kwargs) == ((iter,), {})
 
@@ -82,7 +80,6 @@ def test_a_list_of_files_is_kept_as_the_dataset_made_of_it(args: Any, kwargs: An
     remember(dataset, operation("TFRecordDataset"), Reader, args, kwargs, ())
     call = call_of(dataset)
 
-    assert call is not None
     assert call.args == ((names, "GZIP") if args else ())
     assert call.kwargs == ({"filenames": names} if kwargs else {})
 

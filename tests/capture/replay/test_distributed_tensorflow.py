@@ -80,7 +80,6 @@ def test_its_processes_end_with_the_one_that_started_them() -> None:
         "time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    assert parent.stdout is not None
     worker = psutil.Process(int(parent.stdout.readline()))
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()

@@ -325,7 +325,6 @@ def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(sta
     stage.step(trials, times=2)
 
     refused = stage.told[-1]
-    assert isinstance(refused, VariantRefused)
     assert "The model runs eagerly" in refused.reason
     assert stage.model.used[-1] == {}
     stage.step(trials)

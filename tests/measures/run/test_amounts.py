@@ -25,7 +25,6 @@ from tests.recordings import (
 )
 from tests.records import MS, SCRIPT
 
-HERE, THERE = Place("before_training"), Place("between_loops")
 COMPILE = Place("compile", "step", "train.py", 40)
 STEP_NS = 100
 
@@ -194,7 +193,6 @@ def built_in(*numbers: int, durations_ms: list[int], call_ms: int = 90) -> list[
 def steady_ms(spans: list[Span], *windows: RecordedWindow, **of_loop: Any) -> float:
     loop = make_recorded_loop(**of_loop)
     step = steady_step(Timeline(spans), make_recording(loops=[loop], windows=list(windows)), loop)
-    assert step is not None
     return step.ns / MS
 
 

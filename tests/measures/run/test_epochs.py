@@ -154,7 +154,6 @@ def test_pauses_are_in_no_headline(each_ms: tuple[int, ...]) -> None:
     [pause] = [part for part in run.parts if part.what in (PAUSE, PAUSES)]
     assert pause.percent > 20.0
     found = where(make_session(run=run))
-    assert found is not None
     assert found.part == "steps"
 
 
@@ -187,7 +186,6 @@ def epochs(
         run.span("steps", now, now + length, "loop1")
         now += length + 1.0
     loop = fit_loop(root_op_id=root)
-    assert loop.keras is not None
     loop.keras.steps_per_epoch = steps_per_epoch
     loop.planned_steps = planned_steps
     operations = [OPERATIONS[0], replace(OPERATIONS[1], kind=kind)]
