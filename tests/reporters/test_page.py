@@ -130,6 +130,31 @@ def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for
     assert any("slowest" in row for row in rows)
 
 
+def trials_of(page: Page) -> list[Element]:
+    """The outcomes in the cards, in their order."""
+    return [
+        item for item in page.find("div") if (item.attributes.get("class") or "")[:6] == "trial "
+    ]
+
+
+def test_each_card_shows_its_trial_and_its_rounds() -> None:
+    page = page_of(trial_sessions.everything_tried())
+    outcomes = trials_of(page)
+    assert [item.find("strong")[0].text for item in outcomes] == [
+        "Confirmed",
+        "Confirmed",
+        "Confirmed",
+        "Not tried",
+        "Inconclusive",
+        "Refuted",
+    ]
+    first, last = words(outcomes[0]), words(outcomes[-1])
+    assert "1.9x [1.9, 2.0] over 8 rounds" in first
+    assert "The shuffle starts anew in each block." in first
+    assert "This advice does nothing here." in last
+    assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
+
+
 def test_a_large_table_has_its_memory_and_what_would_save_some() -> None:
     large = factories.make_embedding(
         layer="items", table_bytes=256_000_000, slot_bytes=512_000_000, gradient="sparse"

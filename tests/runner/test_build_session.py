@@ -85,6 +85,7 @@ def test_a_whole_run_becomes_a_session(tmp_path: Path) -> None:
     assert (session.verdict.line, session.verdict.op_id) == (12, "op2")
     assert session.steps.mean_ms == 10.0
     assert sum(share.percent for share in session.breakdown.values()) == pytest.approx(100.0)
+    assert session.breakdown["input_wait"].ms == pytest.approx(7.0)
     assert session.script.args == ["--fast"]
     assert session.wall_s == 5.0
     assert session.host is None
