@@ -179,7 +179,6 @@ def test_a_script_that_times_out_while_it_is_held_was_held_since_then(
 ) -> None:
     late = conversation.hold("hear(); import time; time.sleep(600)", timeout_s=6)
     assert late.outcome == "timed-out"
-    assert late.held_ns is not None
     assert late.started_ns < late.held_ns < late.ended_ns
 
 
