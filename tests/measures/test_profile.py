@@ -109,7 +109,7 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
 
 
 def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
-    summary = make_trace(window_ns=(5 * MS, 105 * MS), epoch_ns=2_000 * MS)
+    summary = make_trace(window_ns=(5 * MS, 105 * MS))
     host = HostSummary(Path("a.pb"), "vm", "xplane", 70, summary, warnings=("Events were lost.",))
 
     [told] = trace_report("logs", [host], CREATED_AT).hosts
