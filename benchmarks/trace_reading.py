@@ -32,7 +32,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pipediag.trace.xplane import message_class
+from pipediag.trace.xplane.protobuf import message_class
 
 SOURCE = Path(__file__).parents[1] / "tests" / "trace" / "data" / "fit.xplane.pb.gz"
 XPROF = (

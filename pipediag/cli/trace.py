@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,8 @@ def command(
     TensorBoard log directory, of which the newest run is read; several are hosts of one run.
     TensorFlow is not needed.
     """
+    # Without numpy's own threads, which nothing here needs, a process can be forked.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pipediag.measures.profile import trace_report
     from pipediag.rules.registry import run_device_rules
     from pipediag.session.record import to_json

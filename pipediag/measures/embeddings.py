@@ -27,7 +27,7 @@ from pipediag.session.recorded_loops import (
 )
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
-from pipediag.trace.steps import ComputeTimes
+from pipediag.trace.operations import ComputeTimes
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import SparseOrDense, StepClass
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
 import re
 import stat
 import zlib
@@ -31,6 +33,7 @@ _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
 
 _GZIP = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 20
 # An XPlane file begins with a line feed too, and a length that may be a brace.
 _JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
 
@@ -58,7 +61,7 @@ def read_profile(file: Path) -> TraceEvents:
         ) from error
 
 
-def _parse(data: bytes, file: Path) -> TraceEvents:
+def _parse(data: memoryview, file: Path) -> TraceEvents:
     # Looking for profiles needs no parser, and each of them takes long to import.
     if _JSON.match(data):
         from pipediag.trace import kineto
@@ -125,7 +128,7 @@ def _profiles(run: Path) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def file_bytes(file: Path) -> bytes:
+def file_bytes(file: Path) -> memoryview:
     """Return the content, unpacked where gzip packed it.
 
     Raises PipediagError where the file cannot be read, is empty, too large or no regular file, and
@@ -135,34 +138,41 @@ def file_bytes(file: Path) -> bytes:
         content = _content(file)
     except OSError as error:
         raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
-    return _unpacked(content, file) if content.startswith(_GZIP) else content
+    data = _unpacked(content, file) if content.startswith(_GZIP) else content
+    return memoryview(data).toreadonly()
 
 
 def _content(file: Path) -> bytes:
-    status = file.stat()
-    # Opening a FIFO would wait for a writer; a directory is refused by the system.
-    if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise PipediagError(
-            f"The profile {file} is not a regular file; save its content to one first."
-        )
-    if status.st_size > LARGEST_FILE_BYTES:
-        size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
-        raise PipediagError(f"{file} is not read: {size}.")
-    content = file.read_bytes()
+    # Opening a FIFO would wait for a writer.
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(status.st_mode):
+            raise PipediagError(
+                f"The profile {file} is not a regular file; save its content to one first."
+            )
+        if status.st_size > LARGEST_FILE_BYTES:
+            size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
+            raise PipediagError(f"{file} is not read: {size}.")
+        content = stream.readall()
     if not content:
         raise PipediagError(f"The profile {file} is empty; record it again.")
     return content
 
 
-def _unpacked(packed: bytes, file: Path) -> bytes:
+def _unpacked(packed: bytes, file: Path) -> bytearray:
+    content = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(packed)) as stream:
-            content = stream.read(LARGEST_UNPACKED_BYTES + 1)
+            while piece := stream.read(_PIECE_BYTES):
+                content += piece
+                if len(content) > LARGEST_UNPACKED_BYTES:
+                    size = f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
+                    raise PipediagError(f"{file} is not read: {size}.")
     except EOFError as error:
         raise MalformedError("its gzip stream was cut short") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise MalformedError("its gzip stream is damaged") from error
-    if len(content) > LARGEST_UNPACKED_BYTES:
-        size = f"it unpacks to more than {LARGEST_UNPACKED_BYTES >> 20} MiB"
-        raise PipediagError(f"{file} is not read: {size}.")
     return content

@@ -176,7 +176,7 @@ class _Gatherer:
             )
 
 
-def parse(data: bytes, path: Path) -> TraceEvents:
+def parse(data: memoryview, path: Path) -> TraceEvents:
     """Read the trace in `data`. Raises MalformedError where it is none, or was cut short."""
     decoder = msgspec.json.Decoder(Event)
     gatherer = _Gatherer()
@@ -207,8 +207,8 @@ def parse(data: bytes, path: Path) -> TraceEvents:
     )
 
 
-def _document(data: bytes) -> Document:
-    if data[:_PEEKED_BYTES].lstrip().startswith(b"["):
+def _document(data: memoryview) -> Document:
+    if bytes(data[:_PEEKED_BYTES]).lstrip().startswith(b"["):
         return Document(msgspec.json.decode(data, type=list[msgspec.Raw]))
     document: Document = msgspec.json.decode(data, type=Document)
     return document

@@ -1,32 +1,65 @@
-"""The steps of a profile: what each class takes of each step, and each operation of their compute.
+"""The steps of a profile, and the nanoseconds that each class takes of each step.
 
-Without an accelerator these are the operations of the training graph on the host's threads, with
-one the kernels of its devices by the operation that launched them. Where several run at once, each
-gets an equal part of that time, so that they add up to the step's compute. The program that the
-profile keeps says of which operations each of XLA's instructions was made.
+Where nothing says which event begins a step, steps come from what repeats. A kind of event may
+begin a step if the same kinds happen, as often, from each of its occurrences to the next. Steps
+fill the sequence; something that is repeated within one step, as a layer is, leaves much of it.
+
+The cost of a call is the device time of what was launched between its start and the next call's, as
+JAX may launch after the call has returned, and TensorFlow on another thread. Without an accelerator
+it is the call's own duration.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.tensorflow_names import TEXT_WORK
 from pipediag.trace import START_UP, STEP_MARKER
 from pipediag.trace.classes import STEP_CLASSES, Activity, sweep
-from pipediag.trace.device_events import device_events
-from pipediag.trace.events import CompiledWork, Indices, Line, Plane, Program, Times, TraceEvents
-from pipediag.trace.intervals import EMPTY, Intervals, covered, intersect, normalise, total, union
+from pipediag.trace.device_events import (
+    NOT_FOUND,
+    device_events,
+    launch_calls,
+)
+from pipediag.trace.events import Indices, Line, Times, TraceEvents
+from pipediag.trace.intervals import covered
 from pipediag.trace.threads import (
     FEWEST_BATCHES,
-    THUNK,
+    captured_function_ids,
+    function_time,
+    is_pipeline_thread,
 )
 from pipediag.vocabulary import StepBasis, StepClass
+
+FEWEST_REPEATS = 3
+"""Between two events of a kind lies one stretch, which cannot be seen to repeat."""
+
+SAME_SHARE = 0.75
+"""Share of the stretches, and of their cost, that must hold the same: a checkpoint may come now and
+then."""
+
+LONGEST_REST = 2
+"""Usual stretches that may lie before the first event, and as many from the last one on."""
+
+DOMINANT_SHARE = 0.9
+"""A function with this much of the cost is the step, whatever is called between its calls."""
+
+LARGEST_DEVIATION = 0.25
+"""Largest share by which a number of launches may differ from the median where a name does not say
+which function is called. Different functions lie further apart."""
+
+_FUNCTION_CALL = "tf_function_call"
+# They say which function they call; PyTorch's optimizers are called once a step.
+_NAMED_CALL = re.compile(r"PjitFunction\(|Optimizer\.step#")
+# These share one name, whatever they fetch from or call.
+_UNNAMED_CALLS = (
+    re.compile(r"enumerate\(DataLoader\)"),
+    re.compile(r"(FunctionRun|SessionRun|TFE_Py_Execute(Cancelable)?)$"),
+)
 
 FEWEST_ANNOTATIONS = 2
 """One annotation may be around the whole training."""
@@ -95,13 +128,14 @@ def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
     """Return the steps by the first means that shows any; None if none does.
 
     pipediag's markers, annotations of a framework or a script, the scan of a loop inside a graph
-    over a dataset, and the ends of GetNext calls.
+    over a dataset, the ends of GetNext calls, and at last calls of the training function.
     """
     return (
         _marked_steps(activity)
         or annotated_steps(events)
         or _counted(None if activity.loop is None else activity.loop.steps, "scan")
         or _fetched_steps(activity)
+        or _counted(root_windows(events, activity.line), "roots")
     )
 
 
@@ -172,6 +206,55 @@ def _steps_of(line: Line, indices: Indices, basis: StepBasis) -> StepWindows:
     return StepWindows(windows, numbers, basis)
 
 
+def repeats(kinds: NDArray[np.int64], costs: NDArray[np.int64]) -> dict[int, float]:
+    """Return every kind that may begin a step, given the cost of each event of the sequence.
+
+    With each, the part of the cost between its first and its last event that is the same each time.
+    """
+    if not len(kinds):
+        return {}
+    # Where running sums of random weights differ by the same, the same kinds lie between.
+    _, ranks = np.unique(kinds, return_inverse=True)
+    weights = np.random.default_rng(0).integers(
+        0, np.iinfo(np.uint64).max, int(ranks.max()) + 1, np.uint64
+    )
+    contents = np.append(np.uint64(0), np.cumsum(weights[ranks], dtype=np.uint64))
+    spent = np.append(0, np.cumsum(costs))
+    places = np.argsort(kinds, kind="stable")
+    edges = np.flatnonzero(np.diff(kinds[places])) + 1
+    found = {}
+    for of_kind in np.split(places, edges):
+        if len(of_kind) >= FEWEST_REPEATS:
+            same = _same_share(of_kind, contents, spent)
+            if same is not None:
+                found[int(kinds[of_kind[0]])] = same
+    return found
+
+
+def _same_share(
+    places: NDArray[np.intp], contents: NDArray[np.uint64], spent: NDArray[np.int64]
+) -> float | None:
+    """Return the share of the cost that is the same each time; None where it is too little."""
+    costs = np.diff(spent[places])
+    _, groups = np.unique(np.diff(contents[places]), return_inverse=True)
+    numbers, shares = np.bincount(groups), np.bincount(groups, weights=costs)
+    usual = int(np.argmax(numbers))
+    if not costs.sum() or numbers[usual] < FEWEST_REPEATS - 1:
+        return None
+    same = float(shares[usual] / costs.sum())
+    rest = max(spent[places[0]], spent[-1] - spent[places[-1]])
+    too_long = rest > LONGEST_REST * np.median(costs[groups == usual])
+    return None if too_long or min(same, numbers[usual] / len(costs)) < SAME_SHARE else same
+
+
+def _name_kinds(line: Line) -> NDArray[np.int64]:
+    """Number the events of a line by name; a plane may have a name twice."""
+    numbers: dict[str, int] = {}
+    by_key = [numbers.setdefault(name, len(numbers)) for name in line.plane.names]
+    kinds: NDArray[np.int64] = np.array(by_key, np.int64)[line.name_ids]
+    return kinds
+
+
 def outermost(end_ns: Times) -> NDArray[np.bool_]:
     """Return which events do not lie within an earlier one, given their ends in a line's order.
 
@@ -183,171 +266,84 @@ def outermost(end_ns: Times) -> NDArray[np.bool_]:
     return kept
 
 
-_OPERATION_STAT = "tf_op"
-_PROGRAM = "program_id"
-_OF_XLA = (THUNK, "hlo_module")
-_EAGER = "eager:"
-"""Stands for all operations that run between the calls of graphs."""
-_Work = str | CompiledWork | None
-"""Name in the graph, empty where it has none; operations that XLA made one of; or None for a
-program of XLA that the profile does not keep."""
-_Programs = Mapping[int, Program]
+def root_windows(events: TraceEvents, training: Line | None) -> NDArray[np.int64] | None:
+    """Return windows from one call of the training function to the next; None without one.
 
-
-@dataclass(frozen=True)
-class ComputeTimes:
-    """Compute of all steps of a profile together, in nanoseconds."""
-
-    total_ns: int
-    """Time in which anything was computed."""
-    summed_ns: int
-    """Time added up over what ran at once."""
-    by_operation: dict[str, float]
-    """Operations as `scope/name:Type`; all eager ones together as `eager:`."""
-    compiled_ns: float
-    """Programs of XLA that the profile does not keep."""
-    by_instruction: dict[CompiledWork, float] = field(default_factory=dict)
-    """Other instructions of XLA."""
-
-    @property
-    def unnamed_ns(self) -> float:
-        """Time for which no operation is known."""
-        known = sum(self.by_operation.values()) + sum(self.by_instruction.values())
-        return max(0.0, self.total_ns - self.compiled_ns - known)
-
-
-class _Pieces(NamedTuple):
-    """Spans in which an operation ran."""
-
-    works: list[_Work]
-    work_of: Indices
-    """For each span, the place of what ran."""
-    spans: NDArray[np.int64]
-
-
-def compute_times(
-    events: TraceEvents, activity: Activity, windows: NDArray[np.int64], total_ns: int
-) -> ComputeTimes:
-    """Divide the compute of the steps, whose windows are given, among operations."""
-    programs = events.programs
-    if events.accelerators:
-        pieces = list(_on_devices(events.accelerators, programs))
-    else:
-        pieces = [_Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)]
-        for line, indices, spans in activity.graph.operation_pieces():
-            named = list(line.plane.names), line.name_ids[indices].astype(np.intp)
-            by_xla = line.named(line.names_with(THUNK))[indices]
-            pieces.append(_pieces(line, indices, spans, named, by_xla, programs))
-    ran = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
-    took, summed_ns = shares(ran, windows)
-    times: dict[_Work, float] = {}
-    behind = np.cumsum([len(one.spans) for one in pieces])
-    for (works, work_of, _), its in zip(pieces, np.split(took, behind[:-1]), strict=True):
-        sums = np.bincount(work_of, its, minlength=len(works))
-        for place in np.flatnonzero(sums).tolist():
-            times[works[place]] = times.get(works[place], 0.0) + float(sums[place])
-    return ComputeTimes(
-        total_ns,
-        summed_ns,
-        {work: ns for work, ns in times.items() if isinstance(work, str) and work},
-        times.get(None, 0.0),
-        {work: ns for work, ns in times.items() if isinstance(work, CompiledWork)},
-    )
-
-
-def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
-    for plane in planes:
-        device = device_events(plane)
-        computing = device.of_class("device_compute")
-        for place, line in enumerate(device.lines):
-            chosen = computing & (device.line_ids == place)
-            indices = device.indices[chosen]
-            by_xla = np.zeros(len(indices), np.bool_)
-            for stat in _OF_XLA:
-                modules, module_of = line.statistics.texts(stat, indices)
-                by_xla |= np.array([bool(text) for text in modules], np.bool_)[module_of]
-            spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
-            named = line.statistics.texts(_OPERATION_STAT, indices)
-            yield _pieces(line, indices, spans, named, by_xla, programs)
-
-
-def _pieces(
-    line: Line,
-    indices: Indices,
-    spans: NDArray[np.int64],
-    named: tuple[list[str], Indices],
-    by_xla: NDArray[np.bool_],
-    programs: _Programs,
-) -> _Pieces:
-    """Return events of a line by the names that are given, but those of XLA by its programs."""
-    works: list[_Work] = list(named[0])
-    work_of = named[1].copy()
-    of_xla = indices[by_xla]
-    instructions, instruction_of = line.statistics.texts(THUNK, of_xla)
-    numbers, number_of = np.unique(line.integers(_PROGRAM, of_xla), return_inverse=True)
-    pairs, pair_of = np.unique(number_of * len(instructions) + instruction_of, return_inverse=True)
-    work_of[by_xla] = pair_of + len(works)
-    for pair in pairs.tolist():
-        number, instruction = divmod(pair, len(instructions))
-        program = programs.get(int(numbers[number]))
-        works.append(None if program is None else program.work(instructions[instruction]))
-    return _Pieces(works, work_of, spans)
-
-
-def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-    """Divide the time within the windows among the spans; also return the sum of their times."""
-    edges, places = np.unique(np.concatenate((spans.ravel(), windows.ravel())), return_inverse=True)
-    places = places.reshape(-1, 2)
-    running = _open(places[: len(spans)], len(edges))
-    lengths = np.append(np.diff(edges), 0) * (_open(places[len(spans) :], len(edges)) > 0)
-    each = np.divide(lengths, running, out=np.zeros(len(edges)), where=running > 0)
-    elapsed = np.append(0.0, np.cumsum(each))
-    starts, ends = places[: len(spans)].T
-    return elapsed[ends] - elapsed[starts], int((lengths * running).sum())
-
-
-def _open(places: NDArray[np.intp], edges: int) -> NDArray[np.int64]:
-    """Count the spans, given by the places of their edges, that are open from each edge on."""
-    begun = np.bincount(places[:, 0], minlength=edges) - np.bincount(places[:, 1], minlength=edges)
-    return np.cumsum(begun)
-
-
-@dataclass(frozen=True)
-class TextTimes:
-    """Work on text within all steps of a profile together, in nanoseconds."""
-
-    total_ns: int
-    """Time in which any such operation ran."""
-    by_type: dict[str, int]
-    """Time of each type alone: what runs at once counts for each."""
-
-
-def text_times(activity: Activity, windows: NDArray[np.int64]) -> TextTimes:
-    """Measure work on text in the graph of the steps, whose windows are given.
-
-    Such operations split, hash and look up strings, or decode bytes. They run on the host, so the
-    input pipeline could do the same during the step before.
+    The function is on the training thread or, where that is unknown, on any but tf.data's. One
+    that takes nearly all of the cost is the step; else the most costly one between whose calls the
+    same functions are called each time.
     """
-    if not any(map(_types, activity.graph.lines)):
-        return TextTimes(0, {})
-    ran: dict[str, Intervals] = {}
-    for line, indices, spans in activity.graph.operation_pieces():
-        keys = line.name_ids[indices]
-        for key, kind in _types(line).items():
-            found = spans[keys == key]
-            ran[kind] = union(ran.get(kind, EMPTY), normalise(found[:, 0], found[:, 1]))
-    steps = normalise(windows[:, 0], windows[:, 1])
-    by_type = {kind: total(intersect(spans, steps)) for kind, spans in ran.items()}
-    return TextTimes(
-        total_ns=total(intersect(union(*ran.values()), steps)),
-        by_type={kind: ns for kind, ns in by_type.items() if ns},
-    )
+    launches = _launches(events)
+    functions = captured_function_ids(events)
+    roots = [
+        root
+        for line in (events.host_lines if training is None else [training])
+        if not is_pipeline_thread(line) and (root := _root(line, launches, functions))
+    ]
+    if not roots:
+        return None
+    _, starts = max(roots, key=lambda root: root[0])
+    return np.column_stack((starts[:-1], starts[1:]))
 
 
-def _types(line: Line) -> dict[int, str]:
-    """Return such operations' names on the line, by their places, and their types."""
-    return {
-        key: kind
-        for key, name in line.used_names.items()
-        if (kind := name.rpartition(":")[2]) in TEXT_WORK
-    }
+def _launches(events: TraceEvents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for all activities of devices when they were launched, and how long they took."""
+    calls = launch_calls(events)
+    call_ns, device_ns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for plane in events.accelerators:
+        device = device_events(plane)
+        launched_by = calls.of(device)
+        matched = launched_by != NOT_FOUND
+        call_ns.append(calls.start_ns[launched_by[matched]])
+        device_ns.append((device.end_ns - device.start_ns)[matched])
+    return np.concatenate(call_ns), np.concatenate(device_ns)
+
+
+def _root(
+    line: Line,
+    launches: tuple[NDArray[np.int64], NDArray[np.int64]],
+    pipeline_ids: Set[int],
+) -> tuple[float, NDArray[np.int64]] | None:
+    """Return the cost and the starts of the calls on the line that begin the steps."""
+    keys = {*line.names_like(_NAMED_CALL), *line.names_with(_FUNCTION_CALL)}
+    indices = _of_training(line, line.having(keys), pipeline_ids)
+    named = len(indices) >= FEWEST_REPEATS
+    for pattern in _UNNAMED_CALLS:
+        if len(indices) < FEWEST_REPEATS:
+            indices = _of_training(line, line.matching(pattern), pipeline_ids)
+    start_ns, functions = line.start_ns[indices], _name_kinds(line)[indices]
+    costs = line.end_ns[indices] - start_ns
+    steady = True
+    call_ns, device_ns = launches
+    if len(call_ns):
+        place = np.searchsorted(start_ns, call_ns, side="right") - 1
+        after_first = place >= 0
+        costs = np.zeros(len(indices), np.int64)
+        np.add.at(costs, place[after_first], device_ns[after_first])
+        # The profile may cut the last call short.
+        launched = np.bincount(place[after_first], minlength=len(indices))[:-1]
+        if not named and len(launched):
+            usual = np.median(launched)
+            near = np.abs(launched - usual) <= LARGEST_DEVIATION * usual
+            steady = bool(near.mean() >= SAME_SHARE)
+    cost_of = {}
+    for function in np.unique(functions).tolist():
+        each = costs[functions == function]
+        if len(each) >= FEWEST_REPEATS:
+            # Tracing costs more than a call usually does.
+            cost_of[function] = len(each) * float(np.median(each))
+    least = DOMINANT_SHARE * sum(cost_of.values())
+    likely = [function for function, cost in cost_of.items() if cost and cost >= least]
+    likely = likely or list(repeats(functions, costs))
+    function = max(likely, key=lambda function: cost_of[function], default=None)
+    if function is None or not steady:
+        return None
+    return cost_of[function], start_ns[functions == function]
+
+
+def _of_training(line: Line, indices: Indices, pipeline_ids: Set[int]) -> Indices:
+    """Return the outermost calls but for the pipeline's functions, and those that these make."""
+    of_pipeline = covered(function_time(line, pipeline_ids), line.spans(indices)) > 0
+    of_pipeline |= np.isin(line.step_ids(indices), list(pipeline_ids))
+    indices = indices[~of_pipeline]
+    return indices[outermost(line.end_ns[indices])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,22 +15,14 @@ from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.files import host_of, read, read_profile
+from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
 from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
-from pipediag.trace.steps import (
-    ComputeTimes,
-    StepSplit,
-    StepWindows,
-    TextTimes,
-    compute_times,
-    find_steps,
-    split_steps,
-    text_times,
-)
+from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
 from pipediag.vocabulary import Framework, TraceFormat
 
 _OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
-"""Steps that limit the devices' window. Annotations of others may leave out a part of the
-training: then the whole recording counts."""
+"""Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
+part of the training: then the whole recording counts."""
 
 _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("pytorch", ("aten::", "ProfilerStep#")),
@@ -71,15 +64,21 @@ def summarise_events(
     events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
 ) -> TraceSummary:
     """Return where the time of the steps went; gaps under the floor are only added up."""
-    activity = classify(events)
-    scans = activity.loop.scan_names if activity.loop is not None else frozenset[str]()
-    records = pipeline_records(events, scans)
-    steps = find_steps(events, activity)
-    window = _window(events, steps)
-    iterators = iterator_activity(events, records, window)
-    split = split_steps(activity, steps) if steps else None
-    measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-    devices = device_traces(events, activity, records, measured, gap_floor_ns)
+    # numpy does most of the work, and lets other threads run meanwhile.
+    with ThreadPoolExecutor(2) as threads:
+        # Several of the parts need it.
+        list(threads.map(lambda line: line.executor_work, events.host_lines))
+        records = threads.submit(pipeline_records, events)
+        activity = classify(events)
+        if activity.loop is not None:
+            records = threads.submit(pipeline_records, events, activity.loop.scan_names)
+        steps = find_steps(events, activity)
+        window = _window(events, steps)
+        described = threads.submit(lambda: iterator_activity(events, records.result(), window))
+        split = split_steps(activity, steps) if steps else None
+        measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
+        devices = device_traces(events, activity, records.result(), measured, gap_floor_ns)
+        iterators = described.result()
     compute, text = None, None
     if split is not None:
         text = text_times(activity, split.steps.windows)
@@ -127,8 +126,8 @@ def _missing(
     missing = {}
     if steps is None:
         missing["steps"] = (
-            "The profile has no step markers or annotations, and too few batches to tell the steps "
-            "apart."
+            "The profile has no step markers or annotations, too few batches to tell the steps "
+            "apart, and nothing on the host or a device that repeats."
         )
     if not iterators:
         missing["iterators"] = "The profile has no events of tf.data iterators."

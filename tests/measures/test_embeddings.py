@@ -12,7 +12,7 @@ from pipediag.session.embeddings import Embedding, EmbeddingCost
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from pipediag.session.recording import Recording
 from pipediag.trace.events import CompiledWork
-from pipediag.trace.steps import ComputeTimes
+from pipediag.trace.operations import ComputeTimes
 from pipediag.vocabulary import TablePart
 from tests.measures.traces import make_trace
 from tests.recordings import make_recorded_loop, make_recording

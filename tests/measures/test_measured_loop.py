@@ -21,7 +21,7 @@ from pipediag.session.loops import Steps
 from pipediag.session.model import Host
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
-from pipediag.trace.steps import TextTimes
+from pipediag.trace.operations import TextTimes
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

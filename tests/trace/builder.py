@@ -13,7 +13,7 @@ from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import PROGRAMS_PLANE, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.pipeline import pipeline_records
-from pipediag.trace.xplane import message_class
+from pipediag.trace.xplane.protobuf import message_class
 from pipediag.vocabulary import GAP_CAUSES
 
 

@@ -212,7 +212,7 @@ spans = st.lists(
 
 
 def events_of(builder: TraceBuilder) -> TraceEvents:
-    return parse(builder.serialised(), Path("vm.xplane.pb"))
+    return parse(memoryview(builder.serialised()), Path("vm.xplane.pb"))
 
 
 def doing(gaps: Spans, line: Line) -> list[str | None]:

@@ -31,7 +31,7 @@ def accelerator(events: TraceEvents) -> Plane:
 
 def parse_text(text: str | bytes) -> TraceEvents:
     data = text.encode() if isinstance(text, str) else text
-    return parse(data, Path("x.json"))
+    return parse(memoryview(data), Path("x.json"))
 
 
 def test_streams_lie_on_their_device_and_threads_on_the_host(tmp_path: Path) -> None:
@@ -189,6 +189,25 @@ def test_without_profiler_steps_a_wait_for_the_loader_is_input(tmp_path: Path) -
     [device] = summary.devices
     assert main_causes(device) == ["input"] * 4
     assert device.gaps.by_cause()["input"] == 4 * 70_000
+    assert summary.steps is not None
+    assert summary.steps.steps.windows[:, 0].tolist() == [93_000, 193_000, 293_000, 393_000]
+    assert summary.steps.column("input_wait").tolist() == [70_000] * 4
+
+
+def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path: Path) -> None:
+    summary = summarise_events(loop(range(0, 500, 100), optimizer=False).events(tmp_path))
+    assert summary.steps is not None
+    assert summary.steps.steps.windows.tolist() == [
+        [start, start + 100_000] for start in range(0, 400_000, 100_000)
+    ]
+
+
+def test_fetches_that_are_followed_by_different_work_are_no_steps(tmp_path: Path) -> None:
+    builder = loop(range(0, 300, 100), optimizer=False)
+    for number in range(10, 40):
+        builder.launch(70 + number // 10, 0, correlation=number)
+        builder.kernel("add", 72 + number, 1, correlation=number)
+    assert summarise_events(builder.events(tmp_path)).steps is None
 
 
 @pytest.mark.parametrize("optimizer", [True, False])

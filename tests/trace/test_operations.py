@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipediag.trace.events import CompiledWork, Program, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.intervals import intersect, normalise, total
-from pipediag.trace.steps import ComputeTimes, TextTimes, shares
+from pipediag.trace.operations import ComputeTimes, TextTimes, shares
 from pipediag.trace.summary import summarise_events
 from tests.trace.builder import (
     CudaProfile,

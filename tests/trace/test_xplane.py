@@ -1,4 +1,4 @@
-"""The columns say what the messages say."""
+"""The columns say what protobuf's own parse says, whatever the size of the chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipediag.trace.files import MalformedError
-from pipediag.trace.xplane import parse
+from pipediag.trace.xplane import columns, parse
 from tests.trace.xplane_reference import (
     assert_columns_agree,
     integer,
@@ -51,6 +51,14 @@ def test_real_accelerator_profiles(name: str) -> None:
 REAL = gzip.decompress((DATA / "fit.xplane.pb.gz").read_bytes())
 
 
+@pytest.mark.parametrize("size", [97, 4_096])
+def test_the_size_of_the_chunks_does_not_show(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some events are longer than the smallest."""
+    monkeypatch.setattr(columns, "_CHUNK_BYTES", size)
+    assert planes_by_reader(REAL) == planes_by_protobuf(REAL)
+    assert_columns_agree(REAL)
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.tuples(st.integers(0, len(REAL) - 1), st.integers(0, 255)), min_size=1, max_size=4),
@@ -66,7 +74,7 @@ def test_a_real_file_with_wrong_bytes(changes: list[tuple[int, int]], cut: int |
 def _check_damaged(data: bytes) -> None:
     """MalformedError is the worst."""
     with contextlib.suppress(MalformedError):
-        for line in parse(data, Path("x.xplane.pb")).lines():
+        for line in parse(memoryview(data), Path("x.xplane.pb")).lines():
             line.integers("id", np.arange(len(line)))
             line.stats(len(line) - 1) if len(line) else None
 
@@ -79,6 +87,7 @@ def _check_damaged(data: bytes) -> None:
         varint(1 << 3 | 2) + varint(2**31 - 1),
         message(1, message(3, message(4, b"\x08"))),
         message(1, message(3, message(4, integer(1, 2)) + b"\x22")),
+        varint(15 << 3 | 3) + varint(15 << 3 | 4),
         b"\x00\x00",
     ],
     ids=[
@@ -87,9 +96,10 @@ def _check_damaged(data: bytes) -> None:
         "a plane of two gigabytes",
         "an event cut in its field",
         "a line cut in a tag",
+        "a group",
         "field zero",
     ],
 )
 def test_what_claims_too_much_is_damaged(data: bytes) -> None:
     with pytest.raises(MalformedError):
-        parse(data, Path("x.xplane.pb"))
+        parse(memoryview(data), Path("x.xplane.pb"))

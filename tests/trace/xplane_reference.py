@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pipediag.trace.events import Line, StatValue
-from pipediag.trace.xplane import LARGEST_NS, message_class, parse
+from pipediag.trace.xplane import LARGEST_NS, parse
+from pipediag.trace.xplane.protobuf import message_class
 
 # NaN equals NaN here, and 0.0 is not -0.0.
 Comparable = int | str | bytes | tuple[str, bytes]
@@ -45,14 +46,14 @@ def planes_by_protobuf(data: bytes) -> list[tuple[str, list[ReferenceLine]]]:
 
 def planes_by_reader(data: bytes) -> list[tuple[str, list[ReferenceLine]]]:
     """The same from the columns. Raises MalformedError."""
-    events = parse(data, Path("x.xplane.pb"))
+    events = parse(memoryview(data), Path("x.xplane.pb"))
     return [(plane.name, [_read_line(line) for line in plane.lines]) for plane in events.planes]
 
 
 def assert_columns_agree(data: bytes) -> int:
     """A statistic as a column is what the events say one by one; returns the count of integers."""
     found = 0
-    for line in parse(data, Path("x.xplane.pb")).lines():
+    for line in parse(memoryview(data), Path("x.xplane.pb")).lines():
         each = [line.stats(index) for index in range(len(line))]
         # Statistics whose key the file does not name all share the empty name: nobody asks for it.
         for name in {name for stats in each for name in stats} - {""}:
