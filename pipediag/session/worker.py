@@ -28,6 +28,8 @@ class Worker:
     size: int
     """Workers that train."""
     launcher: str
+    servers: int = 0
+    """Parameter servers of the job, which hold its variables."""
 
 
 def worker_of(variables: Mapping[str, str] = os.environ) -> Worker | None:
@@ -58,4 +60,5 @@ def _of_tensorflow(text: str) -> Worker | None:
     if len(hosts) < 2:
         return None
     rank = train.index((kind, index)) if (kind, index) in train else None
-    return Worker(f"{kind}-{index}", rank, len(train), "TF_CONFIG")
+    servers = sum(name == "ps" for name, _ in hosts)
+    return Worker(f"{kind}-{index}", rank, len(train), "TF_CONFIG", servers)

@@ -55,6 +55,7 @@ def test_which_worker_of_a_job_a_process_is(
 ) -> None:
     found = worker_of(variables)
     assert (found and (found.name, found.rank, found.size)) == expected
+    assert found is None or found.servers == ("ps" in variables.get("TF_CONFIG", ""))
 
 
 def of_worker(rank: int, size: int = 2, step_ms: float = 100.0, **shares: float) -> Session:

@@ -195,6 +195,12 @@ NO_TENSORFLOW = (
     "use, or `pip install 'pipediag[tensorflow]'`, and run this again."
 )
 
+_SERVERS = (
+    "The steps of a job with parameter servers are not seen. Its coordinator hands them to workers, "
+    "which run them outside of any script. Train on one machine without the strategy to find out "
+    "what limits a step."
+)
+
 BUSY_CPU_S = 1.0
 """Processes that took less together trained nothing: importing TensorFlow alone takes longer."""
 
@@ -213,9 +219,11 @@ _ROLES: dict[LoopRole, str] = {
 
 def no_loop_sentence(session: Session) -> str:
     """Return what was seen instead of a training loop, and what pipediag needs."""
-    version = session.environment.tensorflow
+    version, worker = session.environment.tensorflow, session.environment.worker
     if version is not None and is_too_old(version):
         return f"{too_old_sentence(version)} The script ran without being measured."
+    if worker is not None and worker.servers and not cut_short(session.script):
+        return _SERVERS
     others = _others_sentence(session.other_processes)
     where = " in the script's own process" if others else ""
     what = _seen(session) or _tensorflow_sentence(session, own=bool(others))
