@@ -63,6 +63,8 @@ def _answer(session: Session) -> Iterator[Row]:
     if script.outcome not in BY_ITSELF and script.detail:
         yield "Script", clipped(script.detail, _SHORT), ""
     if found is None:
+        if session.diagnosed_loop() is None:
+            yield "Why", advice.lead(session.verdict.summary)[1], ""
         nothing = advice.nothing_worth_doing(session)
         if nothing is not None:
             yield "Change", nothing, ""
@@ -104,7 +106,9 @@ def overview(session: Session) -> Iterator[Row]:
         yield "Run", f"{run.whole(session.run)}: {parts}", ""
     steps = session.steps
     if steps is None:
-        yield "Step", clipped(session.steps_missing or labels.NO_REASON, _SHORT), ""
+        reason = session.steps_missing or labels.NO_REASON
+        if reason != advice.heading(session):
+            yield "Step", clipped(reason, _SHORT), ""
     else:
         largest = sorted((session.breakdown or {}).items(), key=lambda item: -item[1].percent)
         named = [
@@ -134,7 +138,9 @@ def overview(session: Session) -> Iterator[Row]:
 def reasons(session: Session) -> list[str]:
     """Return what the verdict rests on, and what was left out, a sentence each."""
     verdict, loop = session.verdict, run.time_of_loop(session)
-    found = [advice.lead(verdict.summary)[1], *verdict.reasons, loop]
+    found = [*verdict.reasons, loop]
+    if session.diagnosed_loop() is not None:  # else `answer` has it
+        found.insert(0, advice.lead(verdict.summary)[1])
     found += [f"Left out: {label}: {why}" for label, why in trials.dropped(session)]
     return [text for text in (*found, *session.notes[1:]) if text]
 

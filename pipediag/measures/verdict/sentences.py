@@ -196,9 +196,9 @@ NO_TENSORFLOW = (
 )
 
 _SERVERS = (
-    "The steps of a job with parameter servers are not seen. Its coordinator hands them to workers, "
-    "which run them outside of any script. Train on one machine without the strategy to find out "
-    "what limits a step."
+    "The steps of a job with parameter servers are not seen. Its coordinator hands them to "
+    "workers, which run them outside of any script. Train on one machine without the strategy to "
+    "find out what limits a step."
 )
 
 BUSY_CPU_S = 1.0
