@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from pipediag.session.recording import RecordedOperation
@@ -23,7 +24,14 @@ def at_start(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+_BOLD = re.compile(r"\x1b\[\d+m")
+_AROUND = "Exception encountered when calling "
+"""Begins what Keras puts in front of an error in a layer."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the type and the first line of an error."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    lines = [line.strip() for line in _BOLD.sub("", str(error)).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith(_AROUND):
+        lines = lines[1:]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
