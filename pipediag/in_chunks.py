@@ -73,18 +73,27 @@ def in_ragged_chunks(generator, output_signature, size=64):
     return stacks.unbatch().map(lambda element: element)
 
 
-def cut_padding(ids, lengths=8):
-    """Cut a batch of rows that are padded with zeros to its longest row.
+def cut_padding(features, *others, lengths=8):
+    """Cut rows of ids that are padded with zeros to the longest row of their batch.
 
-    The new length is one of a few, as a model is traced, or compiled, for each that it meets.
+    So are targets and weights of as many places. The new length is one of a few, as a model is
+    traced, or compiled, for each that it meets.
     """
-    width, unit = ids.shape[1], -(-ids.shape[1] // lengths)
-    used = tf.cast(tf.reduce_any(ids != 0, axis=0), tf.int32)
-    first, behind = tf.argmax(used), tf.argmax(used[::-1])  # zeros in front of all rows, and behind
-    longest = width - first - behind
-    kept = tf.minimum((longest + unit - 1) // unit * unit, width)
-    start = tf.minimum(first, width - kept)
-    return ids[:, start : start + kept]
+    batch = (features, *others)
+    ids = [one for one in tf.nest.flatten(features) if one.dtype.is_integer and one.shape.rank == 2]
+    for width in {one.shape[1] for one in ids if (one.shape[1] or 0) >= 16}:
+        used = tf.concat([one != 0 for one in ids if one.shape[1] == width], axis=0)
+        used = tf.cast(tf.reduce_any(used, axis=0), tf.int32)
+        first, behind = tf.argmax(used), tf.argmax(used[::-1])  # zeros in front of all rows, behind
+        unit = -(-width // lengths)
+        kept = tf.minimum((width - first - behind + unit - 1) // unit * unit, width)
+        start = tf.minimum(first, width - kept)
+        parts = [
+            one[:, start : start + kept] if one.shape[1:2] == [width] else one
+            for one in tf.nest.flatten(batch)
+        ]
+        batch = tf.nest.pack_sequence_as(batch, parts)
+    return batch if others else batch[0]
 
 
 def in_buckets(dataset, batch_size, buckets=4, **padding):

@@ -54,6 +54,8 @@ POSITIONS: Mapping[str, Sequence[str]] = {
         "FixedLengthRecordDataset": "filenames record_bytes header_bytes footer_bytes buffer_size "
         "compression_type num_parallel_reads",
         "from_generator": "generator output_types output_shapes args output_signature name",
+        "Input": "shape",
+        "InputLayer": "shape",
         "stack": "values axis name",
         "concat": "values axis name",
         "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly "

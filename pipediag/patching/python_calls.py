@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.chains import argument
+from pipediag.patching.chains import argument, inserted
 from pipediag.patching.names import (
     bound,
     free_name,
@@ -86,40 +86,46 @@ def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) 
     ]
 
 
-_ROWS_OF_IDS = re.compile(r"(?:'(\w+)': )?TensorSpec\(shape=\([^,)]*, (\d+)\), dtype=tf\.u?int\d+,")
+CUT = f".map({CUT_PADDING}, num_parallel_calls=tf.data.AUTOTUNE)"
 
 
-def ids_cut(element_spec: str, name: str = CUT_PADDING) -> str:
-    """Return the function of a map that cuts the rows of ids among the features of a batch.
-
-    Raises NotPatchableError for features that are neither a tensor nor a dictionary of tensors.
-    """
-    whole, features = element_spec.startswith("("), element_spec.removeprefix("(")
-    others = ", *others" if whole else ""
-    if features.startswith("{"):
-        rows = _ROWS_OF_IDS.findall(features.partition("}")[0])
-        keys = [key for key, length in rows if key and int(length) >= SHORTEST_CUT]
-        cut = ", ".join(f'"{key}": {name}(features["{key}"])' for key in keys)
-        given, made = "features", f"{{**features, {cut}}}"
-    else:
-        row = _ROWS_OF_IDS.match(features)
-        keys = ["ids"] if row is not None and int(row[2]) >= SHORTEST_CUT else []
-        given, made = "ids", f"{name}(ids)"
-    if not keys:
-        raise NotPatchableError("Which features of a batch are ids is not known here.")
-    return f"lambda {given}{others}: " + (f"({made}, *others)" if whole else made)
-
-
-def padding_cut(source: Source, call: cst.Call, element_spec: str) -> tuple[str, Change]:
-    """Return the map that cuts padding behind a call, and the definition of what it calls."""
+def padding_cut(source: Source, call: cst.Call) -> list[Change]:
+    """Cut the padding of batches: their own padding is to the longest, or it is cut behind them."""
+    shorter = _padded_to_longest(source, call)
+    if shorter:
+        return shorter
     lines, start = lines_of(CUT_PADDING), source.span(call).start
     name, definition = defined(source, lines, CUT_PADDING, start, "tensorflow as tf")
-    made = ids_cut(element_spec, name)
-    return f".map({made}, num_parallel_calls=tf.data.AUTOTUNE)", definition
+    return [definition, *inserted(source, call, CUT.replace(CUT_PADDING, name))]
 
 
-def in_buckets(source: Source, call: cst.Call) -> list[Change]:
-    """Batch examples of similar length with the arguments of a `padded_batch`."""
+def _padded_to_longest(source: Source, call: cst.Call) -> list[Change]:
+    """Return the changes of a `padded_batch` that writes the length of its rows of features."""
+    if called(call) != "padded_batch" or (given := argument(call, "padded_shapes")) is None:
+        return []
+    shapes = given.value
+    features = shapes.elements[0] if isinstance(shapes, cst.Tuple) and shapes.elements else shapes
+    lengths = {source.code(one) for one in _lengths(source, features)}
+    return [
+        replaced(source.span(one), "None")
+        for one in _lengths(source, shapes)
+        if source.code(one) in lengths
+    ]
+
+
+def _lengths(source: Source, shapes: cst.CSTNode) -> list[cst.BaseExpression]:
+    """Return the length in each shape of one: `28` of `[28]`."""
+    lists = [one.elements for one in source.all(cst.List, shapes)]
+    found = [elements[0].value for elements in lists if len(elements) == 1]
+    short = [
+        one for one in found if isinstance(one, cst.Integer) and one.evaluated_value < SHORTEST_CUT
+    ]
+    return [one for one in found if one not in short and source.code(one) != "None"]
+
+
+def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> list[Change]:
+    """Batch examples of similar length with the arguments of a `padded_batch`, but for the length
+    where they are padded to their longest."""
     if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
         raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
     if any(arg.star for arg in call.args):
@@ -131,8 +137,12 @@ def in_buckets(source: Source, call: cst.Call) -> list[Change]:
     name, definition = defined(source, lines, _BUCKETS, span.start, *modules)
     method, opened = source.span(call.func.attr), free_name(source, "examples")
     given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
+    shorter = _padded_to_longest(source, call) if to_longest else []
+    if to_longest and not shorter:
+        raise NotPatchableError("Its `padded_shapes` do not write out the length of a row.")
     return [
         definition,
+        *shorter,
         replaced(method, "apply"),
         insertion(given.start, f"lambda {opened}: {name}({opened}, "),
         insertion(given.end, ")"),

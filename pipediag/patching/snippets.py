@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python
@@ -9,15 +10,14 @@ from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.names import is_tuned
 from pipediag.patching.python_calls import (
     CALL_MODEL,
+    CUT,
     DISTRIBUTED,
     ROWS_OF,
     WEIGHTED,
-    ids_cut,
     lines_of,
     source_of,
 )
 from pipediag.patching.settings import attribute
-from pipediag.patching.source import NotPatchableError
 from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -190,11 +190,7 @@ def _of_pipeline(
 
 def _cut(session: Session, change: edits.Insert) -> list[str]:
     loop, op = session.diagnosed_loop(), find(session, change.after)
-    try:
-        made = ids_cut((loop.element_spec if loop else None) or "")
-    except NotPatchableError:
-        made = "lambda ids, ...: (cut_padding(ids), ...)"
-    call = f".map({made}, num_parallel_calls=tf.data.AUTOTUNE)"
+    call = CUT
     if op is None or op.made_by_framework:
         # `fit` makes its own batches of arrays.
         size = (loop.batch_size if loop else None) or 32
@@ -202,7 +198,30 @@ def _cut(session: Session, change: edits.Insert) -> list[str]:
             f"dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch({size})"
             f"\ndataset = dataset{call}\nmodel.fit(dataset, ...)  # in place of fit(x, y, ...)"
         )
-    return [*lines_of(edits.CUT_PADDING), "", *call.splitlines()]
+    return [*lines_of(edits.CUT_PADDING), "", *call.splitlines(), *_any_length(session)]
+
+
+def _any_length(session: Session) -> list[str]:
+    return [
+        f"keras.Input((None,), ...)  # in place of {length}, the length of {name}"
+        for name, length in lengths_of_ids(session).items()
+    ]
+
+
+_ROWS_OF_IDS = re.compile(r"TensorSpec\(shape=\([^,)]*, (\d+)\), dtype=tf\.u?int\d+,")
+
+
+def lengths_of_ids(session: Session) -> dict[str, int]:
+    """Return the lengths that inputs of the loop's model declare for its rows of ids, by name."""
+    loop = session.diagnosed_loop()
+    if loop is None or loop.keras is None:
+        return {}
+    cut = {int(length) for length in _ROWS_OF_IDS.findall(loop.element_spec or "")}
+    return {
+        name: length
+        for name, length in loop.keras.fixed_lengths.items()
+        if length in cut and length >= edits.SHORTEST_CUT
+    }
 
 
 def _rewritten(session: Session, change: edits.RewriteCall) -> list[str]:
@@ -222,7 +241,9 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
             return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
         case edits.BUCKETS, _:
             call = ".apply(lambda examples: in_buckets(examples, batch_size))"
-            return [*lines_of("in_buckets"), "", f"{call}  # in place of .padded_batch(batch_size)"]
+            inputs = _any_length(session) if edits.cuts_rows(change) else []
+            call = f"{call}  # in place of .padded_batch(batch_size)"
+            return [*lines_of("in_buckets"), "", call, *inputs]
         case "parallel_flat_map", _:
             made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
             return [f".interleave({made}, {given})"]

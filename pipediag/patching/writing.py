@@ -19,6 +19,7 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
+from pipediag.patching.model_inputs import with_any_length
 from pipediag.patching.names import is_parameter, references, tensorflow, written
 from pipediag.patching.python_calls import (
     DISTRIBUTED,
@@ -187,10 +188,8 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     if change.kind == "prefetch_to_device":
         raise NotPatchableError("The copy to the device must stay at the end of the pipeline.")
     if change.kind == edits.CUT_PADDING:
-        loop = workspace.session.diagnosed_loop()
-        spec = loop.element_spec if loop is not None else None
-        made, definition = padding_cut(source, call, spec or "")
-        workspace.change(source, [definition, *inserted(source, call, made)])
+        workspace.change(source, padding_cut(source, call))
+        with_any_length(workspace)
         return
     if change.kind not in _ADDED:
         raise NotPatchableError(f"`{change.kind}` can't be written as one call.")
@@ -295,12 +294,14 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
     if (op.kind, change.kind) == ("flat_map", "interleave"):
         changes = renamed(source, call, change.kind, values)
     elif change.kind == edits.BUCKETS:
-        changes = in_buckets(source, call)
+        changes = in_buckets(source, call, to_longest=edits.cuts_rows(change))
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
         changes = called_by_readers(source, call, values)
     else:
         raise NotPatchableError(f"The replacement for `{op.kind}` takes more than one call.")
     workspace.change(source, changes)
+    if edits.cuts_rows(change):
+        with_any_length(workspace)
 
 
 def _stack(workspace: Workspace, change: edits.Replace) -> None:

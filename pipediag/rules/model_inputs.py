@@ -31,14 +31,23 @@ from pipediag.rules.caching import (
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import BUCKETS, CUT_PADDING, Edit, Insert, MoveLayers, Replace
+from pipediag.session.edits import (
+    BUCKETS,
+    CUT_PADDING,
+    Change,
+    Edit,
+    Insert,
+    MoveLayers,
+    Replace,
+    SetModel,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import FindingStatus, Scalar
 
 TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice")
 PREPROCESSING_IN_MODEL = Rule(
@@ -244,8 +253,9 @@ PADDING = Rule(
     why="A model computes on padding as it does on data. Batches of similar lengths hold less "
     "padding.",
     fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`; batches are then mixed "
-    "less. If the length is fixed, cut each batch to its longest example, which is tried where the "
-    "model's outputs stay the same.",
+    "less. If the length is fixed, cut each batch to its longest example, with targets of the same "
+    "places. That is tried where the model's outputs and loss stay the same. An `Input` of that "
+    "length then has the shape `(None,)`.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
@@ -275,26 +285,9 @@ def _check_padding(session: Session) -> Iterator[Finding]:
     known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):
         if not little and not waits:
-            last = last_before_prefetch(session)
-            cut = None
-            if last is not None and loop is not None and loop.kind == "keras":
-                label = "rows of ids cut to the longest of each batch"
-                change = Insert(last.id, CUT_PADDING)
-                cut = PADDING.edit(last, label, change, check="outputs")
-            at = op or (last if last is not None and last.file is not None else None)
-            yield finding(
-                "fail" if mostly else "informative",
-                "Cut each batch to its own longest example, or pad to a shorter length "
-                "(`maxlen`, `output_sequence_length`, `padded_shapes`), which also cuts the "
-                f"longest examples.{known}",
-                op=at,
-                place=(loop.file, loop.line) if at is None and loop else None,
-                edit=cut,
-                title="Pad to a shorter length, or to the longest example of each batch",
-                severity="warn",
-                condition="if the model ignores padding",
-                speedup_at_most=at_most_without(session, wasted),
-            )
+            status: FindingStatus = "fail" if mostly else "informative"
+            bound = at_most_without(session, wasted)
+            yield from _of_one_length(session, op, partial(finding, status, speedup_at_most=bound))
     elif op is not None and spec is None:
         yield finding("inconclusive", "The shapes of the batches are not known.")
     elif op is not None and not little and lengths_vary(spec or ""):
@@ -303,13 +296,56 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             f"examples of similar length.{known}"
         )
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY})
-        label = f"{_HOW_MANY} length buckets instead of the {place_name(op)}"
         yield finding(
             "fail" if mostly and not waits else "informative",
             f"{waits} {advice}" if waits else advice,
-            edit=PADDING.edit(op, label, buckets, check="shape"),
+            edit=PADDING.edit(op, _bucket_label(op), buckets, check="shape"),
             speedup_at_most=at_most_without(session, wasted),
         )
+
+
+def _of_one_length(
+    session: Session, op: Operation | None, finding: Callable[..., Finding]
+) -> Iterator[Finding]:
+    loop, last = session.diagnosed_loop(), last_before_prefetch(session)
+    keras = loop.keras if loop is not None and loop.kind == "keras" else None
+    at = op or (last if last is not None and last.file is not None else None)
+    label = "rows of ids cut to the longest of each batch"
+    known = f" {padded_percent(session):.0f} % of the ids are padding."
+    yield finding(
+        "Cut each batch to its own longest example, or pad to a shorter length "
+        "(`maxlen`, `output_sequence_length`, `padded_shapes`), which also cuts the "
+        f"longest examples.{known}",
+        op=at,
+        place=(loop.file, loop.line) if at is None and loop else None,
+        edit=_shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
+        if last is not None and keras is not None
+        else None,
+        title="Pad to a shorter length, or to the longest example of each batch",
+        severity="warn",
+        condition="if the model ignores padding",
+    )
+    if op is not None:
+        buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY, "to_longest": True})
+        yield finding(
+            f"Use `bucket_by_sequence_length` instead of {call_name(op)}, without a fixed length, "
+            f"so that batches hold examples of similar length.{known}",
+            edit=_shorter("buckets", _bucket_label(op), buckets, keras) if keras else None,
+            condition="if the model learns as well from batches of similar lengths",
+        )
+
+
+def _bucket_label(op: Operation) -> str:
+    return f"{_HOW_MANY} length buckets instead of the {place_name(op)}"
+
+
+def _shorter(about: str, label: str, change: Change, keras: KerasUse) -> Edit:
+    """Return an edit with which batches have different lengths."""
+    if not keras.jit_compile:
+        return PADDING.edit(about, label, change, check="outputs")
+    # XLA would compile the step for each length, in the middle of what is timed.
+    plain = SetModel({"jit_compile": False})
+    return PADDING.edit(about, f"{label}, without XLA", change, plain, check="outputs")
 
 
 ONE_HOT = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")

@@ -49,6 +49,7 @@ from pipediag.session.edits import (
     ENOUGH_THE_SAME,
     PASSES_DIFFER,
     RESULTS_DIFFER,
+    Replace,
     saves_pauses,
     saves_traces,
 )
@@ -293,7 +294,9 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
         return tried.model_copy(update=known)
     if finding.edit is not None and finding.edit.check == "outputs" and trial.speedup is not None:
         advice = f"{finding.advice} The model's outputs were the same for the batches compared."
-        return tried.model_copy(update={"condition": None, "advice": advice})
+        mixes_less = any(isinstance(change, Replace) for change in finding.edit.changes)
+        condition = finding.condition if mixes_less else None
+        return tried.model_copy(update={"condition": condition, "advice": advice})
     if (trial.reason or "").startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
         known = {"status": "informative", "severity": "info", "effect_on_results": "not safe here"}
         return tried.model_copy(update=known)

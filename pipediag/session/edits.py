@@ -40,7 +40,8 @@ class Insert:
 CUT_PADDING = "cut_padding"
 """Kind of that map, and name of the function that it calls."""
 BUCKETS = "bucket_by_sequence_length"
-"""Kind of operation that takes the place of a batch of padded examples."""
+"""Kind of operation that takes the place of a batch of padded examples. Its parameter `to_longest`
+drops the length that examples are padded to."""
 SHORTEST_CUT = 16
 """Ids in a row. Own choice: shorter rows hold little padding, and may be other features."""
 
@@ -309,6 +310,12 @@ def distributes(edit: Edit) -> bool:
 def adds_cache(change: Change) -> bool:
     """Return True if elements are kept from then on."""
     return isinstance(change, Insert) and change.kind == "cache"
+
+
+def cuts_rows(change: Change) -> bool:
+    """Return True if batches are no longer padded to the one length that the model declares."""
+    inserts = isinstance(change, Insert) and change.kind == CUT_PADDING
+    return inserts or (isinstance(change, Replace) and "to_longest" in change.parameters)
 
 
 def as_written(change: Change) -> Change:

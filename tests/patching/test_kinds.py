@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from pipediag.patching.python_calls import ids_cut
+from pipediag.patching.making import make_patch
 from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -14,6 +14,7 @@ from pipediag.session.edits import (
     CompileCall,
     CompileFunction,
     Distribute,
+    Edit,
     Insert,
     Move,
     MoveLayers,
@@ -27,7 +28,7 @@ from pipediag.session.edits import (
     SkipCallback,
 )
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import SCRIPT, op, patched, refused
+from tests.patching.scripts import SCRIPT, op, patched, refused, session_of
 
 HEAD = "import tensorflow as tf\n\n"
 REBOUND = (
@@ -400,33 +401,134 @@ def test_a_padded_batch_with_other_arguments_by_position_is_left(call: str) -> N
     assert refused(text, [op(text, "padded_batch")], change)
 
 
-IDS = "TensorSpec(shape=(None, 200), dtype=tf.int64, name=None)"
-LABELS = "TensorSpec(shape=(None,), dtype=tf.float32, name=None)"
-USERS = "TensorSpec(shape=(None, 1), dtype=tf.int64, name=None)"
+PADDED = (
+    HEAD
+    + """ids = keras.Input((LENGTH,), name="ids")
+ds = make()
+ds = ds.padded_batch(32, padded_shapes={shapes})
+model.fit(ds)
+"""
+)
+CUT = Insert("padded_batch", "cut_padding")
+LONGEST = Replace("padded_batch", "bucket_by_sequence_length", {"buckets": 4, "to_longest": True})
+
+
+def declaring(declared: str, shapes: str = "([LENGTH], [])") -> str:
+    text = PADDED.replace("{shapes}", shapes)
+    return text.replace('keras.Input((LENGTH,), name="ids")', declared)
+
+
+def shorter(text: str, change: Change = CUT, **keras: Any) -> str:
+    lengths = {"fixed_lengths": {"ids": 200}, **keras}
+    return patched(text, [op(text, "padded_batch")], change, keras=lengths)
 
 
 @pytest.mark.parametrize(
-    ("spec", "function"),
+    ("shapes", "after"),
     [
-        (f"({IDS}, {LABELS})", "lambda ids, *others: (cut_padding(ids), *others)"),
-        (IDS, "lambda ids: cut_padding(ids)"),
+        ("([LENGTH], [])", "([None], [])"),
+        ("([n + 1], [n + 1], [3])", "([None], [None], [3])"),
         (
-            f"({{'user': {USERS}, 'text': {IDS}, 'mask': {IDS}}}, {LABELS})",
-            'lambda features, *others: ({**features, "text": cut_padding(features["text"]), '
-            '"mask": cut_padding(features["mask"])}, *others)',
+            '({"ids": [LENGTH], "user": [1]}, [CLASSES])',
+            '({"ids": [None], "user": [1]}, [CLASSES])',
         ),
-        (f"({{'user': {USERS}}}, {IDS})", None),
-        (f"(({IDS}, {IDS}), {LABELS})", None),
-        (f"({LABELS}, {IDS})", None),
-        ("", None),
+        ("[200]", "[None]"),
+        ("(tf.TensorShape([LENGTH]), [])", "(tf.TensorShape([None]), [])"),
     ],
 )
-def test_the_ids_that_are_cut_are_named_by_their_place(spec: str, function: str | None) -> None:
-    if function is None:
-        with pytest.raises(NotPatchableError):
-            ids_cut(spec)
-    else:
-        assert ids_cut(spec) == function
+@pytest.mark.parametrize("change", [CUT, LONGEST])
+def test_batches_are_padded_to_their_longest(shapes: str, after: str, change: Change) -> None:
+    found = shorter(declaring("keras.Input((LENGTH,))", shapes), change)
+    assert f"padded_shapes={after}" in found
+    assert ("in_buckets(examples, 32, " in found) == (change is LONGEST)
+
+
+@pytest.mark.parametrize("shapes", ["shapes", "((LENGTH,), ())"])
+def test_padding_is_cut_behind_a_batch_that_does_not_write_its_length(shapes: str) -> None:
+    text = declaring("keras.Input((LENGTH,))", shapes)
+    call = ".map(cut_padding, num_parallel_calls=tf.data.AUTOTUNE)"
+    found = shorter(text)
+    assert "def cut_padding(features, *others" in found
+    assert f"ds = ds{call}\n" in found
+    refusal = refused(text, [op(text, "padded_batch")], LONGEST)
+    assert "padded_shapes" in refusal
+
+
+@pytest.mark.parametrize(
+    ("declared", "after"),
+    [
+        ("keras.Input((LENGTH,))", "keras.Input((None,))"),
+        ("Input((None,)), Input((LENGTH,))", "Input((None,)), Input((None,))"),
+        (
+            'keras.Input(shape=[n - 1], dtype="int32", name="ids")',
+            'keras.Input(shape=[None], dtype="int32", name="ids")',
+        ),
+        ("InputLayer((200,))", "InputLayer((None,))"),
+        (
+            'keras.Input((LENGTH,)), keras.Input((LENGTH,), name="ids")',
+            'keras.Input((LENGTH,)), keras.Input((None,), name="ids")',
+        ),
+        (
+            'Input((9,)), Input((8, 8)), Input((n,), name=""), Input(shape=(n,))',
+            'Input((9,)), Input((8, 8)), Input((n,), name=""), Input(shape=(None,))',
+        ),
+    ],
+)
+def test_an_input_of_one_length_takes_rows_of_any(declared: str, after: str) -> None:
+    assert f"ids = {after}\n" in shorter(declaring(declared))
+
+
+@pytest.mark.parametrize(
+    ("declared", "reason"),
+    [
+        ("make_input()", "0 may declare it"),
+        ("keras.Input((LENGTH,)), keras.Input((LENGTH,))", "2 may declare it"),
+        ("keras.Input(**given)", "0 may declare it"),
+        ("keras.Input(shape)", "does not write out"),
+        ("keras.Input(batch_shape=(32, LENGTH))", "does not write out"),
+    ],
+)
+def test_an_input_that_is_not_found_is_named(declared: str, reason: str) -> None:
+    text = declaring(declared)
+    keras = {"fixed_lengths": {"ids": 200}}
+    found = refused(text, [op(text, "padded_batch")], CUT, keras=keras)
+    assert "Give the input `ids` of 200 the shape `(None,)`" in found
+    assert reason in found
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("from model import build", "/work/model.py"),
+        ("from nets import model", "/work/nets/model.py"),
+        ("import nets.model as m", "/work/nets/model.py"),
+        ("from nets.model import *", "/work/nets/model.py"),
+        ("from .model import build", "/work/model.py"),
+        ("import nets", "/work/nets/__init__.py"),
+    ],
+)
+def test_an_input_is_found_in_a_module_that_the_script_imports(line: str, path: str) -> None:
+    text = declaring("build()").replace(HEAD, f"{HEAD}{line}\n")
+    files = {SCRIPT: text.encode(), path: b"import keras\n\nids = keras.Input((LENGTH,))\n"}
+
+    def read(name: str) -> bytes:
+        if name not in files:
+            raise NotPatchableError("It is not there.")
+        return files[name]
+
+    keras = {"fixed_lengths": {"ids": 200}}
+    session = session_of(text, op(text, "padded_batch"), keras=keras)
+    made, contents = make_patch(session, [Edit("edit", "an edit", (CUT,))], read)
+    assert made.left_out == []
+    assert contents[path].endswith(b"ids = keras.Input((None,))\n")
+    assert set(contents) == set(files)
+
+
+def test_inputs_that_are_no_long_rows_are_left() -> None:
+    declared = "Input((8,)), Input((64,)), Input((LENGTH,))"
+    lengths = {"user": 8, "picture": 64, "ids": 200}
+    found = shorter(declaring(declared.replace("LENGTH", "200")), fixed_lengths=lengths)
+    assert "Input((8,)), Input((64,)), Input((None,))" in found
 
 
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [

@@ -108,6 +108,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ),
     ("random_augmentation", "parallel-map"): (TUNED,),
     ("padded_texts", "padding"): (Insert("batch", "cut_padding"),),
+    ("padded_to_max_length", "padding"): (Insert("padded_batch", "cut_padding"),),
     ("parts_fetched_in_turn", "serial-flat-map"): (
         Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
         POOL,
@@ -202,6 +203,8 @@ DATASETS = frozenset(
 def test_a_confirmed_edit_is_a_patch_or_code_to_paste(script: str, rule: str) -> None:
     text = EXPECTED[script].script.read_text(encoding="utf-8")
     keras = {"source": "Stored", "source_file": SCRIPT, "optimizer": "Adam"}
+    lengths = {"ids": 200} if script == "padded_to_max_length" else {}
+    keras = {**keras, "fixed_lengths": lengths}
     found, after = patch(text, operations(text), *CONFIRMED[script, rule], keras=keras)
     if (script, rule) in BY_HAND:
         assert found.diff is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.patching.snippets import snippet
-from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, SetModel, SetParameters
+from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, Replace, SetModel, SetParameters
 from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import Scalar, SparseOrDense
 from tests.factories import make_keras, make_loop, make_session
@@ -25,6 +25,22 @@ def by_hand(keras: KerasUse = ADAM, **settings: Scalar) -> str:
     code = snippet(session, [SetModel(settings)])
     assert code is not None
     return code
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Insert("batch", "cut_padding"),
+        Replace("batch", "bucket_by_sequence_length", {"to_longest": True}),
+    ],
+)
+def test_inputs_that_declare_a_length_are_named_with_rows_of_other_lengths(change: Change) -> None:
+    keras = make_keras(fixed_lengths={"ids": 200, "user": 64})
+    spec = "TensorSpec(shape=(None, 200), dtype=tf.int64, name=None)"
+    loop = make_loop(keras=keras, element_spec=spec)
+    code = snippet(make_session(loops=[loop]), [change]) or ""
+    assert "keras.Input((None,), ...)  # in place of 200, the length of ids" in code[:SHOWN]
+    assert "user" not in code
 
 
 def sgd_for_embeddings(keras: KerasUse) -> str:

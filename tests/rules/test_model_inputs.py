@@ -13,7 +13,8 @@ from pipediag.rules.model_inputs import (
     PADDING,
     PREPROCESSING_IN_MODEL,
 )
-from pipediag.session.edits import Insert, MoveLayers, Replace
+from pipediag.session.edits import BUCKETS as BUCKETED
+from pipediag.session.edits import Insert, MoveLayers, Replace, SetModel
 from pipediag.session.embeddings import TextWork
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
@@ -200,12 +201,6 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
         "no spec": (padded(None), ("inconclusive", None)),
         "no padding": (session_of(source(), batch()), NOTHING),
         "one length": (unpadded(), ("informative", CUT)),
-        "one length, padded": (padded(FIXED, zeros=42.0), ("informative", CUT_PADDED)),
-        "one length, mostly padded": (padded(FIXED, zeros=62.0), ("fail", CUT_PADDED)),
-        "one length, mostly padded, some compute": (
-            padded(FIXED, 30.0, zeros=62.0),
-            ("informative", CUT_PADDED),
-        ),
         "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
         "one length, little compute": (unpadded(compute=12.4), ("pass", None)),
         "short rows, no mask": (unpadded(mask_zero=False, lookups_per_step=256.0), NOTHING),
@@ -219,6 +214,33 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
 )
 def test_batches_that_are_padded(session: Session, expected: object) -> None:
     assert decided(PADDING, session) == expected
+
+
+@pytest.mark.parametrize(
+    ("session", "status"),
+    [
+        (padded(FIXED, zeros=42.0), "informative"),
+        (padded(FIXED, zeros=62.0), "fail"),
+        (padded(FIXED, 30.0, zeros=62.0), "informative"),
+    ],
+)
+def test_batches_that_are_padded_to_one_length(session: Session, status: str) -> None:
+    buckets = Replace("padded", BUCKETED, {"buckets": 4, "to_longest": True})
+    cut, bucketed = run(PADDING, session)
+    assert (cut.status, changes(cut)) == (status, CUT_PADDED)
+    assert (bucketed.status, changes(bucketed)) == (status, (buckets,))
+    assert {one.edit.check for one in (cut, bucketed) if one.edit} == {"outputs"}
+    assert len({one.edit.id for one in (cut, bucketed) if one.edit}) == 2
+
+
+def test_batches_of_several_lengths_are_tried_without_xla() -> None:
+    session = padded(FIXED, zeros=62.0)
+    loop = make_loop(element_spec=FIXED, keras=make_keras(jit_compile=True))
+    compiled = session.model_copy(update={"loops": [loop]})
+    for one in run(PADDING, compiled):
+        assert SetModel({"jit_compile": False}) in (changes(one) or ())
+        assert one.edit is not None
+        assert "without XLA" in one.edit.label
 
 
 def one_hot(

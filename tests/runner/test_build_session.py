@@ -24,7 +24,7 @@ from pipediag.runner.build_session import (
 )
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
-from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER
+from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER, Replace
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recording import Recording
@@ -224,6 +224,15 @@ def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
     concluded = with_trials(make_session(findings=[cut]), tried(cut=found), "Not reached.")
     (finding,) = concluded.findings
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
+
+
+def test_equal_outputs_do_not_say_whether_a_model_learns_from_batches_that_are_mixed_less() -> None:
+    buckets = Replace("padded", "bucket_by_sequence_length", {"to_longest": True})
+    edit = replace(make_edit("buckets", check="outputs"), changes=(buckets,))
+    found = make_finding("buckets", edit=edit, condition="if so")
+    trials = tried(buckets=trial("confirmed", 2.0))
+    (finding,) = with_trials(make_session(findings=[found]), trials, "Not reached.").findings
+    assert finding.condition == "if so"
 
 
 @pytest.mark.parametrize(

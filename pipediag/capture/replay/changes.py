@@ -40,6 +40,7 @@ from pipediag.session.edits import (
     SetParameters,
     SkipCallback,
     caches_batches,
+    cuts_rows,
 )
 from pipediag.tensorflow_names import BATCHING, random_operations
 from pipediag.vocabulary import Scalar
@@ -72,6 +73,8 @@ _INFINITE = -1
 """The value of `tf.data.INFINITE_CARDINALITY`."""
 MOVED_LAYERS = "moved_layers"
 """The setting of a model that names the layers which it leaves to the pipeline."""
+ANY_LENGTH = "any_length"
+"""The setting of a model that takes rows of another length than it declares."""
 C = TypeVar("C")
 
 
@@ -114,7 +117,8 @@ def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
     """Return what the changes set of the model, which is no part of the graph."""
     settings = [change.settings for change in _of(changes, SetModel)]
     moved = [{MOVED_LAYERS: change.layers} for change in _of(changes, MoveLayers)]
-    return {**_agreed("model's", settings), **_agreed("model's", moved)}
+    lengths = {ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {}
+    return {**_agreed("model's", settings), **_agreed("model's", moved), **lengths}
 
 
 def skipped_callbacks(changes: Sequence[Change]) -> list[SkipCallback]:

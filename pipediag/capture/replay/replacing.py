@@ -264,7 +264,8 @@ def _python_of_rows() -> AbstractContextManager[None]:
 
 
 def padding_cut(inputs: list[Any]) -> Any:
-    """Return the batches with rows of ids as long as the longest of each batch needs."""
+    """Return the batches with rows of ids as long as the longest of each batch needs, and with
+    targets and weights of the same places."""
     from tensorflow.python.autograph.impl import api
     from tensorflow.python.util import nest
 
@@ -275,12 +276,7 @@ def padding_cut(inputs: list[Any]) -> Any:
     if not any(map(_is_row_of_ids, nest.flatten(features))):
         raise NotReplayableError("The batches hold no rows of ids that are all of one length.")
     cut = importlib.import_module("pipediag.in_chunks").cut_padding
-
-    def shorter(first: Any, *others: Any) -> Any:
-        first = nest.map_structure(lambda one: cut(one) if _is_row_of_ids(one) else one, first)
-        return (first, *others) if isinstance(spec, tuple) else first
-
-    return dataset.map(api.do_not_convert(shorter), num_parallel_calls=AUTOTUNE)
+    return dataset.map(api.do_not_convert(cut), num_parallel_calls=AUTOTUNE)
 
 
 def _is_row_of_ids(part: Any) -> bool:
@@ -305,9 +301,12 @@ def bucketed(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> An
             "lengths to sort them by."
         )
     made = importlib.import_module("pipediag.in_chunks").in_buckets
-    kept = ("padded_shapes", "padding_values", "drop_remainder", "name")
+    others = {name: value for name, value in parameters.items() if name != "to_longest"}
+    kept = ["padding_values", "drop_remainder", "name"]
+    if others == parameters:
+        kept.append("padded_shapes")
     given = {name: given[name] for name in ("batch_size", *kept) if name in given}
-    return made(dataset, **given, **parameters)
+    return made(dataset, **given, **others)
 
 
 _ANSWER_S = 10.0

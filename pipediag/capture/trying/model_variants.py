@@ -11,12 +11,13 @@ import sys
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
 from pipediag.capture.replay import NotReplayableError, first_line
-from pipediag.capture.replay.changes import MOVED_LAYERS
+from pipediag.capture.replay.changes import ANY_LENGTH, MOVED_LAYERS
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW, RESULTS_DIFFER
@@ -28,11 +29,14 @@ _POLICY = "dtype_policy"
 _PLAIN, _MIXED = "float32", "mixed_"
 """The usual policy, and the beginning of the names of those that compute in 16 bits."""
 _OPTIMIZER = "optimizer"
-_OF_KERAS_2 = {*_NAMES, ANEW}
+_OF_KERAS_2 = {*_NAMES, ANEW, ANY_LENGTH}
 _OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER, MOVED_LAYERS}
 
 _ROUNDING, _SHARE_OF_SPREAD = 1e-6, 0.01
 """Own choice: outputs that differ by less, of the spread between examples, are the same."""
+_SHARE_OF_LOSS = 1e-4
+"""Own choice: sums of the same numbers differ by less. All places of a model that has learned
+little have nearly the same loss."""
 
 _KERAS_3 = "keras.src.backend.tensorflow.trainer"
 _KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
@@ -113,35 +117,51 @@ class ModelVariants:
         return _on_elements(self._parted(moved)[0]) if moved else None
 
     def same_outputs(self, batches: Sequence[Any], others: Sequence[Any]) -> None:
-        """Raise NotReplayableError if the model predicts otherwise for the others of the batches.
+        """Raise NotReplayableError if the model predicts otherwise for the others of the batches,
+        which have the same rows with less padding.
 
         Layers that compute on padding add up other numbers; rounding is far below the differences
-        between examples, on which the limit rests.
+        between examples, on which the limit rests. Where each place has an output, those that are
+        left are compared, and then the losses, which may count the others.
         """
         if self._compiled is None:
             raise NotReplayableError("Only for a model in a Keras `fit` can results be compared.")
+        with ExitStack() as undo:
+            _take_any_length(self._model, undo)
+            for pair in zip(batches, others, strict=True):
+                self._same_in(pair)
+
+    def _same_in(self, pair: Sequence[Any]) -> None:
         np = sys.modules["numpy"]
-        for pair in zip(batches, others, strict=True):
-            outputs = [self._predicted(batch) for batch in pair]
-            for before, after in zip(*outputs, strict=True):
-                if before.shape != after.shape:
-                    raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
-                most = np.max(np.abs(before - after), initial=0.0)
-                if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
-                    raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
+        outputs, is_cut = [self._predicted(batch) for batch in pair], False
+        for whole, after in zip(*map(_arrays, outputs), strict=True):
+            differs = whole.shape != after.shape
+            before = _left_of(whole, after.shape, *pair) if differs else whole
+            most = np.max(np.abs(before - after), initial=0.0)
+            if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
+                raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
+            is_cut = is_cut or differs
+        if is_cut:
+            self._same_losses(pair, outputs)
 
-    def _predicted(self, batch: Any) -> list[Any]:
-        from tensorflow.python.util import nest
-
-        features = batch[0] if isinstance(batch, tuple) else batch
-        try:
-            return [one.numpy() for one in nest.flatten(self._model(features, training=False))]
-        except Exception as error:
-            let_pass(error)
+    def _same_losses(self, batches: Sequence[Any], outputs: Sequence[Any]) -> None:
+        before, after = map(self._loss, batches, outputs)
+        if not abs(before - after) <= _ROUNDING + _SHARE_OF_LOSS * abs(before):
             raise NotReplayableError(
-                "The model does not take rows of another length. Give its input the shape "
-                f"`(None,)`, and analyse again. {first_line(error)}"
-            ) from None
+                f"{RESULTS_DIFFER[3]} on padding, which the loss counts: it would be {after:.4g} "
+                f"instead of {before:.4g}."
+            )
+
+    def _predicted(self, batch: Any) -> Any:
+        with _refused_lengths():
+            return self._model(_features(batch), training=False)
+
+    def _loss(self, batch: Any, outputs: Any) -> float:
+        x, y, weights, *_ = (
+            (*batch, None, None) if isinstance(batch, tuple) else (batch, None, None)
+        )
+        with _refused_lengths():
+            return float(self._model.compute_loss(x=x, y=y, y_pred=outputs, sample_weight=weights))
 
     def _parted(self, layers: tuple[str, ...]) -> tuple[Any, Any]:
         if layers not in self._parts:
@@ -160,6 +180,8 @@ class ModelVariants:
             undo.callback(setattr, model, "optimizer", self._own_optimizer)
             self._row_wise = self._row_wise or _row_wise(model)
             model.optimizer = self._row_wise
+        if ANY_LENGTH in wanted:
+            _take_any_length(model, undo)
         key = frozenset(wanted.items())
         if key not in self._functions:
             moved = wanted.get(MOVED_LAYERS)
@@ -252,6 +274,57 @@ def use_policy(model: Any, name: str, undo: ExitStack) -> None:
             layer.dtype_policy = wanted
 
 
+_SPEC = "_manual_input_spec"
+"""Where functional models of each Keras keep the shapes that they check their inputs for, if those
+are not the ones that they were built with."""
+
+
+def _take_any_length(model: Any, undo: ExitStack) -> None:
+    """Let a model, and models in it, take rows of another length than their inputs declare."""
+    for layer in all_layers(model):
+        if any(base.__name__ == "Functional" for base in type(layer).__mro__):
+            # Not by `setattr`, with which Keras would track it.
+            own = vars(layer)
+            back = partial(own.update, {_SPEC: own[_SPEC]}) if _SPEC in own else None
+            undo.callback(back or partial(own.pop, _SPEC, None))
+            own[_SPEC] = None
+
+
+@contextmanager
+def _refused_lengths() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        let_pass(error)
+        raise NotReplayableError(
+            f"The model does not take rows of another length: {first_line(error)}"
+        ) from None
+
+
+def _features(batch: Any) -> Any:
+    return batch[0] if isinstance(batch, tuple) else batch
+
+
+def _arrays(tensors: Any) -> list[Any]:
+    from tensorflow.python.util import nest
+
+    return [one.numpy() for one in nest.flatten(tensors)]
+
+
+def _left_of(outputs: Any, shape: tuple[int, ...], batch: Any, cut: Any) -> Any:
+    """Return the outputs of those places of the rows of a batch that are left in the cut one."""
+    np = sys.modules["numpy"]
+    width, left = outputs.shape[1], shape[1]
+    if (len(outputs), *outputs.shape[2:]) == (shape[0], *shape[2:]):
+        for rows, part in zip(*map(_arrays, map(_features, (batch, cut))), strict=True):
+            if (rows.shape[1:], part.shape[1:]) == ((width,), (left,)) and rows.dtype.kind in "iu":
+                starts = range(width - left + 1)
+                same = (at for at in starts if np.array_equal(rows[:, at : at + left], part))
+                start = next(same, 0)
+                return outputs[:, start : start + left]
+    raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
+
+
 _ROW_WISE = "row_wise"
 """The optimizer with the same rule as the model's own, for the rows of the batch alone."""
 _REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
@@ -321,6 +394,16 @@ def input_layers(model: Any) -> list[InputLayer]:
         for layer in found
         if not is_among(layer, parts)
     ]
+
+
+def fixed_lengths(model: Any) -> dict[str, int]:
+    """Return the lengths of rows that the inputs of a model declare, by their names."""
+    listed = getattr(model, "inputs", None)
+    inputs = [one for one in listed if hasattr(one, "_keras_history")] if listed else []
+    # Keras 2 has TensorFlow's own shapes, of which one may be unknown.
+    ranks = [one.shape.rank if hasattr(one.shape, "rank") else len(one.shape) for one in inputs]
+    rows = [one for one, rank in zip(inputs, ranks, strict=True) if rank == 2]
+    return {one.name: int(one.shape[1]) for one in rows if one.shape[1]}
 
 
 def unsplit(model: Any) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.replacing import padding_cut
-from pipediag.capture.trying.model_variants import ModelVariants
+from pipediag.capture.trying.model_variants import ModelVariants, fixed_lengths
 from pipediag.in_chunks import cut_padding, in_buckets
 
 keras.utils.set_random_seed(1)
@@ -47,18 +47,32 @@ targets = np.arange(8.0)
 plain = tf.data.Dataset.from_tensor_slices((rows, targets)).batch(4)
 named = tf.data.Dataset.from_tensor_slices(({"ids": rows, "user": targets}, targets)).batch(4)
 alone = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+# Behind the last word of a row, a target of its own stands at padding.
+words = tf.data.Dataset.from_tensor_slices((rows, np.roll(rows, -1, 1), rows > 0)).batch(4)
 shapes = {
     name: [list(one.shape) for one in tf.nest.flatten(next(iter(padding_cut([dataset]))))]
-    for name, dataset in {"plain": plain, "named": named, "alone": alone}.items()
+    for name, dataset in {"plain": plain, "named": named, "alone": alone, "words": words}.items()
 }
 
-def model(masked, length=None):
-    ids = keras.Input((length,), dtype="int64")
-    vectors = keras.layers.Embedding(9, 4, mask_zero=masked)(ids)
-    vector = keras.layers.GlobalAveragePooling1D()(vectors)
-    made = keras.Model(ids, keras.layers.Dense(1)(vector))
-    made.compile("sgd", "mse")
+layers, AnyLength = keras.layers, {"any_length": True}
+
+def model(*behind, masked=True, length=WIDTH, loss="mse"):
+    result = ids = keras.Input((length,), dtype="int64", name="ids")
+    for layer in (layers.Embedding(9, 4, mask_zero=masked), *behind):
+        result = layer(result)
+    made = keras.Model(ids, result)
+    made.compile("sgd", loss)
     return made
+
+def averaged(**given):
+    return model(layers.GlobalAveragePooling1D(), layers.Dense(1), **given)
+
+def of_words(masked):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return model(layers.GRU(5, return_sequences=True), layers.Dense(9), masked=masked, loss=loss)
+
+inner = keras.Input((WIDTH, 4))
+inner = keras.Model(inner, layers.LSTM(3)(inner))
 
 def refusal(make):
     try:
@@ -68,11 +82,52 @@ def refusal(make):
 
 before = list(plain)
 after = list(padding_cut([plain]))
-models = {"masked": model(True), "unmasked": model(False), "one length": model(True, WIDTH)}
+models = {
+    "masked": averaged(length=None),
+    "unmasked": averaged(masked=False, length=None),
+    "one length": averaged(),
+    "sequential": keras.Sequential([keras.Input((WIDTH,), dtype="int64"), *averaged().layers[1:]]),
+    "nested": model(inner, layers.Dense(1)),
+    "flat": model(layers.Flatten(), layers.Dense(1)),
+}
+models["sequential"].compile("sgd", "mse")
 outputs = {
     name: refusal(lambda: ModelVariants(one, print).same_outputs(before, after))
     for name, one in models.items()
 }
+by_word = {
+    str(masked): refusal(
+        lambda: ModelVariants(of_words(masked), print).same_outputs(
+            list(words), list(padding_cut([words]))
+        )
+    )
+    for masked in (True, False)
+}
+
+def steps(one):
+    # The model's own step, one with batches of another length, and its own again.
+    one.make_train_function()
+    own, failed = one.train_function, []
+    own(iter(plain))
+    specs = [vars(each).get("_manual_input_spec", "none") for each in one.layers]
+    variants = ModelVariants(one, failed.append)
+    variants.check(AnyLength)
+    variants.use(AnyLength)
+    one.train_function(iter(padding_cut([plain])))
+    changed = one.train_function is not own
+    variants.use({})
+    own(iter(plain))
+    again = [vars(each).get("_manual_input_spec", "none") for each in one.layers]
+    refused = refusal(lambda: takes(one)) is not None
+    return [len(failed), changed, one.train_function is own, specs == again, refused]
+
+def takes(one):
+    try:
+        one(rows[:, :6])
+    except ValueError as error:
+        raise NotReplayableError(error)
+
+trained = {name: steps(models[name]) for name in ("one length", "nested")}
 floats = tf.data.Dataset.from_tensor_slices(rng.random((8, WIDTH))).batch(4)
 
 def lengths():
@@ -83,7 +138,8 @@ spec = {"ids": tf.TensorSpec([None], tf.int64), "n": tf.TensorSpec([], tf.int64)
 varying = tf.data.Dataset.from_generator(lengths, output_signature=spec)
 buckets = list(in_buckets(varying, 10))
 print(json.dumps({
-    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs,
+    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs, "by word": by_word,
+    "trained": trained, "fixed": {name: fixed_lengths(one) for name, one in models.items()},
     "floats": refusal(lambda: padding_cut([floats])),
     "all there": sorted(int(n) for batch in buckets for n in batch["n"]) == list(range(300)),
     "most": max(int(batch["ids"].shape[0]) for batch in buckets),
@@ -117,6 +173,7 @@ def test_the_ids_of_a_batch_are_found_in_its_features(said: dict[str, Any]) -> N
         "plain": [[4, 6], [4]],
         "named": [[4, 6], [4], [4]],
         "alone": [[4, 6]],
+        "words": [[4, 6], [4, 6], [4, 6]],
     }
     assert "no rows of ids" in said["floats"]
 
@@ -127,7 +184,25 @@ def test_a_model_that_does_not_ignore_padding_is_told_from_one_that_does(
     outputs = said["outputs"]
     assert outputs["masked"] is None
     assert outputs["unmasked"].startswith("The model's outputs differ")
-    assert "another length" in outputs["one length"]
+    assert outputs["one length"] is outputs["sequential"] is outputs["nested"] is None
+    assert "another length: ValueError: Input 0 " in outputs["flat"]
+
+
+def test_targets_of_each_place_are_compared_where_they_are_left_and_by_the_loss(
+    said: dict[str, Any],
+) -> None:
+    assert said["by word"]["True"] is None
+    assert "which the loss counts" in said["by word"]["False"]
+
+
+def test_a_model_of_one_length_is_trained_with_another_and_is_the_users_again(
+    said: dict[str, Any],
+) -> None:
+    as_before = [0, True, True, True, True]
+    assert said["trained"] == {"one length": as_before, "nested": as_before}
+    fixed = said["fixed"]
+    assert (fixed["masked"], fixed["one length"]) == ({}, {"ids": 24})
+    assert list(fixed["sequential"].values()) == [24]
 
 
 def test_buckets_hold_all_examples_and_little_padding(said: dict[str, Any]) -> None:

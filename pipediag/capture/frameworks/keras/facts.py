@@ -29,7 +29,12 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.source import LONGEST_PERIOD, period_of
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.runtime import TrainersPhase
-from pipediag.capture.trying.model_variants import all_layers, input_layers, unsplit
+from pipediag.capture.trying.model_variants import (
+    all_layers,
+    fixed_lengths,
+    input_layers,
+    unsplit,
+)
 from pipediag.session.edits import SkipCallback
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
@@ -119,6 +124,7 @@ def describe(frame: FrameType) -> KerasUse:
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
         optimizer_settings=settings_of(getattr(model, "optimizer", None)),
         input_layers=prepared,
+        fixed_lengths=fixed_lengths(model),
         legacy=any(base.__module__.startswith("tf_keras.") for base in type(model).__mro__),
         unsplit=unsplit(model) if prepared else None,
         compile_file=compile_file,
