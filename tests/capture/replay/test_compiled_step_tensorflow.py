@@ -142,6 +142,12 @@ SCRIPT = """
     callback = Validates()
     callback.set_model(model)
     callback.on_epoch_end(0)
+    class Decodes(keras.Model):
+        def call(self, token, state, mask=None):
+            return token + state, state * 2.0
+    decodes, state = Decodes(), x
+    for _ in range(20):
+        token, state = decodes(x, state, None)
     results["calls"] = [
         [one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
@@ -173,9 +179,10 @@ def test_a_function_is_traced_for_all_shapes_while_that_is_tried(results: dict[s
 def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     results: dict[str, Any],
 ) -> None:
-    evaluated, keeps, adds, trains, between_epochs, called_back = results["calls"]
+    evaluated, keeps, adds, trains, between_epochs, called_back, decodes = results["calls"]
     assert evaluated == between_epochs == ["model", 20, 8, None]
     assert called_back == ["self.model", 20, 8, None]
+    assert decodes == ["decodes", 20, 8, None]
     assert (keeps[0], keeps[2]) == ("keeps", 0)
     assert "`self.seen`" in keeps[3]
     assert (adds[0], adds[2]) == ("adding", 0)

@@ -103,8 +103,8 @@ class PairedCalls:
                 found.model = _named(model, site)
             if found.model is None:
                 return "The line does not name the model that it calls, or names several."
-            if kwargs.get("training") or len(args) != 1:
-                return "The model is called as in training, or with more than its data."
+            if kwargs.get("training") or any(one is True for one in args):
+                return "The model is called as in training."
             if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
                 # They would be tensors of the graph where the script reads them after its own call.
                 return "Layers of the model add losses in each call."
