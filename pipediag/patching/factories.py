@@ -24,10 +24,11 @@ _PLAIN_ARGUMENTS = frozenset(
     "output_signature output_types".split()
 )
 """Arguments of operations with a function that don't change what the elements are."""
-SAME_ELEMENTS = frozenset("prefetch shard skip take with_options".split())
+_ORDERED = frozenset("prefetch shard skip take with_options".split())
+SAME_ELEMENTS = _ORDERED | {"filter"}
 """Operations that a caller may choose before a cache: the elements they hand on stay the same in
-every epoch."""
-ANY_ORDER = SAME_ELEMENTS | {"cache", "repeat", "shuffle"}
+every epoch. A filter's function must call nothing, as it might draw random numbers."""
+ANY_ORDER = _ORDERED | {"cache", "repeat", "shuffle"}
 """Operations that a caller may choose next to an operation that moves: they look at no element."""
 
 Call = tuple[Source, cst.CSTNode]
@@ -91,7 +92,8 @@ class _Factory:
                 case cst.Call(func=cst.Attribute(attr=name)) | cst.Call(func=name) if (
                     self._source.span(name).start < self._until
                 ):
-                    harmless = not self._calls_otherwise(node)
+                    plain = called(node) in optional and _compares_alone(node)
+                    harmless = plain or not self._calls_otherwise(node)
                 case _:
                     continue
             if not harmless:
@@ -133,8 +135,10 @@ class _Factory:
     def _only_adds(self, node: cst.CSTNode, optional: frozenset[str]) -> bool:
         """Return whether what is chosen only adds optional operations, or ends with an error."""
         calls = self._source.all(cst.Call, node)
+        added = [call for call in calls if _is_operation(call)]
         return (
-            {called(call) for call in calls if _is_operation(call)} <= optional
+            {called(call) for call in added} <= optional
+            and all(_compares_alone(call) for call in added if called(call) == "filter")
             and not any(map(self._takes_a_dataset, calls))
             and not self._source.all(cst.Return, node)
         )
@@ -192,6 +196,16 @@ def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionD
 def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
     is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return is_method and called(node) in _OPERATIONS
+
+
+def _compares_alone(call: cst.Call) -> bool:
+    """Return whether a filter's function is a lambda that calls nothing."""
+    functions = [arg.value for arg in call.args]
+    return called(call) == "filter" and all(
+        isinstance(one, cst.Lambda)
+        and not any(isinstance(each, cst.Call) for each in walk(one.body))
+        for one in functions
+    )
 
 
 def _parameters(function: cst.FunctionDef) -> list[str]:

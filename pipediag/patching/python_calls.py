@@ -202,10 +202,13 @@ def through_a_function(source: Source, line: int, model: str) -> list[Change]:
         if call.args and source.line(call) == line and source.code(call.func) == model
     ]
     call = only(calls, f"Line {line} calls `{model}` {len(calls)} times.")
-    start = source.span(call).start
-    name, definition = defined(source, CALL_MODEL, "call_model", start, "tensorflow as tf")
+    name, definitions = "call_model", list[Change]()
+    if source.newline.join(CALL_MODEL) not in source.text:
+        start = source.span(call).start
+        name, definition = defined(source, CALL_MODEL, name, start, "tensorflow as tf")
+        definitions.append(definition)
     return [
-        definition,
+        *definitions,
         replaced(source.span(call.func), name),
         insertion(source.span(call.args[0]).start, f"{model}, "),
     ]

@@ -11,6 +11,7 @@ import codecs
 import io
 import tokenize
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +22,6 @@ from libcst.metadata import (
     ByteSpanPositionProvider,
     MetadataWrapper,
     ParentNodeProvider,
-    PositionProvider,
 )
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
@@ -84,6 +84,8 @@ class Source:
     bom: bytes = b""
     anchors: Mapping[str, int] = field(default_factory=dict)
     """Offsets at which the called names of operations begin, by the operations' ids."""
+    starts: Mapping[int, int] = field(default_factory=dict)
+    """Offsets at which the lines of the file as it was begin, by their numbers."""
 
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:
@@ -92,7 +94,9 @@ class Source:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
             bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
             text = content[len(bom) :].decode(encoding.removesuffix("-sig"))
-            source = cls(path, text.encode(), encoding.removesuffix("-sig"), bom)
+            data = text.encode()
+            starts = dict(enumerate(_line_starts(data), 1))
+            source = cls(path, data, encoding.removesuffix("-sig"), bom, starts=starts)
             whole = source.module.code == text
         except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
             raise NotPatchableError(f"{path} can't be read as Python.") from error
@@ -119,10 +123,6 @@ class Source:
     @cached_property
     def _spans(self) -> Mapping[cst.CSTNode, object]:
         return self._wrapper.resolve(ByteSpanPositionProvider)
-
-    @cached_property
-    def _lines(self) -> Mapping[cst.CSTNode, object]:
-        return self._wrapper.resolve(PositionProvider)
 
     @cached_property
     def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
@@ -156,8 +156,13 @@ class Source:
         return Span(start, start + found.length)  # type: ignore[attr-defined]
 
     def line(self, node: cst.CSTNode) -> int:
-        line: int = self._lines[node].start.line  # type: ignore[attr-defined]
-        return line
+        """Return the line of the file as it was; of new text, the one before it."""
+        found = bisect_right(self._by_start, (self.span(node).start, len(self.starts)))
+        return self._by_start[found - 1][1] if found else 1
+
+    @cached_property
+    def _by_start(self) -> list[tuple[int, int]]:
+        return sorted((at, line) for line, at in self.starts.items())
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         return self._parents.get(node)
@@ -209,16 +214,21 @@ class Source:
         pieces = _pieces(changes, len(self.data))
         parts: list[bytes] = []
         anchors: dict[str, int] = {}
+        starts: dict[int, int] = {}
         at = 0
         for piece in pieces:
             part = piece if isinstance(piece, bytes) else self.data[piece.start : piece.end]
             if isinstance(piece, Span):
+                moved, end = at - piece.start, piece.end
                 for op_id, offset in self.anchors.items():
-                    if piece.start <= offset < piece.end:
-                        anchors[op_id] = at + offset - piece.start
+                    if piece.start <= offset < end:
+                        anchors[op_id] = moved + offset
+                for line, offset in self.starts.items():
+                    if piece.start <= offset < end:
+                        starts[line] = moved + offset
             parts.append(part)
             at += len(part)
-        after = replace(self, data=b"".join(parts), anchors=anchors)
+        after = replace(self, data=b"".join(parts), anchors=anchors, starts=starts)
         try:
             with warnings.catch_warnings():
                 # Of what the user wrote, which is none of ours to tell.
@@ -227,6 +237,13 @@ class Source:
         except (SyntaxError, ValueError) as error:
             raise NotPatchableError("The result would not be valid Python.") from error
         return after
+
+
+def _line_starts(data: bytes) -> Iterator[int]:
+    yield 0
+    for at, byte in enumerate(data):
+        if byte == ord("\n"):
+            yield at + 1
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -63,6 +63,8 @@ _COUNTED = "`steps_per_epoch` counts batches and would have to change too."
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
+_THREADS = frozenset({"autotune.enabled", "threading.private_threadpool_size"})
+"""Options of which the same is true."""
 
 
 def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
@@ -316,7 +318,8 @@ def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
 
 
 def _options(workspace: Workspace, change: edits.SetOptions) -> None:
-    source, call = workspace.only_call(_last(workspace).id)
+    suits: Suits = "any" if set(change.options) <= _THREADS else "one"
+    source, call = workspace.only_call(_last(workspace).id, suits=suits)
     workspace.change(source, with_options(source, call, change.options))
 
 

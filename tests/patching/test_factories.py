@@ -92,6 +92,10 @@ def ops_of(text: str) -> list[Operation]:
 OPTIONAL_SHUFFLE = (
     "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(parse)\nreturn ds.batch(8)"
 )
+FILTERED = (
+    "ds = read(x)\nif training is not None:\n    ds = ds.filter(lambda row: {})\n"
+    "return ds.map(parse).batch(8)"
+)
 SHUFFLE_BETWEEN = (
     "ds = read(x).map(parse)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)"
 )
@@ -118,6 +122,11 @@ SHUFFLE_BETWEEN = (
             "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8).map(parse)",
         ),
         (
+            FILTERED.format("row['n'] < training"),
+            CACHE,
+            FILTERED.format("row['n'] < training").replace("(parse)", "(parse).cache()"),
+        ),
+        (
             "ds = read(x[:9] if training else x)\nreturn ds.map(parse).batch(8)",
             BATCH_FIRST,
             "ds = read(x[:9] if training else x)\nreturn ds.batch(8).map(parse)",
@@ -136,6 +145,8 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
     ("body", "changes"),
     [
         (OPTIONAL_SHUFFLE, CACHE),
+        (FILTERED.format("tf.random.uniform([]) < training"), CACHE),
+        (FILTERED.format("row['n'] < training"), BATCH_FIRST),
         (OPTIONAL_SHUFFLE.replace("shuffle(9)", "repeat()"), CACHE),
         (SHUFFLE_BETWEEN.replace("shuffle(9)", "filter(good)"), BATCH_FIRST),
         (SHUFFLE_BETWEEN.replace("ds.shuffle(9)", "augment(ds)"), BATCH_FIRST),
@@ -175,6 +186,13 @@ def test_files_may_stay_shuffled_before_a_cache_if_its_elements_are_shuffled_too
         assert "ds.map(parse)\n    ds = ds.cache()\n" in patched(text, chained(*ops), *CACHE)
     else:
         refused(text, chained(*ops), *CACHE)
+
+
+def test_options_that_change_no_element_hold_for_all_pipelines() -> None:
+    text = factory("return read(x).map(parse).batch(8)")
+    ops = chained(*ops_of(text))
+    assert "with_options" in patched(text, ops, SetOptions({"autotune.enabled": False}))
+    refused(text, ops, SetOptions({"deterministic": False}))
 
 
 METHOD = """import tensorflow as tf

@@ -375,6 +375,15 @@ def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
     )
 
 
+def test_two_models_of_a_file_are_called_through_one_function() -> None:
+    """The second change finds its line although the first one moved it down."""
+    text = "import tensorflow as tf\n\nstate = encoder(x)\ny = decoder(state, x)\n"
+    lines = CompileCall(SCRIPT, 3, "encoder"), CompileCall(SCRIPT, 4, "decoder")
+    after = patched(text, [], *lines)
+    assert after.count("def call_model(") == 1
+    assert after.endswith("state = call_model(encoder, x)\ny = call_model(decoder, state, x)\n")
+
+
 @pytest.mark.parametrize(
     ("call", "after"),
     [
