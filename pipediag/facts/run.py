@@ -164,10 +164,14 @@ def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: fl
 
     The time of its steps outside the calls stays the same.
     """
-    calls = timed.calls / loop.steps if loop.steps else 1.0
-    seen = loop.evaluation
-    rest_ms = max(0.0, seen.step_ms - calls * own_ms) if seen is not None else 0.0
-    return (rest_ms + calls * own_ms) / max(rest_ms + calls * other_ms, 1e-3)
+    called_ms = own_ms * (timed.calls / loop.steps if loop.steps else 1.0)
+    step_ms = called_ms
+    if loop.evaluation is not None:
+        step_ms = loop.evaluation.step_ms
+    elif loop.steps > 1:
+        step_ms = 1e3 * loop.elapsed_s / (loop.steps - 1)
+    saved_ms = min(called_ms, step_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
+    return step_ms / max(step_ms - saved_ms, 1e-3)
 
 
 def faster_ends(run: Run, timed: Prediction, own_ms: float, other_ms: float) -> float:

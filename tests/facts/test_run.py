@@ -8,6 +8,7 @@ import pytest
 
 from pipediag.facts import run as facts
 from pipediag.facts.run import (
+    faster_evaluation,
     first_batch_percent,
     long_percent,
     loop_time,
@@ -16,6 +17,7 @@ from pipediag.facts.run import (
 )
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recording import Prediction
 from tests import factories, records
 from tests.factories import make_loop, make_session
 from tests.ledgers import make_part, make_run, make_waits
@@ -167,3 +169,13 @@ def test_the_parts_of_a_loop_add_up_to_its_time() -> None:
     in_graph = [make_loop(kind="in_graph", epoch_ends=10)]
     assert loop_time(make_session(run=make_waits(), loops=in_graph)) is None
     assert loop_time(make_session(run=None)) is None
+
+
+@pytest.mark.parametrize(("own_ms", "times"), [(200.0, 3.0), (400.0, 300.0)])
+def test_an_evaluation_without_steady_steps_takes_what_was_seen_of_it(
+    own_ms: float, times: float
+) -> None:
+    """300 ms a batch, and calls that take a 300th; no more than all of it can go."""
+    loop = make_loop(role="validation", steps=11, elapsed_s=3.0)
+    timed = Prediction("train.py", 8, 16, calls=11)
+    assert faster_evaluation(loop, timed, own_ms, own_ms / 300.0) == pytest.approx(times, rel=0.01)
