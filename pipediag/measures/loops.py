@@ -23,7 +23,6 @@ from pipediag.session.recorded_loops import (
     RecordedLoop,
 )
 from pipediag.session.recording import RecordedOperation, Recording
-from pipediag.vocabulary import EVALUATING
 
 _SLOW_NS = 100_000_000
 """Own choice: from here on a time that was seen alone is slow. To destroy an iterator, TensorFlow
@@ -149,7 +148,7 @@ def _row(recording: Recording, run: Run | Missing, loop: RecordedLoop, diagnosed
             if call.count and loop.elapsed_ns
         ],
         "filled_cache_op_id": filled.id if filled is not None else None,
-        "pipeline": written_pipeline(recording, loop) if loop.role in EVALUATING else None,
+        "pipeline": written_pipeline(recording, loop) if loop.role != "training" else None,
     }
     recorded = {one.name: getattr(loop, one.name) for one in fields(LoopFacts)}
     return Loop(**{**recorded, **own})

@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
+from pipediag.facts.pipeline import call_name
 from pipediag.facts.run_gain import gain_at_most
+from pipediag.rules.caching import advised_cache
 from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
@@ -172,10 +174,18 @@ def _keep_it(session: Session, block: Block) -> str:
     keep = 'save what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
     if block.what == READING:
         keep = "save the result (`np.save`, `dataset.save(path)`), or read the data only once"
-        roles = [loop.role for loop in session.loops if (loop.file, loop.line) == block.place]
-        if roles[:1] == ["adapt"]:
+        loops = [loop for loop in session.loops if (loop.file, loop.line) == block.place]
+        if any(loop.role == "adapt" for loop in loops):
             keep = (
                 "save what `adapt` learns (`get_vocabulary()`), or show it only a part of the data"
+            )
+        cached, pipelines = advised_cache(session), [loop.pipeline for loop in loops]
+        if cached is not None and any(
+            op.id == cached.id for pipeline in pipelines if pipeline for op in pipeline.ops
+        ):
+            keep = (
+                f"a `.cache()` after {call_name(cached)} would serve these passes, too, and the "
+                f"first one alone would fill it. Or {keep}"
             )
     return f"{block.work} before training: {keep}."
 

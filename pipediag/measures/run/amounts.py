@@ -100,6 +100,9 @@ _EVALUATED_BY: Mapping[LoopRole, str] = {
 """The name of the function that is traced where such a loop begins."""
 
 
+_OF_A_LOOP = frozenset({"iterator", "first_batch", "steps"})
+
+
 @dataclass
 class Amounts:
     """Nanoseconds by place, and how often what is there came, where that is known."""
@@ -129,12 +132,12 @@ def amounts_of(
     for one in spent:
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
         if one.span is not None and one.span.kind not in _LONG:
-            # A loop that evaluates makes an iterator, waits for its first batch and has steps: each
-            # tells how often it ran.
-            kind = one.span.kind if one.place.part == "evaluation" else None
+            # A loop makes an iterator, waits for its first batch and has steps, which come in
+            # several stretches if something interrupts them: what is rarest tells how often it ran.
+            kind = one.span.kind if one.span.kind in _OF_A_LOOP else None
             times.setdefault(one.place, {}).setdefault(kind, set()).add(one.time)
     amounts.count.update(
-        (place, max(map(len, by_kind.values()))) for place, by_kind in times.items()
+        (place, min(map(len, by_kind.values()))) for place, by_kind in times.items()
     )
     for loop in recording.loops:
         if steps_of(loop) in amounts.count:

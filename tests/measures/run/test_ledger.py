@@ -88,7 +88,8 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
     run.epoch(1.0, 2.0, 4.0)
     run.span("iterator", 4.2, 4.3, "eval1")
     run.span("first_batch", 4.3, 4.5, "eval1")
-    run.span("steps", 4.5, 5.0, "eval1")
+    run.span("steps", 4.5, 4.7, "eval1")
+    run.span("steps", 4.8, 5.0, "eval1")
     run.epoch(5.5, 6.0, 8.0)
     evaluates = make_recorded_loop(id="eval1", role="evaluate", line=50)
     report = ledger(run, recording_of(own_loop(), evaluates), 10.0)
@@ -97,8 +98,8 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
         ("before_training", None): 1.0,
         ("epoch_start", None): 1.5,
         ("steps", None): 4.0,
-        ("evaluation", "a loop that evaluates"): 0.8,
-        ("epoch_end", None): 0.7,
+        ("evaluation", "a loop that evaluates"): 0.7,
+        ("epoch_end", None): 0.8,
         ("after_training", None): 2.0,
     }
     evaluation = row(report, "evaluation", "a loop that evaluates")
