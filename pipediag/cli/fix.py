@@ -229,7 +229,7 @@ def _say_suggested(session: Session, path: Path) -> None:
 def _how_long(session: Session, rounds: int) -> str:
     """Return `, about 4.2 min in all`; nothing where the length of the run is not known."""
     from pipediag.facts.names import length
-    from pipediag.runner.native_runs import promised
+    from pipediag.facts.run_gain import promised
 
     found = promised(session)
     if found is None or found.scope != "run":
@@ -239,12 +239,12 @@ def _how_long(session: Session, rounds: int) -> str:
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
+    from pipediag.facts.run_gain import promised
     from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import (
         compared,
         kept,
         obtained,
-        promised,
         promised_of_whole,
         versions,
     )

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import first_waits, rows_of_loop, time_of_epochs, traces_of_step
-from pipediag.session.edits import CompileCall, Edit, Insert, MoveLayers
+from pipediag.session.edits import CompileCall, Edit, Insert, MoveLayers, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -370,6 +370,32 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
         return steps + later
     making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
     return _after_the_first(steps + _taken(run, making), run) + later
+
+
+def promised(session: Session) -> RunGain | None:
+    """Return the session's gain for the run with all that is in its patch, or None.
+
+    Where the patch holds less than what was tried together, only a single edit was measured so.
+    What another part of the run gains by an edit of its own adds to that.
+    """
+    edits = set(session.patch.edits) if session.patch else set()
+    together, of_loop = session.combined, ("steps", None, None)
+    gains: dict[object, RunGain | None] = {}
+    if together is not None and together.for_run and set(together.findings) <= edits:
+        gains[of_loop] = together.for_run
+        edits -= set(together.findings)
+    for one in {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}.values():
+        apart = one.part == "evaluation" or timed_call(one.edit) is not None
+        place = (one.part, one.file, one.line) if apart else of_loop
+        if place in gains:
+            return None
+        gains[place] = one.for_run
+    found = [gain for gain in gains.values() if gain is not None]
+    if len(found) < len(gains) or not found:
+        return None
+    if len(found) == 1:
+        return found[0]
+    return gain_of_separate(found) if all(one.basis == "measured" for one in found) else None
 
 
 def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:

@@ -10,6 +10,7 @@ from pipediag.encoding import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
+from pipediag.facts.run_gain import promised
 from pipediag.facts.service import plan_service
 from pipediag.reporters.words import advice, devices, embeddings, labels, pipeline, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
@@ -92,6 +93,11 @@ def _answer(session: Session) -> Iterator[Row]:
         name = f"{clipped(finding.title, _SHORT)}{f' ({at})' if at else ''}"
         condition = f", {finding.condition}" if gain and finding.condition else ""
         yield "Also", f"{name}: {gain.brief}{condition}" if gain else name, ""
+    held = set(session.patch.edits) if session.patch is not None else set[str]()
+    together = promised(session) if len(held) > max(1, len(found.changes)) else None
+    if together is not None and together.basis == "measured":
+        all_of_it = advice.gain_of_run(together, "measured")
+        yield "Patch", f"Its {len(held)} changes: {all_of_it}.", "good"
 
 
 def _worth_naming(finding: Finding) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.estimates import Estimate, estimate
-from pipediag.facts.run_gain import gain_of_separate, gain_of_whole
+from pipediag.facts.run_gain import gain_of_whole, promised
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
@@ -113,31 +113,6 @@ def kept(promised: RunGain, found: Estimate) -> bool:
     """Return True if the interval of what was promised and that of what was obtained overlap."""
     low, high = promised.ci95 or (promised.speedup, promised.speedup)
     return low <= found.high and found.low <= high
-
-
-def promised(session: Session) -> RunGain | None:
-    """Return the session's gain for the run with all that is in its patch, or None.
-
-    Where the patch holds less than what was tried together, only a single edit was measured so.
-    What another part of the run gains by an edit of its own adds to that.
-    """
-    edits = set(session.patch.edits) if session.patch else set()
-    together, of_loop = session.combined, ("steps", None, None)
-    gains: dict[object, RunGain | None] = {}
-    if together is not None and together.for_run and set(together.findings) <= edits:
-        gains[of_loop] = together.for_run
-        edits -= set(together.findings)
-    for one in {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}.values():
-        place = (one.part, one.file, one.line) if one.part == "evaluation" else of_loop
-        if place in gains:
-            return None
-        gains[place] = one.for_run
-    found = [gain for gain in gains.values() if gain is not None]
-    if len(found) < len(gains) or not found:
-        return None
-    if len(found) == 1:
-        return found[0]
-    return gain_of_separate(found) if all(one.basis == "measured" for one in found) else None
 
 
 def promised_of_whole(session: Session, script_s: float) -> RunGain | None:

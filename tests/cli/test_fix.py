@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.runner.native_runs import promised
+from pipediag.facts.run_gain import promised
+from pipediag.reporters import sections
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetParameters, SkipCallback
 from pipediag.session.findings import Patch
@@ -264,3 +265,5 @@ def test_gains_of_a_loop_and_of_an_evaluation_are_promised_together(
     made = made.model_copy(update={"findings": [first, other], "patch": patch})
     found = promised(made)
     assert (found and found.speedup) == (speedup and pytest.approx(speedup))
+    told = [name for name, *_ in sections.answer(made)]
+    assert ("Patch" in told) == (speedup is not None)

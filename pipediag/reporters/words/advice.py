@@ -19,6 +19,7 @@ from pipediag.reporters.words.quantities import counted, speedup, speedup_interv
 from pipediag.session.devices import TraceReport
 from pipediag.session.edits import timed_call
 from pipediag.session.findings import Finding, Patch
+from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial
 from pipediag.vocabulary import VerdictSeverity
@@ -193,10 +194,7 @@ def gain(finding: Finding) -> Gain | None:
     found, trial = finding.for_run, finding.trial
     if found is not None and (found.basis == "measured" or trial.speedup is None):
         known_by = "at most" if found.basis == "at most" else trials.known_by(trial)
-        bounds = speedup_interval(found.ci95) if found.ci95 is not None else ""
-        of_run = found.scope == "run" and found.before_s > 0
-        left = 100.0 * found.after_s / found.before_s if of_run else None
-        return Gain(speedup(found.speedup), bounds, run.of_what(found), known_by, left)
+        return gain_of_run(found, known_by)
     if trial.speedup is not None:
         bounds, known_by = trials.interval(trial) or "", trials.known_by(trial)
         part = "an epoch" if trial.basis == "epoch" else "a step"
@@ -205,6 +203,14 @@ def gain(finding: Finding) -> Gain | None:
         return None
     part = "a step" if finding.part == "steps" else RUN_PART[finding.part].lower()
     return Gain(speedup(finding.speedup_at_most), "", f"in {part}", "at most")
+
+
+def gain_of_run(found: RunGain, known_by: str) -> Gain:
+    """Return a gain of the run as it is told."""
+    bounds = speedup_interval(found.ci95) if found.ci95 is not None else ""
+    of_run = found.scope == "run" and found.before_s > 0
+    left = 100.0 * found.after_s / found.before_s if of_run else None
+    return Gain(speedup(found.speedup), bounds, run.of_what(found), known_by, left)
 
 
 @dataclass(frozen=True)
