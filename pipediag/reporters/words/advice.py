@@ -206,7 +206,7 @@ def gain(finding: Finding) -> Gain | None:
 
 
 def gain_of_run(found: RunGain, known_by: str) -> Gain:
-    """Return a gain of the run as it is told."""
+    """Return a gain of the run, in words."""
     bounds = speedup_interval(found.ci95) if found.ci95 is not None else ""
     of_run = found.scope == "run" and found.before_s > 0
     left = 100.0 * found.after_s / found.before_s if of_run else None
