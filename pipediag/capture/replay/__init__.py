@@ -1,4 +1,4 @@
-"""Why a change can't be tried, in a sentence for the user."""
+"""Builds the recorded pipeline again in the user's process, with changes, or says why not."""
 
 from __future__ import annotations
 
