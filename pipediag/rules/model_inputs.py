@@ -381,6 +381,8 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
         f"same. Each batch holds {memory_size(rows.bytes)} of one-hot values for {rows.ids:,} ids.",
         op=op,
         evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
+        # No more than all that is computed can be on these rows.
+        speedup_at_most=at_most_without(session, class_percent(session, ["device_compute"])),
     )
 
 
