@@ -157,10 +157,13 @@ class _Factory:
             root = _root(call)
             return root is None or root.value not in self._datasets
         takes = call.func.attr.value in _TAKE_A_FUNCTION
+        # What a generator yields is data.
+        generates = called(call) == "from_generator"
         return takes and any(
             self._depends(arg.value)
             for arg in call.args
-            if arg.keyword is None or arg.keyword.value not in _PLAIN_ARGUMENTS
+            if (arg.keyword is None or arg.keyword.value not in _PLAIN_ARGUMENTS)
+            and not (generates and isinstance(arg.value, cst.Lambda))
         )
 
     def _rebinds(self, node: cst.Assign) -> bool:

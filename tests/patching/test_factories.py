@@ -389,9 +389,11 @@ GENERATED = factory(
 )
 
 
-def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers() -> None:
-    ops = [op(GENERATED, kind, f".{kind}(") for kind in ("from_generator", "shuffle", "batch")]
-    after = patched(GENERATED, ops, Insert("from_generator", "cache", {}))
+@pytest.mark.parametrize("given", ["rows", "lambda: read(x)"])
+def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers(given: str) -> None:
+    text = GENERATED.replace("(rows,", f"({given},")
+    ops = [op(text, kind, f".{kind}(") for kind in ("from_generator", "shuffle", "batch")]
+    after = patched(text, ops, Insert("from_generator", "cache", {}))
     assert "cache()\n    if training:" in after
 
 
