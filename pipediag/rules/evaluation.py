@@ -234,7 +234,6 @@ SMALL_PREDICT = Rule(
     "one call if they fit in memory.",
     needs=("run",),
     thresholds=THRESHOLDS,
-    tried_when_informing=False,
     untried="In a run with trials, both calls are timed where the script calls `predict`.",
 )
 
@@ -288,7 +287,6 @@ EAGER_EVALUATION = Rule(
     needs=("run",),
     thresholds=THRESHOLDS,
     effect="same up to order or rounding",
-    tried_when_informing=False,
     untried="In a run with trials, both calls are timed where the script calls the model.",
 )
 
