@@ -49,9 +49,9 @@ class Check:
     state: Literal["ok", "warn", "problem"]
     found: str
     follows: str = ""
-    """What it means for a measurement; empty where it means nothing."""
+    """Consequence for a measurement; empty where there is none."""
     do: str = ""
-    """What to do about it; empty where nothing need be done."""
+    """Remedy; empty where nothing need be done."""
 
 
 def warning_unless(fine: bool, name: str, found: str, follows: str, do: str) -> Check:

@@ -64,8 +64,8 @@ def _answer(session: Session) -> Iterator[Row]:
     if script.outcome not in BY_ITSELF and script.detail:
         yield "Script", clipped(script.detail, _SHORT), ""
     if found is None:
-        if session.diagnosed_loop() is None:
-            yield "Why", advice.lead(session.verdict.summary)[1], ""
+        if why := _why_no_loop(session):
+            yield "Why", why, ""
         nothing = advice.nothing_worth_doing(session)
         if nothing is not None:
             yield "Change", nothing, ""
@@ -98,6 +98,12 @@ def _answer(session: Session) -> Iterator[Row]:
     if together is not None and together.basis == "measured":
         all_of_it = advice.gain_of_run(together, "measured")
         yield "Patch", f"Its {len(held)} changes: {all_of_it}.", "good"
+
+
+def _why_no_loop(session: Session) -> str:
+    """Return what follows the heading of a session without a loop; empty for all others."""
+    loop = session.diagnosed_loop()
+    return advice.lead(session.verdict.summary)[1] if loop is None else ""
 
 
 def _worth_naming(finding: Finding) -> bool:
@@ -144,9 +150,9 @@ def overview(session: Session) -> Iterator[Row]:
 def reasons(session: Session) -> list[str]:
     """Return what the verdict rests on, and what was left out, a sentence each."""
     verdict, loop = session.verdict, run.time_of_loop(session)
-    found = [*verdict.reasons, loop]
-    if session.diagnosed_loop() is not None:  # else `answer` has it
-        found.insert(0, advice.lead(verdict.summary)[1])
+    # `answer` has it where there is nothing else to answer.
+    told = advice.answer(session) is None and _why_no_loop(session)
+    found = ["" if told else advice.lead(verdict.summary)[1], *verdict.reasons, loop]
     found += [f"Left out: {label}: {why}" for label, why in trials.dropped(session)]
     return [text for text in (*found, *session.notes[1:]) if text]
 

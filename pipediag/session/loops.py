@@ -129,5 +129,5 @@ class Loop(LoopFacts):
     filled_cache_op_id: str | None = None
     """The cache that its measured steps filled, so that they stand for no later epoch."""
     pipeline: Pipeline | None = None
-    """What it reads, as written; only of a loop that does not train: the diagnosed one's is the
-    session's."""
+    """Pipeline that it reads, as written; only of a loop that does not train: the diagnosed one's
+    is the session's."""

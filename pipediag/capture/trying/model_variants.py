@@ -275,8 +275,8 @@ def use_policy(model: Any, name: str, undo: ExitStack) -> None:
 
 
 _SPEC = "_manual_input_spec"
-"""Where functional models of each Keras keep the shapes that they check their inputs for, if those
-are not the ones that they were built with."""
+"""Attribute in which functional models of each Keras keep the shapes that they check their inputs
+for, if those are not the ones that they were built with."""
 
 
 def _take_any_length(model: Any, undo: ExitStack) -> None:
