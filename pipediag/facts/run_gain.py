@@ -9,7 +9,14 @@ from typing import Literal
 
 from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import first_waits, rows_of_loop, time_of_epochs, traces_of_step
-from pipediag.session.edits import CompileCall, Edit, Insert, MoveLayers, timed_call
+from pipediag.session.edits import (
+    CompileCall,
+    Edit,
+    Insert,
+    MoveLayers,
+    PredictOnBatch,
+    timed_call,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -385,7 +392,8 @@ def promised(session: Session) -> RunGain | None:
         gains[of_loop] = together.for_run
         edits -= set(together.findings)
     for one in {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}.values():
-        apart = one.part == "evaluation" or timed_call(one.edit) is not None
+        timed = timed_call(one.edit)
+        apart = one.part == "evaluation" or isinstance(timed, PredictOnBatch | CompileCall)
         place = (one.part, one.file, one.line) if apart else of_loop
         if place in gains:
             return None

@@ -20,7 +20,14 @@ from pipediag.patching.chains import (
     with_arguments,
 )
 from pipediag.patching.model_inputs import with_any_length
-from pipediag.patching.names import is_parameter, references, tensorflow, written
+from pipediag.patching.names import (
+    free_name,
+    is_parameter,
+    needed_tensorflow,
+    references,
+    tensorflow,
+    written,
+)
 from pipediag.patching.python_calls import (
     DISTRIBUTED,
     defined,
@@ -49,6 +56,7 @@ from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
 from pipediag.session.pipeline import Operation
+from pipediag.step_source import NotAFunctionError, step_at
 from pipediag.vocabulary import Scalar
 
 _ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
@@ -380,6 +388,33 @@ def _compile_call(workspace: Workspace, change: edits.CompileCall) -> None:
     workspace.change(source, through_a_function(source, change.line, change.model))
 
 
+def _extract(workspace: Workspace, change: edits.ExtractStep) -> None:
+    """Write the step as a `tf.function` before its outermost loop, and call it in its place."""
+    source, tf = workspace.source(change.file), needed_tensorflow(workspace.source(change.file))
+    if change.line not in source.starts:
+        raise NotPatchableError("Two of the changes affect the same place.")
+    line = source.data.count(b"\n", 0, source.starts[change.line]) + 1
+    try:
+        step = step_at(source.text, line)
+    except NotAFunctionError as error:
+        raise NotPatchableError(str(error)) from error
+    lines, name = source.text.splitlines(), free_name(source, "train_step")
+    starts = [0, *(one.end() for one in re.finditer(b"\n", source.data)), len(source.data)]
+    apart = [""] * (1 if step.loop_indent else 2)
+    above = lines[step.loop_line - 2] if step.loop_line > 1 else ""
+    definition = [*apart] if above.strip() else []
+    definition += [f"{step.loop_indent}@{tf}.function(reduce_retracing=True)"]
+    definition += [*step.definition(lines, name), *apart]
+
+    def text(lines: list[str]) -> str:
+        return "".join(f"{one}{source.newline}" for one in lines)
+
+    place = Span(starts[step.first - 1], starts[step.last])
+    defined_above = insertion(starts[step.loop_line - 1], text(definition))
+    called_here = replaced(place, text(step.use(lines, name, change.numbers, tf)))
+    workspace.change(source, [defined_above, called_here])
+
+
 def _compile_function(workspace: Workspace, change: edits.CompileFunction) -> None:
     source = workspace.source(change.file)
     name, tf = change.function.rpartition(".")[2], tensorflow(source)
@@ -421,6 +456,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _predict,
     "compile_call": _compile_call,
     "rewrite": _rewrite,
+    "extract": _extract,
     "compile": _compile_function,
     "set": _set,
     "replace": _replace,

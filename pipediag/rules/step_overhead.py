@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import PurePath
+from statistics import fmean
 
 import numpy as np
 
@@ -35,11 +36,18 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import CompileFunction, Edit, SetModel, SetParameters, SkipCallback
+from pipediag.session.edits import (
+    CompileFunction,
+    Edit,
+    ExtractStep,
+    SetModel,
+    SetParameters,
+    SkipCallback,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback
+from pipediag.session.recorded_loops import Callback, GraphStep
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
@@ -390,6 +398,19 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     )
 
 
+def _line(step: GraphStep) -> str:
+    return f"{PurePath(step.file).name}:{step.line}"
+
+
+def _in_a_function(step: GraphStep) -> tuple[str | None, Edit | None]:
+    """Return why the step was not made in a function, or the edit that makes it so."""
+    if step.lacking is not None:
+        return f"The step can't be moved as it is. {step.lacking}", None
+    label = f"the step at {_line(step)} as a tf.function"
+    change = ExtractStep(step.file, step.line, tuple(step.numbers))
+    return None, Edit(EAGER_EXECUTION.id, label, (change,))
+
+
 EAGER_EXECUTION = Rule(
     id="eager-execution",
     title="Run the training step as a graph",
@@ -424,6 +445,16 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
             advice = f"Put `@tf.function` on {name} ({PurePath(step.file).name}:{step.line})."
             compiles = CompileFunction(step.file, step.line, step.function)
             edit = Edit(EAGER_EXECUTION.id, f"@tf.function on {name}", (compiles,))
+        elif loop.graph_step is not None:
+            inline = loop.graph_step
+            place = (inline.file, inline.line)
+            untried, edit = _in_a_function(inline)
+            if inline.is_timed:
+                advice = (
+                    f"Move the step at {_line(inline)} into a function with `@tf.function`, with "
+                    f"the same results up to rounding: {fmean(inline.other_ms):.1f} ms instead of "
+                    f"{fmean(inline.own_ms):.1f} ms."
+                )
     else:
         return
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None

@@ -131,6 +131,22 @@ class CompileCall:
 
 
 @dataclass(frozen=True)
+class ExtractStep:
+    """The statements of a training step become a `tf.function` that the loop calls."""
+
+    file: str
+    line: int
+    """Line on which its tape is opened."""
+    numbers: tuple[str, ...] = ()
+    """Floats of Python that it is given as tensors."""
+    do: Literal["extract"] = "extract"
+
+    def __post_init__(self) -> None:
+        """Make a tuple of what JSON has as a list."""
+        object.__setattr__(self, "numbers", tuple(self.numbers))
+
+
+@dataclass(frozen=True)
 class RewriteCall:
     """A known slow call in a function that makes elements is written another way."""
 
@@ -199,6 +215,7 @@ Change = (
     | SkipCallback
     | PredictOnBatch
     | CompileCall
+    | ExtractStep
     | RewriteCall
     | MoveLayers
     | CompileFunction
@@ -263,7 +280,7 @@ _TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
     SetOptions: ("options",),
     **dict.fromkeys((SetModel, SkipCallback, CompileFunction), ("model",)),
     MoveLayers: ("elements", "model"),
-    **dict.fromkeys((PredictOnBatch, CompileCall), ()),
+    **dict.fromkeys((PredictOnBatch, CompileCall, ExtractStep), ()),
 }
 
 
@@ -296,10 +313,12 @@ def saves_pauses(edit: Edit | None) -> bool:
     )
 
 
-def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | None:
-    """Return the change of a call that is timed where the script makes it; None for other edits."""
+def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | ExtractStep | None:
+    """Return the change of a call, or of a step, that is timed where the script makes it; None for
+    other edits."""
+    timed = PredictOnBatch | CompileCall | ExtractStep
     changes = edit.changes if edit is not None else ()
-    return next((one for one in changes if isinstance(one, PredictOnBatch | CompileCall)), None)
+    return next((one for one in changes if isinstance(one, timed)), None)
 
 
 def distributes(edit: Edit) -> bool:

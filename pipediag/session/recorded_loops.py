@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense, TablePart
 
+FEWEST_PAIRS = 5
+"""As many rounds as a trial has before its first decision."""
+
 
 @dataclass
 class Callback:
@@ -294,6 +297,30 @@ class EagerStep:
 
 
 @dataclass
+class GraphStep:
+    """A step that stands in the loop's body, made eagerly and once more as a `tf.function`."""
+
+    file: str
+    line: int
+    """Line on which its tape is opened."""
+    numbers: list[str] = field(default_factory=list)
+    """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
+    own_ms: list[float] = field(default_factory=list)
+    """From the tape up to `apply_gradients`, as the script has it."""
+    other_ms: list[float] = field(default_factory=list)
+    """Of the `tf.function`, on the same batch and from the same values."""
+    traced_ms: float = 0.0
+    """Time for its traces."""
+    lacking: str | None = None
+    """Why it was not timed, or not to the end, as a sentence."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Return True if there are enough pairs for an interval."""
+        return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
+
+
+@dataclass
 class LoopFacts:
     """Facts about a place in the script that consumes batches, as recorded."""
 
@@ -328,6 +355,7 @@ class LoopFacts:
     eager_step: EagerStep | None = None
     """The script's own function that makes a step without a tf.function; None where the loop's body
     itself does."""
+    graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
     """Of the losses of its traced step."""

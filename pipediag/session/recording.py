@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipediag.session.recorded_loops import RecordedLoop, RecordedVariable
+from pipediag.session.recorded_loops import FEWEST_PAIRS, RecordedLoop, RecordedVariable
 from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 
@@ -38,10 +38,6 @@ class Prediction:
     def is_timed(self) -> bool:
         """Return True if there are enough pairs for an interval."""
         return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
-
-
-FEWEST_PAIRS = 5
-"""As many rounds as a trial has before its first decision."""
 
 
 @dataclass

@@ -19,6 +19,7 @@ from pipediag.session.edits import (
     Change,
     Check,
     Edit,
+    ExtractStep,
     SetParameters,
     timed_call,
     touched,
@@ -137,6 +138,8 @@ def is_of_prediction(finding: Finding) -> bool:
 def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     """Return the finding with its trial, if pairs of calls were timed in the running script."""
     change = timed_call(finding.edit)
+    if isinstance(change, ExtractStep):
+        return _with_timed_step(session, finding)
     if change is None:
         return finding
     place = (change.file, change.line)
@@ -158,6 +161,31 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
         speedup=round(ratio.value, 4),
         ci95=ratio.interval,
         blocks=ratio.rounds,
+    )
+    return finding.model_copy(update={"trial": trial})
+
+
+def _with_timed_step(session: Session, finding: Finding) -> Finding:
+    loop, steps = session.diagnosed_loop(), session.steps
+    step = loop.graph_step if loop is not None else None
+    if step is None or steps is None or not step.is_timed:
+        return finding
+    # Batches come no faster than from the pipeline alone.
+    alone = session.pipeline_alone
+    shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
+
+    def faster(own_ms: float, other_ms: float) -> float:
+        saved_ms = min(own_ms, steps.mean_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
+        return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
+
+    ratio = estimate([faster(*pair) for pair in zip(step.own_ms, step.other_ms, strict=True)])
+    trial = Trial(
+        state=judge(ratio.low, ratio.high),
+        reason=None,
+        speedup=round(ratio.value, 4),
+        ci95=ratio.interval,
+        blocks=ratio.rounds,
+        once_s=step.traced_ms / 1e3,
     )
     return finding.model_copy(update={"trial": trial})
 

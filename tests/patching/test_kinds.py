@@ -15,6 +15,7 @@ from pipediag.session.edits import (
     CompileFunction,
     Distribute,
     Edit,
+    ExtractStep,
     Insert,
     Move,
     MoveLayers,
@@ -384,6 +385,23 @@ def test_two_models_of_a_file_are_called_through_one_function() -> None:
     assert after.endswith("state = call_model(encoder, x)\ny = call_model(decoder, state, x)\n")
 
 
+def test_a_step_becomes_a_function_before_its_outermost_loop() -> None:
+    text = (
+        f"{HEAD}def train(data):\n    for epoch in range(3):\n        for x in data:\n"
+        "            with tf.GradientTape() as tape:\n                loss = model(x)\n"
+        "            optimizer.apply_gradients(tape.gradient(loss, model.weights))\n"
+        "            losses.append(float(loss))\n"
+    )
+    assert patched(text, [], ExtractStep(SCRIPT, 6)) == (
+        f"{HEAD}def train(data):\n\n    @tf.function(reduce_retracing=True)\n"
+        "    def train_step(x):\n        with tf.GradientTape() as tape:\n"
+        "            loss = model(x)\n"
+        "        optimizer.apply_gradients(tape.gradient(loss, model.weights))\n"
+        "        return loss\n\n    for epoch in range(3):\n        for x in data:\n"
+        "            loss = train_step(x)\n            losses.append(float(loss))\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("call", "after"),
     [
@@ -544,6 +562,7 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("a model that is not called", (CompileCall(SCRIPT, 1, "net"),), "0 times"),
+    ("a step that is not there", (ExtractStep(SCRIPT, 1),), "GradientTape"),
     ("a draw that is not there", (RewriteCall("map", SCRIPT, 1, "f"),), "0 times"),
     ("a function that is not there", (CompileFunction(SCRIPT, 1, "f"),), "not found"),
     (

@@ -21,6 +21,7 @@ from pipediag.session.edits import (
     Change,
     CompileCall,
     CompileFunction,
+    ExtractStep,
     Insert,
     Move,
     MoveLayers,
@@ -72,6 +73,7 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("epochs_with_pauses", "iterator-pauses"): (SetOptions({"autotune.enabled": False}),),
     ("eager_evaluation", "eager-evaluation"): (CompileCall(SCRIPT, 41, "model"),),
     ("eager_step", "eager-execution"): (CompileFunction(SCRIPT, 29, "Trainer.train_step"),),
+    ("eager_step_in_loop", "eager-execution"): (ExtractStep(SCRIPT, 35, ("smoothing",)),),
     ("retracing_lengths", "retracing"): (
         CompileFunction(SCRIPT, 40, "train_step", reduce_retracing=True),
     ),

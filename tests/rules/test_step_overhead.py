@@ -16,9 +16,11 @@ from pipediag.rules.step_overhead import (
     SMALL_BATCH,
     XLA,
 )
-from pipediag.session.edits import CompileFunction, SetModel, SetParameters
+from pipediag.session.edits import CompileFunction, ExtractStep, SetModel, SetParameters
 from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback, EagerStep, NestedCall
+from pipediag.session.recorded_loops import Callback, EagerStep, GraphStep, NestedCall
+from pipediag.session.trials import PipelineAlone
+from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.factories import (
     make_compute_bound_session,
     make_host,
@@ -161,6 +163,14 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
             custom(eager_step=EagerStep("step", "train.py", 20)),
             ("fail", (CompileFunction("train.py", 20, "step"),)),
         ),
+        "a step in the loop": (
+            custom(graph_step=GraphStep("train.py", 20, ["rate"])),
+            ("fail", (ExtractStep("train.py", 20, ("rate",)),)),
+        ),
+        "a step that can't be moved": (
+            custom(graph_step=GraphStep("train.py", 20, lacking="It prints.")),
+            ("fail", None),
+        ),
         "a graph of Keras": (make_session(), ("pass", None)),
         "a function": (custom(step_functions=["train.py:8 train_step"]), ("pass", None)),
         "no training": (custom(updates_variables=False), ("pass", None)),
@@ -172,6 +182,25 @@ def test_a_step_that_runs_eagerly(session: Session, expected: object) -> None:
     finding = only(EAGER_EXECUTION, session)
     assert decided(EAGER_EXECUTION, session) == expected
     assert finding.line == (20 if finding.status == "fail" else None)
+
+
+@pytest.mark.parametrize(("alone_ms", "speedup"), [(1.0, 4.0), (8.0, 2.5)])
+def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
+    alone_ms: float, speedup: float
+) -> None:
+    """Steps of 20 ms, of which 18 become 3, come no faster than batches from the pipeline."""
+    pairs = [18.0] * 8, [3.0 + n / 100 for n in range(8)]
+    step = GraphStep("train.py", 20, [], *pairs, traced_ms=500.0)
+    session = make_session(
+        loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
+        steps=make_steps(mean_ms=20.0),
+        pipeline_alone=PipelineAlone(step_ms=alone_ms, ci95_ms=None, blocks=5),
+    )
+    finding = only(EAGER_EXECUTION, session)
+    assert candidates([finding]) == []
+    trial = with_prediction_trial(session, finding).trial
+    assert (trial.state, trial.once_s) == ("confirmed", 0.5)
+    assert trial.speedup == pytest.approx(speedup, rel=0.02)
 
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

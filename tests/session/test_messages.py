@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     CompileFunction,
     Distribute,
     Edit,
+    ExtractStep,
     Insert,
     Move,
     MoveLayers,
@@ -112,6 +113,7 @@ ONE_OF_EACH: tuple[Change, ...] = (
     MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
     CompileCall("train.py", 31, "self.model"),
+    ExtractStep("train.py", 40, ("weight",)),
     RewriteCall("a", "train.py", 30, "pairs"),
     CompileFunction("train.py", 30, "train_step"),
     Distribute("a", workers=2),
@@ -127,7 +129,15 @@ def test_every_kind_is_here() -> None:
     assert len({change.do for change in ONE_OF_EACH}) == len(ONE_OF_EACH)
 
 
-OF_NO_PIPELINE = (SetModel, SkipCallback, PredictOnBatch, CompileCall, RewriteCall, CompileFunction)
+OF_NO_PIPELINE = (
+    SetModel,
+    SkipCallback,
+    PredictOnBatch,
+    CompileCall,
+    ExtractStep,
+    RewriteCall,
+    CompileFunction,
+)
 
 
 class Untouched:

@@ -17,6 +17,7 @@ from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
 from pipediag.capture.frameworks.tensorflow.graph_loops import GraphLoops, watch_saving
 from pipediag.capture.frameworks.tensorflow.iterators import Iterators
+from pipediag.capture.frameworks.tensorflow.paired_steps import PairedSteps
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import StepGraph
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
 from pipediag.capture.guard import Guard
@@ -43,6 +44,12 @@ _CONSTRUCTED = {
 }
 """Classes that users make datasets by, or TensorFlow's helpers where users call a method, by
 module, and which method. Other versions may make them elsewhere: then they stay what they are."""
+_OPTIMIZERS = {
+    "keras.src.optimizers.base_optimizer": "BaseOptimizer",
+    "tf_keras.src.optimizers.optimizer": "Optimizer",
+    "tf_keras.src.optimizers.legacy.optimizer_v2": "OptimizerV2",
+}
+"""Classes of optimizers whose `apply_gradients` scripts call, by module."""
 
 
 class TensorFlow:
@@ -100,6 +107,15 @@ class TensorFlow:
             lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
         )
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
+        if self._with.held.makes_trials:
+            yield from self._pairs_of_steps()
+
+    def _pairs_of_steps(self) -> Iterator[tuple[str, Hook]]:
+        guard, steps = self._guard, self._with.steps
+        paired = PairedSteps(steps.consumed_here, steps.made_twice)
+        yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
+        for module, name in _OPTIMIZERS.items():
+            yield module, partial(_install_optimizer, paired, name, guard)
 
     @staticmethod
     def describe(environment: RecordedEnvironment) -> None:
@@ -214,6 +230,11 @@ class TensorFlow:
     def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
             self._with.steps.eager_step()
+
+
+def _install_optimizer(paired: PairedSteps, name: str, guard: Guard, module: Any) -> None:
+    if hasattr(module, name):
+        paired.install_optimizer(getattr(module, name), guard)
 
 
 _WRITES = (

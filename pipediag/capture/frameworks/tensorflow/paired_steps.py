@@ -1,0 +1,357 @@
+"""Training steps that a loop makes eagerly, some of which are made once more as a `tf.function`.
+
+Both are timed, from the same values of the variables and on the same batch, where the script makes
+the step; the values after the script's own step stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from pipediag.capture.callsites import is_users, locals_of
+from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.pipelines.functions import UNKNOWN, module_functions, side_effect, value_of
+from pipediag.capture.signals import let_pass
+from pipediag.session.recorded_loops import GraphStep, RecordedLoop
+from pipediag.step_source import NotAFunctionError, StepSource, step_at
+
+_SEEN = 5
+"""Steps before the first that is made twice: the first ones make variables and fill caches."""
+_PAIRS = 8
+_MOST_BYTES = 512 * 1024 * 1024
+"""Size of the variables, of which up to three copies are held for the length of a step."""
+_FURTHEST = 0.02
+"""How far the changes of all variables may be apart, as a part of their length: Adam divides by
+gradients, so that rounding shows where these are almost zero."""
+_LONGEST = 160
+_BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
+
+
+@dataclass
+class _Step:
+    """One `with GradientTape()` of the script."""
+
+    record: GraphStep
+    source: StepSource | None = None
+    seen: int = 0
+    frame: FrameType | None = None
+    """Frame in which the tape of a step that is made twice is open."""
+    arguments: tuple[Any, ...] = ()
+    before: list[Any] = field(default_factory=list)
+    began_ns: int = 0
+    function: Any = None
+    variables: Sequence[Any] = ()
+    draws: bool = False
+    """True if the step draws random numbers, so that no two results are the same."""
+
+
+class PairedSteps:
+    """Follows tapes that are opened in a loop's own body, up to where gradients are applied."""
+
+    def __init__(
+        self, consumed: Callable[[], RecordedLoop | None], aside: Callable[[], None]
+    ) -> None:
+        """Take what returns the loop of this thread's last batch, and what hears that a step was
+        made twice."""
+        self._consumed, self._aside = consumed, aside
+        self._steps: dict[tuple[CodeType, int], _Step] = {}
+        self._open: _Step | None = None
+        self._over = False
+
+    def install_tape(self, module: Any, guard: Guard) -> None:
+        tape: Any = module.GradientTape
+        opened = guard.entry("timing a step as a `tf.function`", self._opened)
+        enter = tape.__enter__
+
+        def entered(own: Any) -> Any:
+            if not self._over:
+                opened()
+            return enter(own)
+
+        tape.__enter__ = guard.hook(enter, entered)
+
+    def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
+        """Watch the end of an optimizer's `apply_gradients`."""
+        owner: Any = optimizer_class
+        applied = guard.entry("timing a step as a `tf.function`", self._applied)
+        apply = owner.apply_gradients
+
+        def apply_gradients(*args: Any, **kwargs: Any) -> Any:
+            result = apply(*args, **kwargs)
+            if self._open is not None:
+                applied()
+            return result
+
+        owner.apply_gradients = guard.hook(apply, apply_gradients)
+
+    def _opened(self) -> None:
+        frame = _caller()
+        if frame is None or not _executes_eagerly():
+            return
+        place = (frame.f_code, frame.f_lineno)
+        step = self._steps.get(place)
+        if step is None:
+            loop = self._consumed()
+            if loop is None or loop.kind != "eager":
+                return
+            step = self._steps[place] = _described(frame)
+            loop.graph_step = step.record
+        step.seen += 1
+        if step.record.lacking or step.seen <= _SEEN or len(self._steps) > 1:
+            self._over = step.record.lacking is not None or len(self._steps) > 1
+            return
+        self._open, step.frame = step, frame
+        try:
+            self._begin(step, frame)
+        except Exception as error:
+            let_pass(error)
+            self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
+
+    def _begin(self, step: _Step, frame: FrameType) -> None:
+        assert step.source is not None
+        names = {**frame.f_globals, **locals_of(frame)}
+        missing = [name for name in step.source.parameters if name not in names]
+        if missing:
+            self._give_up(step, f"`{missing[0]}` is set later in the loop.")
+            return
+        given = {name: names[name] for name in step.source.parameters}
+        step.record.numbers = [name for name, value in given.items() if type(value) is float]
+        constant = sys.modules["tensorflow"].constant
+        given |= {name: constant(given[name]) for name in step.record.numbers}
+        step.arguments = tuple(given.values())
+        lacking = _unfit(given)
+        if lacking is not None:
+            self._give_up(step, lacking)
+        elif step.function is not None:
+            step.before = _copies(step.variables)
+            _wait_for(step.variables)
+        step.began_ns = time.perf_counter_ns()
+
+    def _applied(self) -> None:
+        step = self._open
+        if step is None or step.frame is None or _caller() is not step.frame:
+            return
+        self._open, frame, step.frame = None, step.frame, None
+        arguments, step.arguments = step.arguments, ()
+        before, step.before = step.before, []
+        try:
+            if step.function is None:
+                lacking = _prepare(step, frame, arguments)
+            else:
+                _wait_for(step.variables)
+                own_ns = time.perf_counter_ns() - step.began_ns
+                lacking = _made_twice(step, arguments, before, own_ns)
+        except Exception as error:
+            let_pass(error)
+            lacking = f"As a `tf.function` it raised {_first_line(error)}."
+        if lacking is not None or len(step.record.other_ms) >= _PAIRS:
+            self._give_up(step, lacking)
+        self._aside()
+
+    def _give_up(self, step: _Step, lacking: str | None) -> None:
+        """End all pairs: the tape and the optimizer are then called as they are."""
+        step.record.lacking = lacking
+        self._open, step.frame, self._over = None, None, True
+        step.function, step.variables, step.before, step.arguments = None, (), [], ()
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the type of an error with the last sentence of a traced function's message."""
+    lines = [one.strip() for one in str(error).splitlines() if one.strip()]
+    said = lines[-1] if lines else ""
+    return f"{type(error).__name__}: {said[:_LONGEST]}" if said else type(error).__name__
+
+
+def _caller() -> FrameType | None:
+    """Return the frame of the script's that calls what is hooked; None where a library does."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in (__file__, GUARD_FILE):
+        frame = frame.f_back
+    return frame if frame is not None and is_users(frame.f_code.co_filename) else None
+
+
+def _executes_eagerly() -> bool:
+    return bool(sys.modules["tensorflow.python.eager.context"].executing_eagerly())
+
+
+def _described(frame: FrameType) -> _Step:
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    step = _Step(GraphStep(file, line))
+    try:
+        step.source = step_at("".join(linecache.getlines(file)), line)
+    except NotAFunctionError as error:
+        step.record.lacking = str(error)
+    except (SyntaxError, ValueError, RecursionError):
+        step.record.lacking = "Its source could not be read."
+    return step
+
+
+def _unfit(given: Mapping[str, Any]) -> str | None:
+    """Return why a function that is given these values would be traced again for each of them."""
+    nest = sys.modules["tensorflow"].nest
+    for name, value in given.items():
+        for leaf in nest.flatten(value):
+            if not hasattr(leaf, "dtype") or not hasattr(leaf, "shape"):
+                kind = type(leaf).__name__
+                return f"`{name}` is of the type {kind}, and another one in each step."
+    return None
+
+
+def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str | None:
+    """Make the function, and trace it on the step's batch: nothing of it is run."""
+    assert step.source is not None
+    tensorflow = sys.modules["tensorflow"]
+    python = _made(step.source, frame)
+    changed = _changes(python)
+    if changed is not None:
+        return f"Its Python would run only while it is traced, and {changed}."
+    function = tensorflow.function(python, reduce_retracing=True)
+    concrete, took_ns = _timed(lambda: function.get_concrete_function(*arguments))
+    step.record.traced_ms += took_ns / 1e6
+    step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
+    size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
+    if size > _MOST_BYTES:
+        return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
+    step.draws = any("Random" in op.type or "Dropout" in op.type for op in _operations(concrete))
+    step.function = function
+    return None
+
+
+def _made(source: StepSource, frame: FrameType) -> FunctionType:
+    """Return the step as a function of the frame's module, with the frame's local constants."""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    lines = "".join(linecache.getlines(file)).splitlines()
+    definition = source.definition(lines, "train_step")
+    width = len(source.loop_indent)
+    text = [f"def around({', '.join(source.constants)}):"]
+    text += [f" {one[width:]}" if one.strip() else "" for one in definition]
+    text.append(" return train_step")
+    name = f"<step of {file}:{line}>"
+    content = "".join(f"{one}\n" for one in text)
+    # AutoGraph reads a function's source there.
+    linecache.cache[name] = (len(content), None, content.splitlines(keepends=True), name)
+    space: dict[str, Any] = {}
+    exec(compile(content, name, "exec", dont_inherit=True), frame.f_globals, space)
+    local = locals_of(frame)
+    made = space["around"](*(local.get(one) for one in source.constants))
+    assert isinstance(made, FunctionType)
+    return made
+
+
+def _changes(function: FunctionType) -> str | None:
+    """Return what Python in the step, or in a function or model that it calls, changes or draws."""
+    tree = ast.parse("".join(linecache.getlines(function.__code__.co_filename)))
+    closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    names = {**function.__globals__, **{name: one.cell_contents for name, one in closed.items()}}
+    called: list[Any] = [function]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            value = value_of(node.func, names)
+            if value is not UNKNOWN:
+                called.append(value if isinstance(value, FunctionType) else _call_of(value))
+    for one in called:
+        code = getattr(getattr(one, "__func__", one), "__code__", None)
+        if code is None or not (one is function or is_users(code.co_filename)):
+            continue
+        changed = side_effect(one)
+        if changed is not None:
+            return changed
+        plain = getattr(one, "__func__", one)
+        by_chance = [name for name in module_functions(plain) if name.startswith(_BY_CHANCE)]
+        if by_chance:
+            return f"it calls `{by_chance[0]}`"
+    return None
+
+
+def _call_of(value: Any) -> Any:
+    """Return the method of a model or a layer that computes; None for anything else."""
+    return getattr(value, "call", None) if hasattr(type(value), "call") else None
+
+
+def _operations(concrete: Any) -> Iterator[Any]:
+    yield from concrete.graph.get_operations()
+    for inner in getattr(concrete.graph, "_functions", {}).values():
+        graph = getattr(inner, "graph", None)
+        if graph is not None:
+            yield from graph.get_operations()
+
+
+def _made_twice(
+    step: _Step, arguments: tuple[Any, ...], before: list[Any], own_ns: int
+) -> str | None:
+    """Make the step once more from the values before it, and put back those after it.
+
+    Returns how the results differ, if so.
+    """
+    after = _copies(step.variables)
+    try:
+        traces = step.function.experimental_get_tracing_count()
+        took_ns = _again(step, arguments, before)
+        # The first call of a trace also optimises its graph.
+        new = step.function.experimental_get_tracing_count() != traces
+        if new or not step.record.other_ms:
+            traced_ns, took_ns = took_ns, _again(step, arguments, before)
+            step.record.traced_ms += (traced_ns - took_ns) / 1e6
+        same = step.draws or _same_changes(step.variables, before, after)
+    finally:
+        _put_back(step.variables, after)
+    if not same:
+        return "As a `tf.function` it gives other values."
+    step.record.own_ms.append(own_ns / 1e6)
+    step.record.other_ms.append(took_ns / 1e6)
+    return None
+
+
+def _again(step: _Step, arguments: tuple[Any, ...], before: list[Any]) -> int:
+    _put_back(step.variables, before)
+    _wait_for(step.variables)
+    start_ns = time.perf_counter_ns()
+    # By its concrete function: the call of a `tf.function` would be taken for the script's.
+    concrete = step.function.get_concrete_function(*arguments)
+    concrete(*arguments)
+    _wait_for(step.variables)
+    return time.perf_counter_ns() - start_ns
+
+
+def _copies(variables: Sequence[Any]) -> list[Any]:
+    """Return values that share no memory with the variables, so that a later write copies none."""
+    raw = sys.modules["tensorflow"].raw_ops
+    return [raw.DeepCopy(x=one.read_value()) for one in variables]
+
+
+def _put_back(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    raw = sys.modules["tensorflow"].raw_ops
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(raw.DeepCopy(x=value), read_value=False)
+
+
+def _wait_for(variables: Sequence[Any]) -> None:
+    """Wait until the device has made all that was asked of it: it works in order."""
+    if variables:
+        min(variables, key=lambda one: one.shape.num_elements() or 0).numpy()
+
+
+def _same_changes(variables: Sequence[Any], before: list[Any], after: list[Any]) -> bool:
+    np = sys.modules["numpy"]
+    apart = length = 0.0
+    for variable, start, end in zip(variables, before, after, strict=True):
+        now, own = np.asarray(variable.numpy()), np.asarray(end)
+        if np.issubdtype(now.dtype, np.inexact):
+            apart += float(np.square(now.astype("float64") - own).sum())
+            length += float(np.square(own.astype("float64") - np.asarray(start)).sum())
+        elif not np.array_equal(now, own):
+            return False
+    return bool(apart <= (_FURTHEST**2) * length)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
+    start_ns = time.perf_counter_ns()
+    result = call()
+    return result, time.perf_counter_ns() - start_ns

@@ -1,0 +1,414 @@
+"""A training step that stands in a loop, as a function: what it is given, and what it returns.
+
+Only the standard library's syntax tree is used, as both the patch and the script's own process need
+it. Nothing of the source is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+
+class NotAFunctionError(Exception):
+    """The step can't become a function; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Whole lines of a statement, first and last, with the comments above it."""
+
+    first: int
+    last: int
+    indent: str
+
+
+@dataclass(frozen=True)
+class StepSource:
+    """Statements from `with GradientTape()` to `apply_gradients`, by lines counted from 1."""
+
+    first: int
+    last: int
+    loop_line: int
+    """The outermost loop around them in the same function or module: definitions go before it."""
+    loop_indent: str
+    indent: str
+    parameters: tuple[str, ...]
+    """Names that the loop sets and the step reads, in the order of their first use."""
+    results: tuple[str, ...]
+    """Names that the step sets and other code reads."""
+    constants: tuple[str, ...]
+    """Other local names of the function around the loop that the step reads."""
+    before: tuple[Moved, ...]
+    """Statements that need nothing of the step and may change from step to step."""
+    body: tuple[Moved, ...]
+    after: tuple[Moved, ...]
+    """Statements that only look at results, as `print` and `.numpy()` do."""
+
+    def definition(self, lines: Sequence[str], name: str) -> list[str]:
+        """Return the function's lines, without a decorator, indented as the loop is."""
+        unit = "\t" if "\t" in self.indent else "    "
+        inner = self.loop_indent + (self.indent[len(self.loop_indent) :][: len(unit)] or unit)
+        text = [f"{self.loop_indent}def {name}({', '.join(self.parameters)}):"]
+        for moved in self.body:
+            text += _at(lines, moved, inner + moved.indent[len(self.indent) :])
+        return [*text, f"{inner}return {', '.join(self.results)}"] if self.results else text
+
+    def use(
+        self, lines: Sequence[str], name: str, numbers: Sequence[str] = (), tf: str = "tf"
+    ) -> list[str]:
+        """Return the lines that take the place of the step.
+
+        `numbers` are parameters that are floats of Python, of each of which a tf.function would
+        make another trace; `tf` is TensorFlow's name in the file.
+        """
+        given = f"{', '.join(self.results)} = " if self.results else ""
+        text = [line for moved in self.before for line in _at(lines, moved, self.indent)]
+        arguments = [f"{tf}.constant({one})" if one in numbers else one for one in self.parameters]
+        text.append(f"{self.indent}{given}{name}({', '.join(arguments)})")
+        return text + [line for moved in self.after for line in _at(lines, moved, self.indent)]
+
+
+def _at(lines: Sequence[str], moved: Moved, indent: str) -> Iterator[str]:
+    """Yield a statement's lines at another indent."""
+    for line in lines[moved.first - 1 : moved.last]:
+        stripped = line[len(moved.indent) :] if line.startswith(moved.indent) else line.lstrip()
+        yield indent + stripped if stripped.strip() else ""
+
+
+_TAPE, _APPLY = "GradientTape", "apply_gradients"
+_Loop = ast.For | ast.While
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+_LEAVES = (
+    ast.Return | ast.Yield | ast.YieldFrom | ast.Await | ast.Break | ast.Continue | ast.Global
+    | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.Delete | ast.Try | ast.AsyncWith
+)  # fmt: skip
+_ON_HOST = frozenset({"print", "float", "int", "input"})
+_METHODS_ON_HOST = frozenset(
+    "numpy item append extend info debug warning log write set_postfix set_description time "
+    "perf_counter".split()
+)
+
+
+def step_at(text: str, line: int) -> StepSource:
+    """Return the step whose tape is opened on a line of the source.
+
+    Raises:
+        NotAFunctionError: the step can't become a function of its own.
+    """
+    tree = ast.parse(text)
+    chain = _chain_to(tree, line)
+    if chain is None:
+        raise NotAFunctionError(f"Line {line} is no `with` statement that opens one GradientTape.")
+    tape = chain[-1]
+    scope = next(one for one in reversed(chain) if isinstance(one, ast.Module | _Scope))
+    loops = [one for one in chain[chain.index(scope) :] if isinstance(one, _Loop)]
+    if not loops or isinstance(scope, ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef):
+        raise NotAFunctionError("The step is in no loop of the same function.")
+    statements = _siblings(chain[-2], tape)
+    step = _up_to_apply(statements)
+    return _analysed(text, scope, loops[0], step)
+
+
+def _chain_to(tree: ast.Module, line: int) -> list[ast.AST] | None:
+    """Return the nodes around the `with` of that line, and the statement last."""
+
+    def down(chain: list[ast.AST]) -> Iterator[list[ast.AST]]:
+        for child in ast.iter_child_nodes(chain[-1]):
+            first, last = getattr(child, "lineno", None), getattr(child, "end_lineno", None)
+            if isinstance(child, ast.With) and first == line and _opens_a_tape(child):
+                yield [*chain, child]
+            elif first is None or first <= line <= (last or first):
+                yield from down([*chain, child])
+
+    return next(down([tree]), None)
+
+
+def _opens_a_tape(node: ast.With) -> bool:
+    calls = [one.context_expr for one in node.items]
+    return len(calls) == 1 and isinstance(calls[0], ast.Call) and _called(calls[0]) == _TAPE
+
+
+def _called(call: ast.Call) -> str | None:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return None
+
+
+def _calls(node: ast.AST, *names: str) -> bool:
+    return any(isinstance(one, ast.Call) and _called(one) in names for one in ast.walk(node))
+
+
+def _siblings(parent: ast.AST, statement: ast.AST) -> list[ast.stmt]:
+    blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
+    for block in blocks:
+        if isinstance(block, list) and statement in block:
+            return block[block.index(statement) :]
+    raise NotAFunctionError("The step is in no block of statements.")
+
+
+def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
+    applies = [place for place, one in enumerate(statements) if _calls(one, _APPLY)]
+    if not applies:
+        raise NotAFunctionError("No `apply_gradients` follows the tape in the same block.")
+    step = statements[: applies[0] + 1]
+    tapes = [one for one in step if _calls(one, _TAPE)]
+    if len(tapes) != 1 or len(applies) != 1 or not isinstance(step[-1], ast.Expr | ast.With):
+        raise NotAFunctionError("The step has several tapes, or applies gradients several times.")
+    return step
+
+
+def _analysed(text: str, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]) -> StepSource:
+    lines = text.splitlines()
+    tape = step[0]
+    assert isinstance(tape, ast.With)
+    assert isinstance(loop, _Loop)
+    for node in (one for statement in step for one in ast.walk(statement)):
+        if isinstance(node, _LEAVES):
+            raise NotAFunctionError(f"Line {node.lineno} leaves the step, or is no part of one.")
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
+            raise NotAFunctionError(f"The text on line {node.lineno} has several lines.")
+    before, after = _divided(tape, step)
+    moved = before + after
+    inner = [one for one in tape.body if one not in moved]
+    if not inner:
+        raise NotAFunctionError("Nothing is left in the tape.")
+    own_tape = ast.copy_location(ast.With(items=tape.items, body=inner), tape)
+    body: list[ast.stmt] = [own_tape, *(one for one in step[1:] if one not in moved)]
+    for one in (*inner, *body[1:]):
+        _refuse_host(one)
+    reads, sets = _names(body)
+    always = {name for one in body for name in _set_always(one)}
+    if sometimes := sorted(sets - always):
+        raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
+    if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
+        raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
+    in_loop = _names([loop])[1]
+    parameters = [name for name in reads if name in in_loop]
+    others = [*_outside(scope, step), *(node for one in moved for node in ast.walk(one))]
+    outside = {
+        node.id for node in others if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    results = [name for name in dict.fromkeys(_in_order(body)) if name in outside & sets]
+    local = set() if isinstance(scope, ast.Module) else _local_names(scope)
+    constants = [name for name in reads if name in local and name not in parameters]
+    if tape.items[0].optional_vars is not None:
+        opened = {n.id for n in ast.walk(tape.items[0].optional_vars) if isinstance(n, ast.Name)}
+        if opened & set(results):
+            raise NotAFunctionError("Other code reads the tape, too.")
+    indent = _indent(lines, tape)
+    return StepSource(
+        first=step[0].lineno,
+        last=step[-1].end_lineno or step[-1].lineno,
+        loop_line=loop.lineno,
+        loop_indent=_indent(lines, loop),
+        indent=indent,
+        parameters=tuple(parameters),
+        results=tuple(results),
+        constants=tuple(constants),
+        before=_moved(lines, before),
+        body=_kept(lines, tape, step, moved),
+        after=_moved(lines, after),
+    )
+
+
+def _divided(tape: ast.With, step: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """Return statements that go before the function's call, and those that follow it.
+
+    Between the tape and the last statement, what reads nothing that the step sets goes before:
+    `optimizer.learning_rate.assign(schedule(count))` reads a Python number, which a tf.function
+    would keep as it was when it was traced.
+    """
+    flat = [*tape.body, *step[1:]]
+    before: list[ast.stmt] = []
+    after: list[ast.stmt] = []
+    for place, one in enumerate(flat):
+        later = flat[place + 1 :]
+        reads, sets = _names([one])
+        read_later, set_later = _names(later)
+        # What it reads must still be the same behind the step.
+        if _looks_only(one) and not sets & set(read_later) and not set_later & set(reads):
+            after.append(one)
+            continue
+        earlier = _names(flat[:place])[1] | _names(tape.items)[1]
+        if one in step[1:-1] and not set(reads) & earlier and not sets & set(_names(tape.body)[0]):
+            before.append(one)
+    return before, after
+
+
+def _looks_only(statement: ast.stmt) -> bool:
+    """Return True for what needs values on the host and changes nothing of the step's."""
+    if _calls(statement, _APPLY, _TAPE, "gradient"):
+        return False
+    if isinstance(statement, ast.AugAssign):
+        return True
+    return isinstance(statement, ast.Expr | ast.Assign) and _host_call(statement) is not None
+
+
+def _host_call(node: ast.AST) -> ast.Call | None:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            by_name = isinstance(one.func, ast.Name) and one.func.id in _ON_HOST
+            if by_name or (
+                isinstance(one.func, ast.Attribute) and one.func.attr in _METHODS_ON_HOST
+            ):
+                return one
+    return None
+
+
+def _refuse_host(statement: ast.stmt) -> None:
+    call = _host_call(statement)
+    if call is not None:
+        raise NotAFunctionError(
+            f"Line {call.lineno} needs a value in Python in the middle of the step: "
+            f"`{ast.unparse(call)}`."
+        )
+
+
+def _names(nodes: Iterable[ast.AST]) -> tuple[list[str], set[str]]:
+    """Return names that are read before the nodes set them, in order, and all that they set."""
+    names = _Names()
+    for node in nodes:
+        names.visit(node)
+    return list(names.reads), names.sets
+
+
+class _Names(ast.NodeVisitor):
+    """Goes over code as Python runs it: values before what is set to them."""
+
+    def __init__(self) -> None:
+        self.reads: dict[str, None] = {}
+        self.sets: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.sets.add(node.id)
+        elif node.id not in self.sets:
+            self.reads.setdefault(node.id)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self._all(node.value, *node.targets)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name) and node.target.id not in self.sets:
+            self.reads.setdefault(node.target.id)
+        self._all(node.value, node.target)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self._all(node.value, node.target)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._all(node.iter, node.target, *node.body, *node.orelse)
+
+    def _function(self, node: ast.FunctionDef | ast.Lambda | ast.ClassDef) -> None:
+        own = _local_names(node) | self.sets
+        self.reads |= dict.fromkeys(
+            one for one in _names(ast.iter_child_nodes(node))[0] if one not in own
+        )
+        if not isinstance(node, ast.Lambda):
+            self.sets.add(node.name)
+
+    visit_FunctionDef = visit_Lambda = visit_ClassDef = _function  # noqa: N815
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    ) -> None:
+        targets = [one.target for one in node.generators]
+        own = {name for one in targets for name in _names([one])[1]} | self.sets
+        named = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        self.reads |= dict.fromkeys(one for one in named if one not in own)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
+
+    def _all(self, *nodes: ast.AST) -> None:
+        for one in nodes:
+            self.visit(one)
+
+
+def _places(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
+    """Return attributes, and names with an index of any kind, that are read or set."""
+    found: set[str] = set()
+    for node in (one for each in nodes for one in ast.walk(each)):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
+            found.add(ast.unparse(node))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, context):
+            found.add(f"{ast.unparse(node.value)}[...]")
+    return found
+
+
+def _local_names(scope: ast.AST) -> set[str]:
+    arguments = getattr(scope, "args", None)
+    found = (
+        {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)} if arguments else set()
+    )
+    body = getattr(scope, "body", [])
+    return found | _names(body if isinstance(body, list) else [body])[1]
+
+
+def _in_order(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    found = [
+        (node.lineno, node.col_offset, node.id)
+        for one in statements
+        for node in ast.walk(one)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    return (name for _, _, name in sorted(found))
+
+
+def _set_always(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.With):
+        inner = {name for one in statement.body for name in _set_always(one)}
+        return inner | _names(statement.items)[1]
+    conditional = isinstance(statement, ast.If | ast.For | ast.While)
+    return set() if conditional else _names([statement])[1]
+
+
+def _outside(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of a scope but those of some statements."""
+    for child in ast.iter_child_nodes(scope):
+        if child not in inside:
+            yield child
+            yield from _outside(child, inside)
+
+
+def _indent(lines: Sequence[str], statement: ast.stmt) -> str:
+    line = lines[statement.lineno - 1]
+    indent = line[: len(line) - len(line.lstrip())]
+    if len(indent.encode()) != statement.col_offset:
+        raise NotAFunctionError(f"Line {statement.lineno} has several statements.")
+    return indent
+
+
+def _moved(lines: Sequence[str], moved: list[ast.stmt]) -> tuple[Moved, ...]:
+    return tuple(
+        Moved(one.lineno, one.end_lineno or one.lineno, _indent(lines, one)) for one in moved
+    )
+
+
+def _kept(
+    lines: Sequence[str], tape: ast.With, step: list[ast.stmt], moved: list[ast.stmt]
+) -> tuple[Moved, ...]:
+    """Return the step's lines without those of statements that are moved out of it."""
+    indent = _indent(lines, tape)
+    found: list[Moved] = []
+    away = {line for one in moved for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+    ends: set[int] = set()
+    for one in [tape, *tape.body, *step[1:]]:
+        own = _indent(lines, one)
+        if one.lineno in ends:
+            raise NotAFunctionError(f"Line {one.lineno} has several statements.")
+        ends.add((one.end_lineno or one.lineno) if one is not tape else one.lineno)
+        if not own.startswith(indent):
+            raise NotAFunctionError(f"Line {one.lineno} is indented by other characters.")
+    last = step[-1].end_lineno or step[-1].lineno
+    for line in range(tape.lineno, last + 1):
+        if line in away:
+            continue
+        text = lines[line - 1]
+        if text.strip() and not text.startswith(indent):
+            raise NotAFunctionError(f"Line {line} is indented less than the step.")
+        found.append(Moved(line, line, indent))
+    return tuple(found)

@@ -1,0 +1,119 @@
+"""Eager steps of a loop that are made once more as `tf.functions`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.capture.conftest import Capturing
+
+pytestmark = pytest.mark.tensorflow
+
+SCRIPT = """
+    import json
+    from dataclasses import asdict
+    from unittest.mock import Mock
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    from keras.src.optimizers import base_optimizer
+    from tensorflow.python.eager import backprop
+    from pipediag.capture.frameworks.tensorflow.paired_steps import PairedSteps
+    from pipediag.capture.guard import Guard
+
+    guard = Guard(print)
+    interrupted = []
+
+
+    def followed():
+        loop = Mock(kind="eager", graph_step=None)
+        paired = PairedSteps(lambda: loop, lambda: interrupted.append(loop))
+        paired.install_tape(backprop, guard)
+        paired.install_optimizer(base_optimizer.BaseOptimizer, guard)
+        return loop
+
+    def data():
+        rng = np.random.default_rng(3)
+        for n in range(20):
+            length = 4 + n % 3
+            x = tf.constant(rng.random((8, length)), tf.float32)
+            yield x, tf.reduce_sum(x, axis=1, keepdims=True)
+
+    seen, settings = [], {"weight": 0.5}
+
+    class Keeps(keras.layers.Layer):
+        def call(self, x):
+            seen.append(1)
+            return x
+
+    class Draws(keras.layers.Layer):
+        def call(self, x):
+            return x * np.random.random()
+
+    def trained(layer=None):
+        keras.utils.set_random_seed(7)
+        scale = tf.Variable(1.0)
+        optimizer = keras.optimizers.Adam(0.01)
+        count, total = 0, 0.0
+        for x, y in data():
+            rate = 0.01 * 0.9 ** count
+            with tf.GradientTape() as tape:
+                mean = tf.reduce_mean(x, axis=1, keepdims=True)
+                if layer is not None:
+                    mean = layer(mean)
+                loss = tf.reduce_mean((mean * scale - y) ** 2) + rate * scale
+            grads = tape.gradient(loss, [scale])
+            optimizer.apply_gradients(zip(grads, [scale]))
+            total += float(loss)
+            count += 1
+        return float(scale), total, float(optimizer.iterations)
+
+    def by_number():
+        scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
+        for number in range(20):
+            with tf.GradientTape() as tape:
+                loss = (scale - number) ** 2
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+
+    alone = trained()
+    results = {"alone": alone}
+    for name, run in {
+        "plain": trained,
+        "keeps": lambda: trained(Keeps()),
+        "draws": lambda: trained(Draws()),
+        "by number": by_number,
+    }.items():
+        tape, apply = backprop.GradientTape.__enter__, base_optimizer.BaseOptimizer.apply_gradients
+        loop = followed()
+        results[name] = run(), asdict(loop.graph_step), len(interrupted)
+        backprop.GradientTape.__enter__ = tape
+        base_optimizer.BaseOptimizer.apply_gradients = apply
+        interrupted.clear()
+    print("RESULTS", json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(capturing: Capturing) -> dict[str, Any]:
+    return capturing(SCRIPT).results
+
+
+def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[str, Any]) -> None:
+    values, step, interrupted = results["plain"]
+    assert values == results["alone"]
+    assert step["lacking"] is None
+    assert (len(step["own_ms"]), len(step["other_ms"])) == (8, 8)
+    assert step["numbers"] == ["rate"]
+    assert interrupted == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("keeps", "seen"), ("draws", "numpy.random"), ("by number", "int")]
+)
+def test_a_step_whose_python_would_run_once_is_not_timed(
+    results: dict[str, Any], name: str, word: str
+) -> None:
+    _, step, _ = results[name]
+    assert step["other_ms"] == []
+    assert word in step["lacking"]

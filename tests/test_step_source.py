@@ -1,0 +1,124 @@
+"""Steps in a loop's body, as functions."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from pipediag.step_source import NotAFunctionError, StepSource, step_at
+
+LOOP = """\
+for x, y in data:
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x))
+    grads = tape.gradient(loss, model.weights)
+    optimizer.apply_gradients(zip(grads, model.weights))
+"""
+STEP = """\
+def step({parameters}):
+    with tf.GradientTape() as tape:
+        loss = loss_of(y, model(x))
+    grads = tape.gradient(loss, model.weights)
+    optimizer.apply_gradients(zip(grads, model.weights))
+"""
+
+
+def _step(text: str) -> StepSource:
+    lines = text.splitlines()
+    line = next(place for place, one in enumerate(lines, 1) if "GradientTape" in one)
+    return step_at(text, line)
+
+
+def _rewritten(text: str, **given: object) -> str:
+    """Return the source with the step as a function, as the patch writes it."""
+    step, lines = _step(text), text.splitlines()
+    numbers = given.get("numbers", ())
+    assert isinstance(numbers, tuple)
+    return "\n".join(
+        [
+            *lines[: step.loop_line - 1],
+            *step.definition(lines, "step"),
+            *lines[step.loop_line - 1 : step.first - 1],
+            *step.use(lines, "step", numbers),
+            *lines[step.last :],
+            "",
+        ]
+    )
+
+
+def test_what_the_loop_sets_is_given_and_what_others_read_is_returned() -> None:
+    assert (
+        _rewritten(LOOP) == STEP.format(parameters="y, x") + "for x, y in data:\n    step(y, x)\n"
+    )
+    read = _rewritten(LOOP + "    total = total + loss\nprint(grads)\n")
+    assert "    return loss, grads\n" in read
+    assert "    loss, grads = step(y, x)\n    total = total + loss\n" in read
+
+
+def test_in_a_function_its_other_names_are_constants() -> None:
+    step = _step(
+        "def train(self, data, model):\n"
+        + "".join(
+            f"    {line}\n" for line in LOOP.replace("optimizer", "self.optimizer").splitlines()
+        )
+    )
+    assert (step.parameters, step.constants) == (("y", "x"), ("model", "self"))
+    assert step.loop_line == 2
+
+
+def test_a_schedule_goes_before_the_step_and_a_look_at_the_loss_follows_it() -> None:
+    text = LOOP.replace(
+        "    grads =",
+        "        print(count, loss.numpy())\n    rate.assign(schedule(count))\n    grads =",
+    ).replace("in data:", "in data:\n    count = count + 1")
+    assert _rewritten(text).endswith(
+        "    count = count + 1\n"
+        "    rate.assign(schedule(count))\n"
+        "    loss = step(y, x)\n"
+        "    print(count, loss.numpy())\n"
+    )
+
+
+def test_a_sum_in_python_follows_the_step() -> None:
+    text = LOOP.replace("    optimizer", "    total += loss\n    optimizer")
+    assert _rewritten(text).endswith("    loss = step(y, x)\n    total += loss\n")
+
+
+def test_a_float_is_given_as_a_tensor() -> None:
+    text = LOOP.replace("model(x))", "model(x)) * weight").replace(
+        "in data:", "in data:\n    weight = anneal()"
+    )
+    assert "    step(y, x, tf.constant(weight))\n" in _rewritten(text, numbers=("weight",))
+
+
+def test_comments_and_blank_lines_stay_with_their_statements() -> None:
+    text = LOOP.replace("    grads =", "\n    # of all weights\n    grads =")
+    assert "\n\n    # of all weights\n    grads =" in _rewritten(text)
+
+
+REFUSED = {
+    "a value in the middle": LOOP.replace("loss_of(y, model(x))", "loss_of(float(y), model(x))"),
+    "two tapes": LOOP.replace(
+        "    grads", "    with tf.GradientTape() as other:\n        a()\n    grads"
+    ),
+    "no loop": dedent("\n".join(LOOP.splitlines()[1:])),
+    "no update": LOOP.replace("optimizer.apply_gradients", "descend"),
+    "an early end": LOOP.replace("    grads", "    if stop(loss):\n        break\n    grads", 1),
+    "a name that is set in some cases": LOOP.replace(
+        "    optimizer", "    if grads:\n        bound = 1.0\n    optimizer", 1
+    ),
+    "an attribute that the loop sets": LOOP.replace("model(x))", "model(x)) * self.weight")
+    + "    self.weight = anneal()\n",
+    "an entry that the loop sets": LOOP.replace("model(x))", "model(x)) * settings['weight']")
+    + "    settings['weight'] = anneal()\n",
+    "a tape that is read later": LOOP + "print(tape)\n",
+    "text of several lines": LOOP.replace("model(x))", "model(x, '''a\nb'''))"),
+    "several statements on a line": LOOP.replace("    grads", "    a(); grads", 1),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+def test_a_step_that_is_not_moved(text: str) -> None:
+    with pytest.raises(NotAFunctionError):
+        _step(text)
