@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from pipediag.patching.names import names_in
+from pipediag.patching.names import bound, names_in
 from pipediag.patching.source import Source, called, walk
 
 CALL_THEIR_FUNCTION = frozenset(
@@ -182,6 +182,37 @@ class _Factory:
                 if isinstance(value, cst.Name) and value.value in self._differing:
                     given |= _targets(self._source, node) - {value.value}
         return not given.isdisjoint(self._datasets)
+
+
+def may_come_to(source: Source, function: cst.FunctionDef, node: cst.CSTNode, call: Call) -> bool:
+    """Return False if a caller's `True` or `False` leaves out the branch that a node is in."""
+    where, name = call
+    made = where.parent(name)
+    if not isinstance(made, cst.Call) or any(arg.star for arg in made.args):
+        return True
+    inner = node
+    for above in source.ancestors(node):
+        if above is function:
+            return True
+        if isinstance(above, cst.If) and (inner is above.body or inner is above.orelse):
+            test, wanted = above.test, inner is above.body
+            if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+                test, wanted = test.expression, not wanted
+            if isinstance(test, cst.Name) and _is_only_given(source, function, test.value):
+                value = _given_for(function, test.value, made) or _default(function, test.value)
+                if isinstance(value, cst.Name) and value.value == str(not wanted):
+                    return False
+        inner = above
+    return True
+
+
+def _is_only_given(source: Source, function: cst.FunctionDef, name: str) -> bool:
+    return name in _parameters(function) and name not in bound(source, function.body)
+
+
+def _default(function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
+    params = (*function.params.params, *function.params.kwonly_params)
+    return next((one.default for one in params if one.name.value == name), None)
 
 
 def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionDef]:

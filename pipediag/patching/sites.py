@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
 import libcst as cst
 
-from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, builds_alike
+from pipediag.patching.factories import (
+    ANY_ORDER,
+    CALL_THEIR_FUNCTION,
+    SAME_ELEMENTS,
+    builds_alike,
+    may_come_to,
+)
+from pipediag.patching.hoisting import line_to_hoist
 from pipediag.patching.names import imported_as, references
 from pipediag.patching.source import MadeInALoopError, NotPatchableError, Source, called, name_of
 from pipediag.session.pipeline import Operation
@@ -98,6 +105,8 @@ class Repeats:
     """Pipelines for which the change is right."""
     what: str = "pipeline"
     """The thing that the node makes."""
+    hoists: list[tuple[str, int]] = field(default_factory=list)
+    """Files and lines that create it in a loop, and may do so before the loop."""
 
     def refuse(
         self, source: Source, call: cst.CSTNode, until: int | None = None, depth: int = 0
@@ -112,9 +121,9 @@ class Repeats:
         for above in source.ancestors(call):
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
-                return self._refuse_function(source, above, end, depth)
+                return self._refuse_function(source, above, call, end, depth)
             if self.suits != "any" and not _is_once(source, above, node):
-                _refuse_loop(above, node, self.what)
+                self._refuse_loop(source, above, node, call)
                 if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
                     raise NotPatchableError(
                         f"The lambda that makes the {self.what} may be called any number of times."
@@ -122,11 +131,33 @@ class Repeats:
             node = above
         return {}
 
+    def _refuse_loop(
+        self, source: Source, above: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode
+    ) -> None:
+        loops = isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
+        if loops and self.suits in _OPTIONAL:
+            line = line_to_hoist(source, call)
+            if line is not None:
+                self.hoists.append((source.path, line))
+                return
+        if loops:
+            raise MadeInALoopError(
+                f"The call is in a loop, which makes a new {self.what} each time."
+            )
+        if isinstance(above, _COMPREHENSIONS):
+            raise NotPatchableError("The call is in a comprehension.")
+
     def _refuse_function(
-        self, source: Source, function: cst.FunctionDef, until: int, depth: int
+        self,
+        source: Source,
+        function: cst.FunctionDef,
+        call: cst.CSTNode,
+        until: int,
+        depth: int,
     ) -> Callers:
         name = function.name.value
         used = [(where, one) for where in self.files for one in _uses_in(where, source, function)]
+        used = [one for one in used if may_come_to(source, function, call, one)]
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})
@@ -152,13 +183,6 @@ class Repeats:
                 raise NotPatchableError(f"`{name}` may be called any number of times.")
             makers |= self.refuse(where, place, _end(where, place), depth + 1)
         return makers
-
-
-def _refuse_loop(above: cst.CSTNode, node: cst.CSTNode, what: str) -> None:
-    if isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter):
-        raise MadeInALoopError(f"The call is in a loop, which makes a new {what} each time.")
-    if isinstance(above, _COMPREHENSIONS):
-        raise NotPatchableError("The call is in a comprehension.")
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:

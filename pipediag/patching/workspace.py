@@ -44,6 +44,8 @@ class Workspace:
         self._others: dict[str, Source | None] = {}
         self.makers: Callers = {}
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
+        self.hoists: dict[tuple[str, int], None] = {}
+        """Files and lines that create such pipelines in a loop, and may do so before it."""
         self.moved: set[str] = set()
         """Operations that a change has moved."""
         self.has_changed = False
@@ -97,8 +99,10 @@ class Workspace:
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
         files = [source, *self.other_files(source.path)]
-        makers = Repeats(files, suits).refuse(source, call, end)
+        repeats = Repeats(files, suits)
+        makers = repeats.refuse(source, call, end)
         self.makers |= makers
+        self.hoists |= dict.fromkeys(repeats.hoists)
         if op_id in self._shared and not makers and suits != "any":
             raise NotPatchableError(
                 f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
@@ -166,10 +170,11 @@ class Workspace:
 
 
 def made_in_a_loop(session: Session, op_id: str) -> bool:
-    """Return True if the script's source makes the operation anew in each pass of a loop."""
+    """Return True if the script's source makes the operation anew in each pass of a loop, and can't
+    make it before the loop."""
 
     try:
-        Workspace(session, current_file).only_call(op_id)
+        Workspace(session, current_file).only_call(op_id, suits="cached")
     except NotPatchableError as error:
         return isinstance(error, MadeInALoopError)
     return False

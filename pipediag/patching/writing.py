@@ -19,6 +19,7 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
+from pipediag.patching.hoisting import hoisted
 from pipediag.patching.model_inputs import with_any_length
 from pipediag.patching.names import (
     free_name,
@@ -190,6 +191,12 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     if change.kind == "cache":
         suits = _suited_by_a_cache(workspace, change.after)
     source, call = workspace.only_call(change.after, suits=suits)
+    if change.kind == "cache":
+        for path, line in workspace.hoists:
+            made = workspace.source(path)
+            workspace.change(made, hoisted(made, line))
+        workspace.hoists.clear()
+        source, call = workspace.call(change.after)
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads its output.")

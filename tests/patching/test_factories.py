@@ -403,3 +403,46 @@ def test_whether_there_is_a_generator_is_no_data() -> None:
     )
     ops = [op(text, kind, f".{kind}(") for kind in ("from_generator", "batch")]
     assert "used in 2 places" in refused(text, ops, Insert("from_generator", "cache", {}))
+
+
+FACTORY = HEAD + "def data(training):\n    return read(training).map(f)\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "for epoch in range(9):\n    for n, b in enumerate(data(True)):\n        step(b)\n",
+            "training_data = data(True)\nfor epoch in range(9):\n"
+            "    for n, b in enumerate(training_data):\n        step(b)\n",
+        ),
+        (
+            "while more():\n    batches = data(True)\n    for b in batches:\n        step(b)\n",
+            "batches = data(True)\nwhile more():\n    for b in batches:\n        step(b)\n",
+        ),
+        (
+            "def train(files):\n    for fold in range(2):\n        for epoch in range(9):\n"
+            "            for b in data(files):\n                step(b)\n",
+            "def train(files):\n    training_data = data(files)\n    for fold in range(2):\n"
+            "        for epoch in range(9):\n            for b in training_data:\n"
+            "                step(b)\n",
+        ),
+    ],
+)
+def test_a_dataset_that_is_to_keep_its_elements_is_created_before_the_loop(
+    before: str, after: str
+) -> None:
+    text = FACTORY + before
+    assert patched(text, [op(text, "map")], *CACHE) == FACTORY.replace("(f)", "(f).cache()") + after
+
+
+def test_a_branch_that_only_one_caller_takes_is_that_callers() -> None:
+    text = (
+        f"{HEAD}def data(training, files):\n    if training:\n        ds = read(files).map(f)\n"
+        "    else:\n        ds = read(files)\n    return ds\n\n\n"
+        "fit(data(True, files), data(False, files))\n"
+    )
+    after = patched(text, [op(text, "map")], *CACHE)
+    assert after == text.replace(".map(f)", ".map(f).cache()")
+    other = text.replace("data(True", "data(one").replace("data(False", "data(two")
+    assert "2 places" in refused(other, [op(other, "map")], *CACHE)

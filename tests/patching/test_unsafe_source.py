@@ -30,6 +30,16 @@ def map_in(text: str, needle: str = ".map(") -> list[Operation]:
     return [op(text, "map", needle)]
 
 
+IN_A_LOOP = "def data(x):\n    return read(x).map(f)\n\n\nfor epoch in range(9):\n"
+CHANGING = (
+    "    for b in data(epoch):\n        step(b)\n",
+    "    settings['x'] = epoch\n    for b in data(settings):\n        step(b)\n",
+    "    if epoch:\n        for b in data(files):\n            step(b)\n",
+    "    batches = iter(data(files))\n    step(next(batches))\n",
+    "    ds = data(files)\n    ds = ds.take(epoch)\n",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -64,7 +74,14 @@ def map_in(text: str, needle: str = ".map(") -> list[Operation]:
         (
             "class D:\n    def data(self):\n        return read(x).map(f)\n\n"
             "    def train(self):\n        for epoch in range(9):\n"
+            "            self.epoch = epoch\n"
             "            for b in self.data():\n                step(b)\n",
+            "in a loop",
+        ),
+        *((f"{IN_A_LOOP}{body}", "in a loop") for body in CHANGING),
+        (
+            "def data():\n    return read(epoch).map(f)\n\n\nfor epoch in range(9):\n"
+            "    for b in data():\n        step(b)\n",
             "in a loop",
         ),
     ],
