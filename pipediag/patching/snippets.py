@@ -141,7 +141,8 @@ def _lines(session: Session, change: edits.Change) -> list[str]:
         case edits.PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
         case edits.ExtractStep():
-            lines = ["@tf.function(reduce_retracing=True)", "def train_step(...):"]
+            relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
+            lines = [f"@tf.function{relaxed}", "def train_step(...):"]
             lines += ["    ...  # from `with tf.GradientTape()` to `apply_gradients`"]
         case edits.CompileCall(model=model):
             lines = [*CALL_MODEL, "", f"call_model({model}, ...)  # in place of {model}(...)"]

@@ -410,7 +410,8 @@ def _extract(workspace: Workspace, change: edits.ExtractStep) -> None:
     apart = [""] * (1 if step.loop_indent else 2)
     above = lines[step.loop_line - 2] if step.loop_line > 1 else ""
     definition = [*apart] if above.strip() else []
-    definition += [f"{step.loop_indent}@{tf}.function(reduce_retracing=True)"]
+    relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
+    definition += [f"{step.loop_indent}@{tf}.function{relaxed}"]
     definition += [*step.definition(lines, name), *apart]
 
     def text(lines: list[str]) -> str:

@@ -407,7 +407,7 @@ def _in_a_function(step: GraphStep) -> tuple[str | None, Edit | None]:
     if step.lacking is not None:
         return f"The step can't be moved as it is. {step.lacking}", None
     label = f"the step at {_line(step)} as a tf.function"
-    change = ExtractStep(step.file, step.line, tuple(step.numbers))
+    change = ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed)
     return None, Edit(EAGER_EXECUTION.id, label, (change,))
 
 

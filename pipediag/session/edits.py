@@ -139,6 +139,8 @@ class ExtractStep:
     """Line on which its tape is opened."""
     numbers: tuple[str, ...] = ()
     """Floats of Python that it is given as tensors."""
+    reduce_retracing: bool = True
+    """One trace serves batches of any size."""
     do: Literal["extract"] = "extract"
 
     def __post_init__(self) -> None:

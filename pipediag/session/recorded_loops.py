@@ -305,6 +305,8 @@ class GraphStep:
     """Line on which its tape is opened."""
     numbers: list[str] = field(default_factory=list)
     """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
+    relaxed: bool = True
+    """False if a trace for batches of any size failed, so that each size has one of its own."""
     own_ms: list[float] = field(default_factory=list)
     """From the tape up to `apply_gradients`, as the script has it."""
     other_ms: list[float] = field(default_factory=list)

@@ -51,6 +51,19 @@ SCRIPT = """
         def call(self, x):
             return x * np.random.random()
 
+    class Static(keras.layers.Layer):
+        def call(self, x):
+            return x + tf.constant(0.0, shape=x.shape)
+
+    def of_one_length():
+        scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
+        static = Static()
+        for number in range(20):
+            x = tf.random.uniform((8 if number < 15 else 5, 4))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(static(x) * scale)
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+
     def trained(layer=None):
         keras.utils.set_random_seed(7)
         scale = tf.Variable(1.0)
@@ -81,6 +94,8 @@ SCRIPT = """
     for name, run in {
         "plain": trained,
         "keeps": lambda: trained(Keeps()),
+        "static": lambda: trained(Static()),
+        "of one length": of_one_length,
         "draws": lambda: trained(Draws()),
         "by number": by_number,
     }.items():
@@ -105,11 +120,19 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
     assert step["lacking"] is None
     assert (len(step["own_ms"]), len(step["other_ms"])) == (8, 8)
     assert step["numbers"] == ["rate"]
+    assert step["relaxed"]
     assert interrupted == 9
 
 
+def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str, Any]) -> None:
+    _, step, _ = results["of one length"]
+    assert not step["relaxed"]
+    assert len(step["other_ms"]) == 8
+
+
 @pytest.mark.parametrize(
-    ("name", "word"), [("keeps", "seen"), ("draws", "numpy.random"), ("by number", "int")]
+    ("name", "word"),
+    [("static", "any length"), ("keeps", "seen"), ("draws", "numpy.random"), ("by number", "int")],
 )
 def test_a_step_whose_python_would_run_once_is_not_timed(
     results: dict[str, Any], name: str, word: str

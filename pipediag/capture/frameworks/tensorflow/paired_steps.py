@@ -10,7 +10,7 @@ import ast
 import linecache
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -41,6 +41,8 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
+    shapes: list[list[tuple[int | None, ...]]] = field(default_factory=list)
+    """Of the tensors that the first steps were given."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
@@ -104,32 +106,25 @@ class PairedSteps:
             step = self._steps[place] = _described(frame)
             loop.graph_step = step.record
         step.seen += 1
-        if step.record.lacking or step.seen <= _SEEN or len(self._steps) > 1:
-            self._over = step.record.lacking is not None or len(self._steps) > 1
+        if step.record.lacking is not None or len(self._steps) > 1:
+            self._over = True
             return
-        self._open, step.frame = step, frame
         try:
-            self._begin(step, frame)
+            given = _given(step, frame)
+            step.shapes.append([tuple(one.shape) for one in _tensors(given.values())])
+            if step.seen > _SEEN:
+                self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
 
-    def _begin(self, step: _Step, frame: FrameType) -> None:
-        assert step.source is not None
-        names = {**frame.f_globals, **locals_of(frame)}
-        missing = [name for name in step.source.parameters if name not in names]
-        if missing:
-            self._give_up(step, f"`{missing[0]}` is set later in the loop.")
-            return
-        given = {name: names[name] for name in step.source.parameters}
-        step.record.numbers = [name for name, value in given.items() if type(value) is float]
-        constant = sys.modules["tensorflow"].constant
-        given |= {name: constant(given[name]) for name in step.record.numbers}
-        step.arguments = tuple(given.values())
+    def _begin(self, step: _Step, frame: FrameType, given: Mapping[str, Any]) -> None:
         lacking = _unfit(given)
         if lacking is not None:
             self._give_up(step, lacking)
-        elif step.function is not None:
+            return
+        self._open, step.frame, step.arguments = step, frame, tuple(given.values())
+        if step.function is not None:
             step.before = _copies(step.variables)
             _wait_for(step.variables)
         step.began_ns = time.perf_counter_ns()
@@ -150,7 +145,7 @@ class PairedSteps:
                 lacking = _made_twice(step, arguments, before, own_ns)
         except Exception as error:
             let_pass(error)
-            lacking = f"As a `tf.function` it raised {_first_line(error)}."
+            lacking = f"As a `tf.function` it raised {_cause_of(error)}."
         if lacking is not None or len(step.record.other_ms) >= _PAIRS:
             self._give_up(step, lacking)
         self._aside()
@@ -162,10 +157,11 @@ class PairedSteps:
         step.function, step.variables, step.before, step.arguments = None, (), [], ()
 
 
-def _first_line(error: BaseException) -> str:
-    """Return the type of an error with the last sentence of a traced function's message."""
-    lines = [one.strip() for one in str(error).splitlines() if one.strip()]
-    said = lines[-1] if lines else ""
+def _cause_of(error: BaseException) -> str:
+    """Return the type of an error with what a traced function's message says of its cause."""
+    lines = [one.strip() for one in str(error).splitlines() if len(one.strip()) > 1]
+    causes = [one.partition("Error: ")[2] for one in lines if "Error: " in one]
+    said = (causes or lines or [""])[-1]
     return f"{type(error).__name__}: {said[:_LONGEST]}" if said else type(error).__name__
 
 
@@ -193,6 +189,37 @@ def _described(frame: FrameType) -> _Step:
     return step
 
 
+def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
+    """Return what the function would be given, with floats of Python as tensors."""
+    assert step.source is not None
+    names = {**frame.f_globals, **locals_of(frame)}
+    given = {name: names[name] for name in step.source.parameters}
+    step.record.numbers = [name for name, value in given.items() if type(value) is float]
+    constant = sys.modules["tensorflow"].constant
+    return given | {name: constant(given[name]) for name in step.record.numbers}
+
+
+def _tensors(values: Iterable[Any]) -> list[Any]:
+    """Return tensors and arrays of a fixed rank; sparse and ragged ones are none."""
+    leaves = sys.modules["tensorflow"].nest.flatten(list(values))
+    return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
+
+
+def _relaxed(step: _Step, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return specs of the arguments for batches of any size, and of any length that varies."""
+    tensorflow = sys.modules["tensorflow"]
+    by_tensor = iter(zip(*step.shapes, strict=True))
+
+    def relaxed(value: Any) -> Any:
+        if not hasattr(value, "ndim"):
+            return tensorflow.type_spec_from_value(value)
+        sizes = [{*every} for every in zip(*next(by_tensor), strict=True)]
+        shape = [one.pop() if len(one) == 1 and n else None for n, one in enumerate(sizes)]
+        return tensorflow.TensorSpec(shape, value.dtype)
+
+    return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
+
+
 def _unfit(given: Mapping[str, Any]) -> str | None:
     """Return why a function that is given these values would be traced again for each of them."""
     nest = sys.modules["tensorflow"].nest
@@ -212,7 +239,15 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    function = tensorflow.function(python, reduce_retracing=True)
+    try:
+        # What one batch of another size would bring about, as the last of an epoch is.
+        tensorflow.function(python).get_concrete_function(*_relaxed(step, arguments))
+    except Exception as error:
+        let_pass(error)
+        step.record.relaxed = False
+        if any(len({shape[1:] for shape in one}) > 1 for one in zip(*step.shapes, strict=True)):
+            return f"For batches of any length it raised {_cause_of(error)}."
+    function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     concrete, took_ns = _timed(lambda: function.get_concrete_function(*arguments))
     step.record.traced_ms += took_ns / 1e6
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
