@@ -1,25 +1,37 @@
 """Compare projects as written, as pipediag patches them and as an expert rewrote them.
 
-    python -m benchmarks.delivery [NAME...] [--rounds N] [--keep DIR]
+    python -m benchmarks.delivery [NAME...] [--rounds N] [--keep DIR] [--mirrors DIR]
 
 Each project is a folder of a kind that users have: a package, a `train.py` and, where the data is
 not made by the training, a `make_data.py`. Files of its folder `expert` take the place of others in
 the expert's version. A project is analysed once, its patch is applied to a copy, and the three
-versions are run natively, in turn. Nothing here is known to a test or a rule.
+versions are run natively, in turn. Nothing here is known to a test or a rule. With mirrors, the
+same is done with public scripts of public_scripts/table.toml, whose expert's version is edits too.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 
+from benchmarks.public_scripts.scripts import (
+    PublicScript,
+    environment,
+    expert_version,
+    made,
+    public_scripts,
+)
 from pipediag.estimates import student_quantile
 
 PROJECTS = Path(__file__).with_name("projects")
@@ -27,25 +39,51 @@ VERSIONS = ("written", "patched", "expert")
 LIMIT_S = 900.0
 
 
+@dataclass(frozen=True)
+class _Case:
+    """A project, or a public script, in three versions."""
+
+    name: str
+    script: str
+    variables: Callable[[Path], Mapping[str, str]]
+    """Returns the environment for the folder of a version."""
+    make: Callable[[Path], None]
+    """Makes the version as written, with its data, in a new folder."""
+    rewrite: Callable[[Path], None]
+    """Makes the expert's version of a copy of it."""
+
+
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), default=Path("reports/projects"))
-def main(names: tuple[str, ...], rounds: int, keep: Path) -> None:
+@click.option(
+    "--mirrors",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare the public scripts that have an expert's version, from these git directories.",
+)
+@click.option(
+    "--packages",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where `pip install --target DIR --group public-scripts` put what the scripts import.",
+)
+def main(
+    names: tuple[str, ...], rounds: int, keep: Path, mirrors: Path | None, packages: Path | None
+) -> None:
     """Print seconds of each version, and what part of the expert's gain the patch obtains."""
-    names = names or tuple(sorted(one.parent.name for one in PROJECTS.glob("*/expert")))
+    cases = _projects(names) if mirrors is None else _scripts(names, mirrors, packages)
     gains = []
-    for name in names:
-        directory = keep.absolute() / name
-        _prepare(PROJECTS / name, directory)
+    for case in cases:
+        directory = keep.absolute() / case.name
+        _prepare(case, directory)
         seconds: dict[str, list[float]] = {version: [] for version in VERSIONS}
         for _ in range(rounds):
             for version in VERSIONS:
-                seconds[version].append(_run([sys.executable, "train.py"], directory / version))
+                seconds[version].append(_run([case.script], directory / version, case))
         gains.append({one: np.log(seconds["written"]) - np.log(seconds[one]) for one in VERSIONS})
         medians = ", ".join(f"{one} {np.median(seconds[one]):.1f} s" for one in VERSIONS)
         click.echo(
-            f"{name}: {medians}; {_said(gains[-1], 'patched')}, {_said(gains[-1], 'expert')}"
+            f"{case.name}: {medians}; {_said(gains[-1], 'patched')}, {_said(gains[-1], 'expert')}"
         )
     patched, expert = (np.mean([one[version].mean() for one in gains]) for version in VERSIONS[1:])
     click.echo(
@@ -54,40 +92,86 @@ def main(names: tuple[str, ...], rounds: int, keep: Path) -> None:
     )
 
 
-def _prepare(project: Path, directory: Path) -> None:
+def _projects(names: Sequence[str]) -> Iterator[_Case]:
+    for name in names or sorted(one.parent.name for one in PROJECTS.glob("*/expert")):
+        yield _Case(name, "train.py", _as_here, partial(_project, name), partial(_expert, name))
+
+
+def _as_here(_: Path) -> Mapping[str, str]:
+    return os.environ
+
+
+def _project(name: str, folder: Path) -> None:
+    shutil.copytree(PROJECTS / name, folder, ignore=shutil.ignore_patterns("expert", "__pycache__"))
+    if (folder / "make_data.py").exists():
+        _output([sys.executable, "make_data.py"], folder)
+
+
+def _expert(name: str, folder: Path) -> None:
+    shutil.copytree(PROJECTS / name / "expert", folder, dirs_exist_ok=True)
+
+
+def _scripts(names: Sequence[str], mirrors: Path, packages: Path | None) -> Iterator[_Case]:
+    packages = packages and packages.absolute()
+    for script in public_scripts(names):
+        if script.expert:
+            yield _Case(
+                script.name,
+                f"{script.name}.py",
+                partial(environment, script, packages=packages),
+                partial(_made, script, mirrors.absolute()),
+                partial(_rewritten, script),
+            )
+
+
+def _made(script: PublicScript, mirrors: Path, folder: Path) -> None:
+    made(script, mirrors, folder)
+
+
+def _rewritten(script: PublicScript, folder: Path) -> None:
+    path = folder / f"{script.name}.py"
+    path.write_text(expert_version(script, path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _prepare(case: _Case, directory: Path) -> None:
     """Make the data once, analyse the project, and write its three versions."""
     shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
     written = directory / "written"
-    shutil.copytree(project, written, ignore=shutil.ignore_patterns("expert", "__pycache__"))
-    if (written / "make_data.py").exists():
-        _run([sys.executable, "make_data.py"], written)
+    case.make(written)
     # The first run makes what the training itself keeps.
-    _run([sys.executable, "train.py"], written)
+    _run([case.script], written, case)
     report = directory / "report"
-    _run([sys.executable, "-m", "pipediag", "analyze", "-o", str(report), "train.py"], written)
+    _run(["-m", "pipediag", "analyze", "-o", str(report), case.script], written, case)
     for version in VERSIONS[1:]:
         shutil.copytree(written, directory / version)
     patch = _output([sys.executable, "-m", "pipediag", "fix", str(report)], written)
     (directory / "fix.patch").write_text(patch, encoding="utf-8")
     if patch:
         _output(["patch", "-p1", "-s", "-i", str(directory / "fix.patch")], directory / "patched")
-    shutil.copytree(project / "expert", directory / "expert", dirs_exist_ok=True)
+    case.rewrite(directory / "expert")
 
 
-def _run(command: list[str], directory: Path) -> float:
+def _run(arguments: list[str], directory: Path, case: _Case) -> float:
     began = time.perf_counter()
-    _output(command, directory)
+    _output([sys.executable, *arguments], directory, case.variables(directory))
     return time.perf_counter() - began
 
 
-def _output(command: list[str], directory: Path) -> str:
+def _output(command: list[str], directory: Path, variables: Mapping[str, str] = os.environ) -> str:
     """Run a command and return what it prints.
 
     Raises:
         ClickException: it fails, or takes longer than a project may.
     """
     done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        command,
+        cwd=directory,
+        env={**variables},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
     )
     if done.returncode:
         raise click.ClickException(f"{' '.join(command)} in {directory}: {done.stderr[-2000:]}")

@@ -64,6 +64,8 @@ class PublicScript:
     put: tuple[tuple[int, int, str], ...] = ()
     swap: tuple[tuple[int, str, str], ...] = ()
     until: int | None = None
+    expert: tuple[tuple[int, int, str], ...] = ()
+    """Lines from..to of the made script and what an expert puts there; to < from: before `from`."""
     truth: Truth = Truth()
 
 
@@ -86,7 +88,7 @@ def _script(name: str, entry: dict[str, Any]) -> PublicScript:
     }
     for key in ("data", "packages"):
         entry[key] = tuple(entry.get(key, ()))
-    for key in ("put", "swap"):
+    for key in ("put", "swap", "expert"):
         entry[key] = tuple(tuple(edit) for edit in entry.get(key, ()))
     return PublicScript(name=name, truth=Truth(**truth), **entry)
 
@@ -161,6 +163,14 @@ def changed(script: PublicScript, text: str) -> str:
             raise SourceError(f"{script.name}: line {number} has not once {old!r}")
         lines[number - 1] = lines[number - 1].replace(old, new_words)
     return "\n".join(lines) + "\n"
+
+
+def expert_version(script: PublicScript, text: str) -> str:
+    """Return the made script as an expert rewrote it."""
+    lines = text.split("\n")
+    for first, last, ours in sorted(script.expert, reverse=True):
+        lines[first - 1 : last] = ours.split("\n") if ours else []
+    return "\n".join(lines)
 
 
 def environment(script: PublicScript, folder: Path, packages: Path | None) -> dict[str, str]:

@@ -166,12 +166,12 @@ class StepClock:
             last.loop.knows_eager_step = True
             last.loop.record.eager_step = eager_step(last.loop.record)
 
-    def made_twice(self) -> None:
-        """Note that the step that runs was made once more, and so is none of the script's."""
+    def interrupted_by_us(self, began_ns: int, ended_ns: int) -> None:
+        """Note time of ours within the step that runs, which is no measure of a step then."""
         last = self._threads.here.last
         if last is not None and last.loop.interruption is None:
-            self._interrupt(self._threads.here, at_ns=last.loop.last_ns)
-            last.loop.interruption = Interruption(by_trials=True)
+            last.loop.interruption = Interruption()
+        self._with.timeline.passed("aside", began_ns, ended_ns)
 
     def evaluated(self, span: Span) -> None:
         self._threads.here.call_ended(span, time.monotonic_ns())

@@ -50,6 +50,8 @@ class _Step:
     began_ns: int = 0
     function: Any = None
     variables: Sequence[Any] = ()
+    is_warm: bool = False
+    """True once it was made twice: the first time, its copies take memory from the system."""
     draws: bool = False
     """True if the step draws random numbers, so that no two results are the same."""
 
@@ -58,10 +60,10 @@ class PairedSteps:
     """Follows tapes that are opened in a loop's own body, up to where gradients are applied."""
 
     def __init__(
-        self, consumed: Callable[[], RecordedLoop | None], aside: Callable[[], None]
+        self, consumed: Callable[[], RecordedLoop | None], aside: Callable[[int, int], None]
     ) -> None:
-        """Take what returns the loop of this thread's last batch, and what hears that a step was
-        made twice."""
+        """Take what returns the loop of this thread's last batch, and what hears from when until
+        when pipediag itself was at work within a step."""
         self._consumed, self._aside = consumed, aside
         self._steps: dict[tuple[CodeType, int], _Step] = {}
         self._open: _Step | None = None
@@ -125,14 +127,17 @@ class PairedSteps:
             return
         self._open, step.frame, step.arguments = step, frame, tuple(given.values())
         if step.function is not None:
+            began_ns = time.monotonic_ns()
             step.before = _copies(step.variables)
             _wait_for(step.variables)
-        step.began_ns = time.perf_counter_ns()
+            self._aside(began_ns, time.monotonic_ns())
+        step.began_ns = time.monotonic_ns()
 
     def _applied(self) -> None:
         step = self._open
         if step is None or step.frame is None or _caller() is not step.frame:
             return
+        applied_ns = time.monotonic_ns()
         self._open, frame, step.frame = None, step.frame, None
         arguments, step.arguments = step.arguments, ()
         before, step.before = step.before, []
@@ -141,14 +146,14 @@ class PairedSteps:
                 lacking = _prepare(step, frame, arguments)
             else:
                 _wait_for(step.variables)
-                own_ns = time.perf_counter_ns() - step.began_ns
+                own_ns = time.monotonic_ns() - step.began_ns
                 lacking = _made_twice(step, arguments, before, own_ns)
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {_cause_of(error)}."
         if lacking is not None or len(step.record.other_ms) >= _PAIRS:
             self._give_up(step, lacking)
-        self._aside()
+        self._aside(applied_ns, time.monotonic_ns())
 
     def _give_up(self, step: _Step, lacking: str | None) -> None:
         """End all pairs: the tape and the optimizer are then called as they are."""
@@ -330,8 +335,7 @@ def _made_twice(
         traces = step.function.experimental_get_tracing_count()
         took_ns = _again(step, arguments, before)
         # The first call of a trace also optimises its graph.
-        new = step.function.experimental_get_tracing_count() != traces
-        if new or not step.record.other_ms:
+        if step.function.experimental_get_tracing_count() != traces or not step.is_warm:
             traced_ns, took_ns = took_ns, _again(step, arguments, before)
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
         same = step.draws or _same_changes(step.variables, before, after)
@@ -339,20 +343,22 @@ def _made_twice(
         _put_back(step.variables, after)
     if not same:
         return "As a `tf.function` it gives other values."
-    step.record.own_ms.append(own_ns / 1e6)
-    step.record.other_ms.append(took_ns / 1e6)
+    if step.is_warm:
+        step.record.own_ms.append(own_ns / 1e6)
+        step.record.other_ms.append(took_ns / 1e6)
+    step.is_warm = True
     return None
 
 
 def _again(step: _Step, arguments: tuple[Any, ...], before: list[Any]) -> int:
     _put_back(step.variables, before)
     _wait_for(step.variables)
-    start_ns = time.perf_counter_ns()
+    start_ns = time.monotonic_ns()
     # By its concrete function: the call of a `tf.function` would be taken for the script's.
     concrete = step.function.get_concrete_function(*arguments)
     concrete(*arguments)
     _wait_for(step.variables)
-    return time.perf_counter_ns() - start_ns
+    return time.monotonic_ns() - start_ns
 
 
 def _copies(variables: Sequence[Any]) -> list[Any]:
@@ -387,6 +393,6 @@ def _same_changes(variables: Sequence[Any], before: list[Any], after: list[Any])
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
-    start_ns = time.perf_counter_ns()
+    start_ns = time.monotonic_ns()
     result = call()
-    return result, time.perf_counter_ns() - start_ns
+    return result, time.monotonic_ns() - start_ns
