@@ -86,7 +86,7 @@ _LEAVES = (
 )  # fmt: skip
 _ON_HOST = frozenset({"print", "float", "int", "input"})
 _METHODS_ON_HOST = frozenset(
-    "numpy item append extend info debug warning log write set_postfix set_description time "
+    "numpy item append extend info debug warning set_postfix set_description time "
     "perf_counter".split()
 )
 
@@ -248,14 +248,21 @@ def _looks_only(statement: ast.stmt) -> bool:
 
 
 def _host_call(node: ast.AST) -> ast.Call | None:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            by_name = isinstance(one.func, ast.Name) and one.func.id in _ON_HOST
-            if by_name or (
-                isinstance(one.func, ast.Attribute) and one.func.attr in _METHODS_ON_HOST
-            ):
-                return one
-    return None
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    return next((one for one in calls if _is_for_host(one)), None)
+
+
+def _is_for_host(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Name(id="int"):
+            return "shape" not in ast.unparse(call)  # which a trace knows
+        case ast.Name(id=name):
+            return name in _ON_HOST
+        case ast.Attribute(value=ast.Attribute(attr="summary")):
+            return True
+        case ast.Attribute(attr=name):
+            return name in _METHODS_ON_HOST
+    return False
 
 
 def _refuse_host(statement: ast.stmt) -> None:

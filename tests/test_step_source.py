@@ -80,6 +80,18 @@ def test_a_schedule_goes_before_the_step_and_a_look_at_the_loss_follows_it() -> 
     )
 
 
+def test_what_a_trace_knows_stays_in_the_step() -> None:
+    text = LOOP.replace("model(x))", "tf.math.log(model(x)) / int(x.shape[1]))")
+    assert "tf.math.log(model(x)) / int(x.shape[1])" in "".join(_rewritten(text).split("return")[0])
+
+
+def test_a_summary_follows_the_step() -> None:
+    text = LOOP.replace("    grads", "    tf.summary.scalar('loss', loss, step=1)\n    grads", 1)
+    assert _rewritten(text).endswith(
+        "loss = step(y, x)\n    tf.summary.scalar('loss', loss, step=1)\n"
+    )
+
+
 def test_a_sum_in_python_follows_the_step() -> None:
     text = LOOP.replace("    optimizer", "    total += loss\n    optimizer")
     assert _rewritten(text).endswith("    loss = step(y, x)\n    total += loss\n")

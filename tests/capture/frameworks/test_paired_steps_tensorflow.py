@@ -82,6 +82,22 @@ SCRIPT = """
             count += 1
         return float(scale), total, float(optimizer.iterations)
 
+    class Prints(keras.layers.Layer):
+        def call(self, x):
+            tf.print("mean", tf.reduce_mean(x))
+            return x
+
+    def of_two():
+        for x, y in data():
+            one, other = tf.Variable(1.0), tf.Variable(1.0)
+            optimizer = keras.optimizers.SGD(0.01)
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(x) * one
+            optimizer.apply_gradients([(tape.gradient(loss, one), one)])
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(x) * other
+            keras.optimizers.SGD(0.01).apply_gradients([(tape.gradient(loss, other), other)])
+
     def by_number():
         scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
         for number in range(20):
@@ -98,6 +114,8 @@ SCRIPT = """
         "of one length": of_one_length,
         "draws": lambda: trained(Draws()),
         "by number": by_number,
+        "prints": lambda: trained(Prints()),
+        "of two": of_two,
     }.items():
         tape, apply = backprop.GradientTape.__enter__, base_optimizer.BaseOptimizer.apply_gradients
         loop = followed()
@@ -133,7 +151,14 @@ def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str,
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("static", "any length"), ("keeps", "seen"), ("draws", "numpy.random"), ("by number", "int")],
+    [
+        ("static", "any length"),
+        ("keeps", "seen"),
+        ("draws", "numpy.random"),
+        ("by number", "int"),
+        ("prints", "PrintV2"),
+        ("of two", "several tapes"),
+    ],
 )
 def test_a_step_whose_python_would_run_once_is_not_timed(
     results: dict[str, Any], name: str, word: str

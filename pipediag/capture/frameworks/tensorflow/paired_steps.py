@@ -50,6 +50,8 @@ class _Step:
     began_ns: int = 0
     function: Any = None
     variables: Sequence[Any] = ()
+    is_over: bool = False
+    """True once all pairs were made, or none will be."""
     is_warm: bool = False
     """True once it was made twice: the first time, its copies take memory from the system."""
     draws: bool = False
@@ -67,7 +69,6 @@ class PairedSteps:
         self._consumed, self._aside = consumed, aside
         self._steps: dict[tuple[CodeType, int], _Step] = {}
         self._open: _Step | None = None
-        self._over = False
 
     def install_tape(self, module: Any, guard: Guard) -> None:
         tape: Any = module.GradientTape
@@ -75,8 +76,7 @@ class PairedSteps:
         enter = tape.__enter__
 
         def entered(own: Any) -> Any:
-            if not self._over:
-                opened()
+            opened()
             return enter(own)
 
         tape.__enter__ = guard.hook(enter, entered)
@@ -106,10 +106,12 @@ class PairedSteps:
             if loop is None or loop.kind != "eager":
                 return
             step = self._steps[place] = _described(frame)
-            loop.graph_step = step.record
+            if loop.graph_step is not None:
+                loop.graph_step.lacking = step.record.lacking = "A step opens several tapes."
+            else:
+                loop.graph_step = step.record
         step.seen += 1
-        if step.record.lacking is not None or len(self._steps) > 1:
-            self._over = True
+        if step.is_over or step.record.lacking is not None:
             return
         try:
             given = _given(step, frame)
@@ -156,9 +158,9 @@ class PairedSteps:
         self._aside(applied_ns, time.monotonic_ns())
 
     def _give_up(self, step: _Step, lacking: str | None) -> None:
-        """End all pairs: the tape and the optimizer are then called as they are."""
+        """End the pairs of a step, and hold on to nothing of it."""
         step.record.lacking = lacking
-        self._open, step.frame, self._over = None, None, True
+        self._open, step.frame, step.is_over = None, None, True
         step.function, step.variables, step.before, step.arguments = None, (), [], ()
 
 
@@ -241,6 +243,12 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     assert step.source is not None
     tensorflow = sys.modules["tensorflow"]
     python = _made(step.source, frame)
+    lines = linecache.getlines(frame.f_code.co_filename)
+    if any(
+        ".losses" in line for line in [*lines[: step.source.first - 1], *lines[step.source.last :]]
+    ):
+        # They would be those of the trace.
+        return "Other code reads the losses that layers add in a step."
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
@@ -259,6 +267,9 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
+    repeated = next((op.type for op in _operations(concrete) if _is_seen(op.type)), None)
+    if repeated is not None:
+        return f"It runs `{repeated}`, which would be seen twice."
     step.draws = any("Random" in op.type or "Dropout" in op.type for op in _operations(concrete))
     step.function = function
     return None
@@ -321,6 +332,11 @@ def _operations(concrete: Any) -> Iterator[Any]:
         graph = getattr(inner, "graph", None)
         if graph is not None:
             yield from graph.get_operations()
+
+
+def _is_seen(operation: str) -> bool:
+    """Return True for what prints, writes summaries or calls Python."""
+    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith("Write")
 
 
 def _made_twice(
