@@ -213,11 +213,11 @@ def test_a_variant_is_prepared_with_what_all_variants_share() -> None:
 MADE_IN_A_LOOP = """\
 import tensorflow as tf
 
-def make():
-    return tf.data.Dataset.range(9).map(f).batch(2)
+def make(first):
+    return tf.data.Dataset.range(first, 9).map(f).batch(2)
 
 for epoch in range(3):
-    for batch in make():
+    for batch in make(epoch):
         step(batch)
 """
 
@@ -227,6 +227,7 @@ for epoch in range(3):
     [
         (MADE_IN_A_LOOP, "loop", True),
         (MADE_IN_A_LOOP, "keras", False),
+        (MADE_IN_A_LOOP.replace("make(epoch)", "make(0)"), "loop", False),
         (MADE_IN_A_LOOP.replace("for epoch in range(3):", "if True:"), "loop", False),
     ],
 )
