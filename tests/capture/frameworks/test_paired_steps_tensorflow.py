@@ -82,6 +82,10 @@ SCRIPT = """
             count += 1
         return float(scale), total, float(optimizer.iterations)
 
+    class Noise(keras.layers.Layer):
+        def call(self, x):
+            return x + tf.random.normal(tf.shape(x))
+
     class Prints(keras.layers.Layer):
         def call(self, x):
             tf.print("mean", tf.reduce_mean(x))
@@ -106,9 +110,10 @@ SCRIPT = """
             optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
 
     alone = trained()
-    results = {"alone": alone}
+    results = {"alone": alone, "noise alone": trained(Noise())}
     for name, run in {
         "plain": trained,
+        "noise": lambda: trained(Noise()),
         "keeps": lambda: trained(Keeps()),
         "static": lambda: trained(Static()),
         "of one length": of_one_length,
@@ -141,6 +146,12 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
     assert step["numbers"] == ["rate"]
     assert step["relaxed"]
     assert interrupted == 1 + 2 * 9
+
+
+def test_random_numbers_stay_as_they_were(results: dict[str, Any]) -> None:
+    values, step, _ = results["noise"]
+    assert values == results["noise alone"]
+    assert len(step["other_ms"]) == 8
 
 
 def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from pipediag.capture.recorder import version_of
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import Device, OtherUse, RecordedEnvironment
+from pipediag.session.worker import worker_of
 from pipediag.tensorflow_names import is_too_old
 
 _EXPERIMENTAL = "tensorflow.python.data.experimental.ops"
@@ -107,7 +108,8 @@ class TensorFlow:
             lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
         )
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
-        if self._with.held.makes_trials:
+        # A step that only one of several workers makes twice would wait for the others.
+        if self._with.held.makes_trials and worker_of() is None:
             yield from self._pairs_of_steps()
 
     def _pairs_of_steps(self) -> Iterator[tuple[str, Hook]]:

@@ -31,6 +31,8 @@ _FURTHEST = 0.02
 """How far the changes of all variables may be apart, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
+_BEYOND = ("Write", "Collective", "Horovod", "Nccl")
+"""Begins of names of operations whose effects reach beyond the variables."""
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 
@@ -335,8 +337,8 @@ def _operations(concrete: Any) -> Iterator[Any]:
 
 
 def _is_seen(operation: str) -> bool:
-    """Return True for what prints, writes summaries or calls Python."""
-    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith("Write")
+    """Return True for what prints, writes summaries, calls Python or waits for other processes."""
+    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
 
 
 def _made_twice(
