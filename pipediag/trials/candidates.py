@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
@@ -27,6 +27,8 @@ from pipediag.session.edits import (
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import GraphStep
+from pipediag.session.recording import Prediction
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
 
@@ -154,15 +156,7 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
             return faster_ends(run, found, own, other)
         return faster_evaluation(loop, found, own, other) if loop else own / max(other, 1e-3)
 
-    ratio = estimate([faster(*pair) for pair in zip(found.own_ms, found.other_ms, strict=True)])
-    trial = Trial(
-        state=judge(ratio.low, ratio.high),
-        reason=None,
-        speedup=round(ratio.value, 4),
-        ci95=ratio.interval,
-        blocks=ratio.rounds,
-    )
-    return finding.model_copy(update={"trial": trial})
+    return _with_pairs(finding, found, faster)
 
 
 def _with_timed_step(session: Session, finding: Finding) -> Finding:
@@ -178,14 +172,24 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
         saved_ms = min(own_ms, steps.mean_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
         return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
 
-    ratio = estimate([faster(*pair) for pair in zip(step.own_ms, step.other_ms, strict=True)])
+    return _with_pairs(finding, step, faster, once_s=step.traced_ms / 1e3)
+
+
+def _with_pairs(
+    finding: Finding,
+    timed: Prediction | GraphStep,
+    faster: Callable[[float, float], float],
+    **given: float,
+) -> Finding:
+    """Return the finding with the trial that pairs of times make, by the speed-up of each pair."""
+    ratio = estimate([faster(*pair) for pair in zip(timed.own_ms, timed.other_ms, strict=True)])
     trial = Trial(
         state=judge(ratio.low, ratio.high),
         reason=None,
         speedup=round(ratio.value, 4),
         ci95=ratio.interval,
         blocks=ratio.rounds,
-        once_s=step.traced_ms / 1e3,
+        **given,
     )
     return finding.model_copy(update={"trial": trial})
 
