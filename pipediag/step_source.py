@@ -43,6 +43,8 @@ class StepSource:
     before: tuple[Moved, ...]
     """Statements that need nothing of the step and may change from step to step."""
     body: tuple[Moved, ...]
+    called_again: bool
+    """True if a loop calls the function around the step, so that each call traces it."""
     after: tuple[Moved, ...]
     """Statements that only look at results, as `print` and `.numpy()` do."""
 
@@ -65,7 +67,10 @@ class StepSource:
         """
         given = f"{', '.join(self.results)} = " if self.results else ""
         text = [line for moved in self.before for line in _at(lines, moved, self.indent)]
-        arguments = [f"{tf}.constant({one})" if one in numbers else one for one in self.parameters]
+        # A number may become an int: `min(1, epoch / 10)`.
+        arguments = [
+            f"{tf}.constant(float({one}))" if one in numbers else one for one in self.parameters
+        ]
         text.append(f"{self.indent}{given}{name}({', '.join(arguments)})")
         return text + [line for moved in self.after for line in _at(lines, moved, self.indent)]
 
@@ -84,7 +89,9 @@ _LEAVES = (
     ast.Return | ast.Yield | ast.YieldFrom | ast.Await | ast.Break | ast.Continue | ast.Global
     | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.Delete | ast.Try | ast.AsyncWith
 )  # fmt: skip
-_ON_HOST = frozenset({"print", "float", "int", "input"})
+_ON_HOST = frozenset({"print", "float", "int", "input", "next"})
+_ON_VARIABLES = ("assign", "assign_add", "assign_sub", "update_state", "watch")
+"""Methods that a tf.function calls whenever it runs."""
 _METHODS_ON_HOST = frozenset(
     "numpy item append extend info debug warning set_postfix set_description time "
     "perf_counter".split()
@@ -108,7 +115,10 @@ def step_at(text: str, line: int) -> StepSource:
         raise NotAFunctionError("The step is in no loop of the same function.")
     statements = _siblings(chain[-2], tape)
     step = _up_to_apply(statements)
-    return _analysed(text, scope, loops[0], step)
+    following = statements[len(step) : len(step) + 1]
+    if following and following[0].lineno == step[-1].end_lineno:
+        raise NotAFunctionError(f"Line {step[-1].end_lineno} has several statements.")
+    return _analysed(text, tree, scope, loops[0], step)
 
 
 def _chain_to(tree: ast.Module, line: int) -> list[ast.AST] | None:
@@ -160,7 +170,9 @@ def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
     return step
 
 
-def _analysed(text: str, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]) -> StepSource:
+def _analysed(
+    text: str, tree: ast.Module, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
+) -> StepSource:
     lines = text.splitlines()
     tape = step[0]
     assert isinstance(tape, ast.With)
@@ -170,7 +182,7 @@ def _analysed(text: str, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]) ->
             raise NotAFunctionError(f"Line {node.lineno} leaves the step, or is no part of one.")
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
             raise NotAFunctionError(f"The text on line {node.lineno} has several lines.")
-    before, after = _divided(tape, step)
+    before, after = _divided(tape, step, _imported(tree))
     moved = before + after
     inner = [one for one in tape.body if one not in moved]
     if not inner:
@@ -185,11 +197,19 @@ def _analysed(text: str, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]) ->
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
     if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
+    _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     in_loop = _names([loop])[1]
     parameters = [name for name in reads if name in in_loop]
     others = [*_outside(scope, step), *(node for one in moved for node in ast.walk(one))]
     outside = {
-        node.id for node in others if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        node.id
+        for node in others
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load | ast.Del)
+    }
+    outside |= {
+        node.target.id
+        for node in others
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
     }
     results = [name for name in dict.fromkeys(_in_order(body)) if name in outside & sets]
     local = set() if isinstance(scope, ast.Module) else _local_names(scope)
@@ -211,10 +231,65 @@ def _analysed(text: str, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]) ->
         before=_moved(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_moved(lines, after),
+        called_again=_is_called_in_a_loop(tree, scope),
     )
 
 
-def _divided(tape: ast.With, step: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
+def _imported(tree: ast.Module) -> set[str]:
+    """Return the names of modules and of what is imported from them."""
+    return {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def _refuse_set_elsewhere(
+    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: Sequence[str], sets: set[str]
+) -> None:
+    """Refuse a step that may read an attribute or a global name through a function.
+
+    It would be kept as it was when the step was traced. A learning rate is a variable of the
+    optimizer's.
+    """
+    stored = [
+        node
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and node.attr not in ("lr", "learning_rate")
+    ]
+    read = {
+        node.attr
+        for node in _outside(tree, [scope] if isinstance(scope, ast.stmt) else [])
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    for node in stored:
+        owner = node.value
+        if node.attr in read | {"trainable"} or (
+            isinstance(owner, ast.Name) and owner.id in reads and owner.id != "self"
+        ):
+            raise NotAFunctionError(
+                f"The loop sets `{ast.unparse(node)}`, which a tf.function would keep."
+            )
+    declared = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    if shared := sorted(declared & {*reads, *sets}):
+        raise NotAFunctionError(f"A function sets `{shared[0]}`, which a tf.function would keep.")
+
+
+def _is_called_in_a_loop(tree: ast.Module, scope: ast.AST) -> bool:
+    """Return True if a loop of the file calls the function around the step, as for each epoch."""
+    name = getattr(scope, "name", None)
+    loops = (node for node in ast.walk(tree) if isinstance(node, _Loop))
+    return name is not None and any(_calls(one, name) for one in loops)
+
+
+def _divided(
+    tape: ast.With, step: list[ast.stmt], imported: set[str]
+) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """Return statements that go before the function's call, and those that follow it.
 
     Between the tape and the last statement, what reads nothing that the step sets goes before:
@@ -228,23 +303,57 @@ def _divided(tape: ast.With, step: list[ast.stmt]) -> tuple[list[ast.stmt], list
         later = flat[place + 1 :]
         reads, sets = _names([one])
         read_later, set_later = _names(later)
-        # What it reads must still be the same behind the step.
-        if _looks_only(one) and not sets & set(read_later) and not set_later & set(reads):
+        earlier = _names(flat[:place])[1] | _names(tape.items)[1]
+        # What it reads must still be the same behind the step, objects that the step changes, too.
+        changing = _owners(one) & set(read_later) - earlier - imported
+        if (
+            _looks_only(one)
+            and not sets & set(read_later)
+            and not set_later & set(reads)
+            and not changing
+        ):
             after.append(one)
             continue
-        earlier = _names(flat[:place])[1] | _names(tape.items)[1]
-        if one in step[1:-1] and not set(reads) & earlier and not sets & set(_names(tape.body)[0]):
+        by_tape = set(_names(each for each in tape.body if each not in after)[0]) - imported
+        if one in step[1:-1] and not set(reads) & (earlier | by_tape) and not sets & by_tape:
             before.append(one)
     return before, after
 
 
 def _looks_only(statement: ast.stmt) -> bool:
     """Return True for what needs values on the host and changes nothing of the step's."""
-    if _calls(statement, _APPLY, _TAPE, "gradient"):
+    if _calls(statement, _APPLY, _TAPE, "gradient", *_ON_VARIABLES):
         return False
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
     if isinstance(statement, ast.AugAssign):
+        targets = [statement.target]
+    if any(isinstance(one, ast.Attribute | ast.Subscript) for one in targets):
+        return False
+    if isinstance(statement, ast.AugAssign) or _is_for_effect(statement):
         return True
     return isinstance(statement, ast.Expr | ast.Assign) and _host_call(statement) is not None
+
+
+def _is_for_effect(statement: ast.stmt) -> bool:
+    """Return True for a method's call whose result is not used, but for those on variables."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+        and not _calls(statement, _APPLY, *_ON_VARIABLES)
+    )
+
+
+def _owners(node: ast.AST) -> set[str]:
+    """Return names of which it reads attributes."""
+    found: set[str] = set()
+    for one in ast.walk(node):
+        owner: ast.AST = one
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value
+        if owner is not one and isinstance(owner, ast.Name):
+            found.add(owner.id)
+    return found
 
 
 def _host_call(node: ast.AST) -> ast.Call | None:
@@ -266,6 +375,12 @@ def _is_for_host(call: ast.Call) -> bool:
 
 
 def _refuse_host(statement: ast.stmt) -> None:
+    for one in ast.walk(statement):
+        if isinstance(one, ast.stmt) and _is_for_effect(one):
+            raise NotAFunctionError(
+                f"Line {one.lineno} calls `{ast.unparse(one)}` for its effect, which a tf.function "
+                "would do once."
+            )
     call = _host_call(statement)
     if call is not None:
         raise NotAFunctionError(

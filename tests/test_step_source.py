@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -101,7 +101,7 @@ def test_a_float_is_given_as_a_tensor() -> None:
     text = LOOP.replace("model(x))", "model(x)) * weight").replace(
         "in data:", "in data:\n    weight = anneal()"
     )
-    assert "    step(y, x, tf.constant(weight))\n" in _rewritten(text, numbers=("weight",))
+    assert "    step(y, x, tf.constant(float(weight)))\n" in _rewritten(text, numbers=("weight",))
 
 
 def test_comments_and_blank_lines_stay_with_their_statements() -> None:
@@ -109,7 +109,35 @@ def test_comments_and_blank_lines_stay_with_their_statements() -> None:
     assert "\n\n    # of all weights\n    grads =" in _rewritten(text)
 
 
+def test_a_learning_rate_goes_before_the_step_also_where_python_computes_it() -> None:
+    rate = "    optimizer.learning_rate.assign(float(schedule(count)))\n"
+    text = LOOP.replace("    optimizer", f"{rate}    optimizer", 1)
+    assert _rewritten(text).endswith(f"{rate}    step(y, x)\n")
+
+
+def test_names_that_are_deleted_or_added_to_later_are_results() -> None:
+    read = _rewritten(LOOP + "    loss += penalty\n    del grads\n")
+    assert "    loss, grads = step(y, x)\n    loss += penalty\n    del grads\n" in read
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_function_that_a_loop_calls_makes_a_trace_each_time(again: bool) -> None:
+    text = "def train():\n" + indent(LOOP, "    ") + "for epoch in range(9):\n    train()\n"
+    step = _step(text if again else text.replace("for epoch in range(9):", "if True:"))
+    assert step.called_again is again
+
+
 REFUSED = {
+    "a deleted tape": LOOP + "    del tape\n",
+    "a layer that is unfrozen": LOOP + "    base.trainable = True\n",
+    "an attribute that a method reads": LOOP
+    + "    self.beta = anneal()\ndef loss_of(self, y, x):\n    return self.beta * x\n",
+    "a weight of an object that the step uses": LOOP + "    model.alpha = anneal()\n",
+    "a name that a function sets": LOOP.replace("model(x))", "model(x)) * weight")
+    + "def anneal():\n    global weight\n    weight = 1.0\n",
+    "a batch that it takes itself": LOOP.replace("model(x))", "model(next(batches)))"),
+    "a call for its effect": LOOP.replace("    grads", "    model.reset_states()\n    grads", 1),
+    "another statement on its last line": LOOP.rstrip() + "; n = 1\n",
     "a value in the middle": LOOP.replace("loss_of(y, model(x))", "loss_of(float(y), model(x))"),
     "two tapes": LOOP.replace(
         "    grads", "    with tf.GradientTape() as other:\n        a()\n    grads"

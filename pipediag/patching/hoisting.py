@@ -10,13 +10,14 @@ from itertools import takewhile
 
 import libcst as cst
 
-from pipediag.patching.names import bound, free_name, names_in, references
+from pipediag.patching.names import bound, free_name, modules, names_in, references
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
     Source,
     called,
     insertion,
+    name_of,
     replaced,
     walk,
 )
@@ -82,6 +83,8 @@ def _found(source: Source, made: cst.CSTNode) -> tuple[Statement, cst.BaseExpres
     changed = bound(source, loop) | _bases(source, loop)
     if any(references(source, name, expression) for name in changed):
         raise NotPatchableError("What it is created of changes in the loop.")
+    if _is_worked_on(source, loop, expression):
+        raise NotPatchableError("The loop may change what it is created of.")
     if any(called(one) in _STATEFUL for one in source.all(cst.Call, expression)):
         raise NotPatchableError("The loop goes on with one iterator.")
     if source.around(loop, cst.FunctionDef) is None and _functions_read(source, changed):
@@ -89,6 +92,64 @@ def _found(source: Source, made: cst.CSTNode) -> tuple[Statement, cst.BaseExpres
     if isinstance(statement, cst.SimpleStatementLine):
         _refuse_rebinding(source, loop, statement)
     return statement, expression, loop
+
+
+def _is_worked_on(source: Source, loop: _Loop, expression: cst.BaseExpression) -> bool:
+    """Return True if the loop calls something for its effect, with what the dataset is created of:
+    `random.shuffle(files)`, `buffer.extend(...)`."""
+    makers = {name_of(one).value for one in source.all(cst.Call, expression) if called(one)}
+    read = names_in(source, expression) - makers - modules(source).keys()
+    inside = set(walk(expression))
+    for call in source.all(cst.Call, loop):
+        if call in inside or not isinstance(source.parent(call), cst.Expr):
+            continue
+        if read & {name for part in (call.func, *call.args) for name in names_in(source, part)}:
+            return True
+    return False
+
+
+_TRAIN = frozenset("apply_gradients evaluate fit predict reduce train_on_batch".split())
+_DRAW = frozenset("choice choices permutation sample".split())
+
+
+def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> bool:
+    """Return True if a function does nothing but return the dataset that a call in it makes.
+
+    It neither goes over data nor draws random numbers, which would be the same in all epochs.
+    """
+    inner = [
+        node
+        for node in walk(function.body)
+        if next(one for one in source.ancestors(node) if isinstance(one, _FUNCTION)) is function
+    ]
+    for node in inner:
+        if isinstance(node, cst.For | cst.While | cst.Yield):
+            return False
+        if isinstance(node, cst.Call):
+            code = source.code(node.func)
+            unused = isinstance(source.parent(node), cst.Expr)
+            if unused or "random" in code or called(node) in _TRAIN | _DRAW:
+                return False
+    returned = [one.value for one in inner if isinstance(one, cst.Return) and one.value is not None]
+    made = {
+        given[0]
+        for one in inner
+        if isinstance(one, cst.SimpleStatementLine) and (given := assigned(one))
+        if call in walk(one) or _is_of(given[1], given[0])
+    }
+    return bool(returned) and all(
+        call in walk(one) or (isinstance(one, cst.Name) and one.value in made) for one in returned
+    )
+
+
+_FUNCTION = cst.FunctionDef | cst.Lambda
+
+
+def _is_of(value: cst.BaseExpression, name: str) -> bool:
+    """Return True for a chain of methods on what has that name."""
+    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        value = value.func.value
+    return isinstance(value, cst.Name) and value.value == name
 
 
 def _bases(source: Source, loop: _Loop) -> set[str]:

@@ -16,7 +16,7 @@ from pipediag.patching.factories import (
     builds_alike,
     may_come_to,
 )
-from pipediag.patching.hoisting import line_to_hoist
+from pipediag.patching.hoisting import line_to_hoist, only_makes
 from pipediag.patching.names import imported_as, references
 from pipediag.patching.source import MadeInALoopError, NotPatchableError, Source, called, name_of
 from pipediag.session.pipeline import Operation
@@ -109,21 +109,29 @@ class Repeats:
     """Files and lines that create it in a loop, and may do so before the loop."""
 
     def refuse(
-        self, source: Source, call: cst.CSTNode, until: int | None = None, depth: int = 0
+        self,
+        source: Source,
+        call: cst.CSTNode,
+        until: int | None = None,
+        depth: int = 0,
+        *,
+        made: bool = True,
     ) -> Callers:
         """Return functions that make several such pipelines, and who calls them.
 
         Raises where the change is not right for all of them. A function that is handed to an
         operation, as to `flat_map`, counts as called in that place. `until` is the offset of the
-        last place that the change touches, where that is not the call's end.
+        last place that the change touches, where that is not the call's end. `made` says that the
+        call returns the pipeline, and does nothing else.
         """
         node = call
         for above in source.ancestors(call):
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
-                return self._refuse_function(source, above, call, end, depth)
+                made = made and only_makes(source, above, call)
+                return self._refuse_function(source, above, call, end, depth, made=made)
             if self.suits != "any" and not _is_once(source, above, node):
-                self._refuse_loop(source, above, node, call)
+                self._refuse_loop(source, above, node, call, made=made)
                 if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
                     raise NotPatchableError(
                         f"The lambda that makes the {self.what} may be called any number of times."
@@ -132,10 +140,16 @@ class Repeats:
         return {}
 
     def _refuse_loop(
-        self, source: Source, above: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode
+        self,
+        source: Source,
+        above: cst.CSTNode,
+        node: cst.CSTNode,
+        call: cst.CSTNode,
+        *,
+        made: bool,
     ) -> None:
         loops = isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
-        if loops and self.suits in _OPTIONAL:
+        if loops and made and self.suits in _OPTIONAL:
             line = line_to_hoist(source, call)
             if line is not None:
                 self.hoists.append((source.path, line))
@@ -154,6 +168,8 @@ class Repeats:
         call: cst.CSTNode,
         until: int,
         depth: int,
+        *,
+        made: bool,
     ) -> Callers:
         name = function.name.value
         used = [(where, one) for where in self.files for one in _uses_in(where, source, function)]
@@ -181,7 +197,7 @@ class Repeats:
                 if self.suits == "any":
                     return {}
                 raise NotPatchableError(f"`{name}` may be called any number of times.")
-            makers |= self.refuse(where, place, _end(where, place), depth + 1)
+            makers |= self.refuse(where, place, _end(where, place), depth + 1, made=made)
         return makers
 
 

@@ -307,6 +307,8 @@ class GraphStep:
     """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
     relaxed: bool = True
     """False if a trace for batches of any size failed, so that each size has one of its own."""
+    called_again: bool = False
+    """True if the function around the loop is called in a loop, and makes a trace each time."""
     own_ms: list[float] = field(default_factory=list)
     """From the tape up to `apply_gradients`, as the script has it."""
     other_ms: list[float] = field(default_factory=list)

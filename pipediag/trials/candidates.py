@@ -172,7 +172,9 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
         saved_ms = min(own_ms, steps.mean_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
         return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
 
-    return _with_pairs(finding, step, faster, once_s=step.traced_ms / 1e3)
+    epochs = (session.run.epochs if session.run is not None else None) or 1.0
+    traces = max(1.0, epochs) if step.called_again else 1.0
+    return _with_pairs(finding, step, faster, once_s=traces * step.traced_ms / 1e3)
 
 
 def _with_pairs(

@@ -35,9 +35,32 @@ CHANGING = (
     "    for b in data(epoch):\n        step(b)\n",
     "    settings['x'] = epoch\n    for b in data(settings):\n        step(b)\n",
     "    if epoch:\n        for b in data(files):\n            step(b)\n",
+    "    random.shuffle(files)\n    for b in data(files):\n        step(b)\n",
+    "    play(model, files)\n    for b in data(files):\n        step(b)\n",
     "    batches = iter(data(files))\n    step(next(batches))\n",
     "    ds = data(files)\n    ds = ds.take(epoch)\n",
 )
+NOT_MADE = (
+    (
+        "def run(x):\n    total = 0\n    for b in read(x).map(f):\n        total += step(b)\n"
+        "    return total\n",
+        "    loss = run(x)\n",
+    ),
+    (
+        "def run(x):\n    ds = read(x).map(f)\n    score = model.evaluate(ds)\n    return score\n",
+        "    a = run(x)\n",
+    ),
+    ("def run(x):\n    ds = read(x).map(f)\n    model.fit(ds)\n", "    history = run(x)\n"),
+    (
+        "def batches(x):\n    for b in read(x).map(f):\n        yield b\n",
+        "    for b in batches(x):\n        step(b)\n",
+    ),
+    (
+        "def data(x):\n    part = random.sample(x, 9)\n    return read(part).map(f)\n",
+        "    for b in data(x):\n        step(b)\n",
+    ),
+)
+"""Functions that do more than to return a dataset."""
 
 
 @pytest.mark.parametrize(
@@ -79,6 +102,10 @@ CHANGING = (
             "in a loop",
         ),
         *((f"{IN_A_LOOP}{body}", "in a loop") for body in CHANGING),
+        *(
+            (f"{function}\n\nfor epoch in range(9):\n{body}", "in a loop")
+            for function, body in NOT_MADE
+        ),
         (
             "def data():\n    return read(epoch).map(f)\n\n\nfor epoch in range(9):\n"
             "    for b in data():\n        step(b)\n",

@@ -190,7 +190,7 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
 ) -> None:
     """Steps of 20 ms, of which 18 become 3, come no faster than batches from the pipeline."""
     pairs = [18.0] * 8, [3.0 + n / 100 for n in range(8)]
-    step = GraphStep("train.py", 20, [], True, *pairs, traced_ms=500.0)
+    step = GraphStep("train.py", 20, [], True, False, *pairs, traced_ms=500.0)
     session = make_session(
         loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
         steps=make_steps(mean_ms=20.0),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.frameworks.tensorflow.paired_steps import _lengths_vary
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -27,7 +28,7 @@ SCRIPT = """
 
 
     def followed():
-        loop = Mock(kind="eager", graph_step=None)
+        loop = Mock(kind="eager", graph_step=None, element_spec=None)
         paired = PairedSteps(lambda: loop, lambda began, ended: interrupted.append(ended))
         paired.install_tape(backprop, guard)
         paired.install_optimizer(base_optimizer.BaseOptimizer, guard)
@@ -60,6 +61,15 @@ SCRIPT = """
         static = Static()
         for number in range(20):
             x = tf.random.uniform((8 if number < 15 else 5, 4))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(static(x) * scale)
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+
+    def of_one_length_at_first():
+        scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
+        static = Static()
+        for number in range(30):
+            x = tf.random.uniform((8, 4 if number < 25 else 5))
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(static(x) * scale)
             optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
@@ -117,6 +127,7 @@ SCRIPT = """
         "keeps": lambda: trained(Keeps()),
         "static": lambda: trained(Static()),
         "of one length": of_one_length,
+        "of one length at first": of_one_length_at_first,
         "draws": lambda: trained(Draws()),
         "by number": by_number,
         "prints": lambda: trained(Prints()),
@@ -146,6 +157,26 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
     assert step["numbers"] == ["rate"]
     assert step["relaxed"]
     assert interrupted == 1 + 2 * 9
+
+
+def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> None:
+    _, step, _ = results["of one length at first"]
+    assert len(step["other_ms"]) == 8
+    assert "several lengths" in step["lacking"]
+
+
+@pytest.mark.parametrize(
+    ("element_spec", "vary"),
+    [
+        ("(TensorSpec(shape=(None, 40), dtype=tf.int32, name=None),)", False),
+        ("(TensorSpec(shape=(None,), dtype=tf.int32, name=None),)", False),
+        ("(TensorSpec(shape=(None, None), dtype=tf.int32, name=None),)", True),
+        ("RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)", True),
+        ("", False),
+    ],
+)
+def test_lengths_vary_where_the_data_says_so(element_spec: str, vary: bool) -> None:
+    assert _lengths_vary(element_spec) is vary
 
 
 def test_random_numbers_stay_as_they_were(results: dict[str, Any]) -> None:

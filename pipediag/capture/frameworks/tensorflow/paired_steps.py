@@ -7,17 +7,26 @@ the step; the values after the script's own step stay.
 from __future__ import annotations
 
 import ast
+import inspect
 import linecache
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import GUARD_FILE, Guard
-from pipediag.capture.pipelines.functions import UNKNOWN, module_functions, side_effect, value_of
+from pipediag.capture.pipelines.functions import (
+    UNKNOWN,
+    closure_of,
+    module_functions,
+    side_effect,
+    value_of,
+)
 from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import GraphStep, RecordedLoop
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
@@ -31,7 +40,9 @@ _FURTHEST = 0.02
 """How far the changes of all variables may be apart, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
-_BEYOND = ("Write", "Collective", "Horovod", "Nccl")
+_BEYOND = (
+    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier"
+)  # fmt: skip
 """Begins of names of operations whose effects reach beyond the variables."""
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
@@ -43,8 +54,10 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
-    shapes: list[list[tuple[int | None, ...]]] = field(default_factory=list)
-    """Of the tensors that the first steps were given."""
+    lengths: list[tuple[int | None, ...]] = field(default_factory=list)
+    """Shapes of the tensors that the last step was given, without the number of rows."""
+    any_failed: str = ""
+    """What a trace for batches of any shape raised, as a sentence."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
@@ -52,6 +65,10 @@ class _Step:
     began_ns: int = 0
     function: Any = None
     variables: Sequence[Any] = ()
+    lengths_vary: bool = False
+    """True if the loop's data or the first steps have batches of several lengths."""
+    takes_any: bool = False
+    """True if one trace served batches of any shape."""
     is_over: bool = False
     """True once all pairs were made, or none will be."""
     is_warm: bool = False
@@ -108,17 +125,23 @@ class PairedSteps:
             if loop is None or loop.kind != "eager":
                 return
             step = self._steps[place] = _described(frame)
+            step.lengths_vary = _lengths_vary(loop.element_spec or "")
             if loop.graph_step is not None:
                 loop.graph_step.lacking = step.record.lacking = "A step opens several tapes."
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        if step.is_over or step.record.lacking is not None:
+        if step.record.lacking is not None or (step.is_over and step.takes_any):
             return
         try:
             given = _given(step, frame)
-            step.shapes.append([tuple(one.shape) for one in _tensors(given.values())])
-            if step.seen > _SEEN:
+            shapes = [tuple(one.shape)[1:] for one in _tensors(given.values())]
+            step.lengths_vary |= shapes != (step.lengths or shapes)
+            step.lengths = shapes
+            if step.is_over:
+                if step.lengths_vary:
+                    step.record.lacking = f"Its batches have several lengths. {step.any_failed}"
+            elif step.seen > _SEEN:
                 self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
@@ -191,6 +214,7 @@ def _described(frame: FrameType) -> _Step:
     step = _Step(GraphStep(file, line))
     try:
         step.source = step_at("".join(linecache.getlines(file)), line)
+        step.record.called_again = step.source.called_again
     except NotAFunctionError as error:
         step.record.lacking = str(error)
     except (SyntaxError, ValueError, RecursionError):
@@ -203,9 +227,10 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
     assert step.source is not None
     names = {**frame.f_globals, **locals_of(frame)}
     given = {name: names[name] for name in step.source.parameters}
-    step.record.numbers = [name for name, value in given.items() if type(value) is float]
+    known = step.record.numbers
+    known += [name for name in given if type(given[name]) is float and name not in known]
     constant = sys.modules["tensorflow"].constant
-    return given | {name: constant(given[name]) for name in step.record.numbers}
+    return given | {name: constant(float(given[name])) for name in known}
 
 
 def _tensors(values: Iterable[Any]) -> list[Any]:
@@ -214,19 +239,36 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
     return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
 
 
-def _relaxed(step: _Step, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return specs of the arguments for batches of any size, and of any length that varies."""
+_SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
+
+
+def _lengths_vary(element_spec: str) -> bool:
+    """Return True if a loop's batches have an unknown length besides their number of rows."""
+    found = (match.group(1) or "None, None" for match in _SHAPE.finditer(element_spec))
+    return any("None" in shape.split(",", 1)[-1] for shape in found if "," in shape)
+
+
+def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
+    """Return specs of the arguments for batches of any number of rows, and of any length."""
     tensorflow = sys.modules["tensorflow"]
-    by_tensor = iter(zip(*step.shapes, strict=True))
 
     def relaxed(value: Any) -> Any:
         if not hasattr(value, "ndim"):
             return tensorflow.type_spec_from_value(value)
-        sizes = [{*every} for every in zip(*next(by_tensor), strict=True)]
-        shape = [one.pop() if len(one) == 1 and n else None for n, one in enumerate(sizes)]
+        shape = [None if lengths or not n else size for n, size in enumerate(value.shape)]
         return tensorflow.TensorSpec(shape, value.dtype)
 
     return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
+
+
+def _failed(python: FunctionType, specs: tuple[Any, ...]) -> str | None:
+    """Return what the trace for such arguments raises, if it does."""
+    try:
+        sys.modules["tensorflow"].function(python).get_concrete_function(*specs)
+    except Exception as error:
+        let_pass(error)
+        return _cause_of(error)
+    return None
 
 
 def _unfit(given: Mapping[str, Any]) -> str | None:
@@ -254,14 +296,14 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    try:
-        # What one batch of another size would bring about, as the last of an epoch is.
-        tensorflow.function(python).get_concrete_function(*_relaxed(step, arguments))
-    except Exception as error:
-        let_pass(error)
-        step.record.relaxed = False
-        if any(len({shape[1:] for shape in one}) > 1 for one in zip(*step.shapes, strict=True)):
-            return f"For batches of any length it raised {_cause_of(error)}."
+    failed = _failed(python, _relaxed(arguments, lengths=True))
+    step.takes_any = failed is None
+    if failed is not None:
+        step.any_failed = f"For batches of any length a `tf.function` of it raised {failed}."
+        if step.lengths_vary:
+            return step.any_failed
+        # The last batch of an epoch may be smaller.
+        step.record.relaxed = _failed(python, _relaxed(arguments, lengths=False)) is None
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     concrete, took_ns = _timed(lambda: function.get_concrete_function(*arguments))
     step.record.traced_ms += took_ns / 1e6
@@ -272,7 +314,9 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     repeated = next((op.type for op in _operations(concrete) if _is_seen(op.type)), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
-    step.draws = any("Random" in op.type or "Dropout" in op.type for op in _operations(concrete))
+    # Keras 3 draws by stateless operations from a variable, which is put back.
+    types = {op.type for op in _operations(concrete) if not op.type.startswith("Stateless")}
+    step.draws = any("Random" in one or "Dropout" in one for one in types)
     step.function = function
     return None
 
@@ -299,28 +343,43 @@ def _made(source: StepSource, frame: FrameType) -> FunctionType:
 
 
 def _changes(function: FunctionType) -> str | None:
-    """Return what Python in the step, or in a function or model that it calls, changes or draws."""
-    tree = ast.parse("".join(linecache.getlines(function.__code__.co_filename)))
-    closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
-    names = {**function.__globals__, **{name: one.cell_contents for name, one in closed.items()}}
-    called: list[Any] = [function]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            value = value_of(node.func, names)
-            if value is not UNKNOWN:
-                called.append(value if isinstance(value, FunctionType) else _call_of(value))
-    for one in called:
-        code = getattr(getattr(one, "__func__", one), "__code__", None)
-        if code is None or not (one is function or is_users(code.co_filename)):
+    """Return what Python in the step, or in what it calls of the script's, changes or draws."""
+    waiting: list[Any] = [function]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        plain = getattr(one, "__func__", one)
+        code = getattr(plain, "__code__", None)
+        if code is None or id(code) in seen:
             continue
+        if one is not function and not is_users(code.co_filename):
+            continue
+        seen.add(id(code))
         changed = side_effect(one)
         if changed is not None:
             return changed
-        plain = getattr(one, "__func__", one)
         by_chance = [name for name in module_functions(plain) if name.startswith(_BY_CHANCE)]
         if by_chance:
             return f"it calls `{by_chance[0]}`"
+        waiting += _called_by(plain)
     return None
+
+
+def _called_by(function: FunctionType) -> Iterator[Any]:
+    """Yield functions that its calls name, and those of all layers of models that they name."""
+    names = {**function.__globals__, **closure_of(function)}
+    try:
+        tree = ast.parse(dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            value = value_of(node.func, names)
+            if isinstance(value, FunctionType):
+                yield value
+            elif value is not UNKNOWN:
+                layers = getattr(value, "_flatten_layers", None)
+                yield from map(_call_of, layers() if callable(layers) else [value])
 
 
 def _call_of(value: Any) -> Any:
@@ -337,7 +396,7 @@ def _operations(concrete: Any) -> Iterator[Any]:
 
 
 def _is_seen(operation: str) -> bool:
-    """Return True for what prints, writes summaries, calls Python or waits for other processes."""
+    """Return True for what prints, writes, reads on, calls Python or waits for other processes."""
     return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
 
 
@@ -358,7 +417,9 @@ def _made_twice(
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
-        _put_back(step.variables, after)
+        # Without copies, for which there may be no memory.
+        for variable, value in zip(step.variables, after, strict=True):
+            variable.assign(value, read_value=False)
     if not same:
         return "As a `tf.function` it gives other values."
     if step.is_warm:
