@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import _lengths_vary
+from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES, _lengths_vary
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -177,6 +177,18 @@ def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> 
 )
 def test_lengths_vary_where_the_data_says_so(element_spec: str, vary: bool) -> None:
     assert _lengths_vary(element_spec) is vary
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("total += sum(model.losses)", True),
+        ("loss_of = tf.keras.losses.BinaryCrossentropy()", False),
+        ("from keras.losses import BinaryCrossentropy", False),
+    ],
+)
+def test_losses_of_layers_are_no_module(line: str, reads: bool) -> None:
+    assert bool(_LOSSES.search(line)) is reads
 
 
 def test_random_numbers_stay_as_they_were(results: dict[str, Any]) -> None:

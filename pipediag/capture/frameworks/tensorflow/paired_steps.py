@@ -239,6 +239,8 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
     return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
 
 
+_LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
+"""`model.losses`, and not the module `keras.losses`."""
 _SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
 
 
@@ -288,9 +290,8 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     tensorflow = sys.modules["tensorflow"]
     python = _made(step.source, frame)
     lines = linecache.getlines(frame.f_code.co_filename)
-    if any(
-        ".losses" in line for line in [*lines[: step.source.first - 1], *lines[step.source.last :]]
-    ):
+    others = [*lines[: step.source.first - 1], *lines[step.source.last :]]
+    if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
     changed = _changes(python)
