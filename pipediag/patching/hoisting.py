@@ -36,10 +36,9 @@ def line_to_hoist(source: Source, made: cst.CSTNode) -> int | None:
     is given changes in the loop, or where only some passes create it.
     """
     try:
-        statement, _, _ = _found(source, made)
+        return source.line(_found(source, made))
     except NotPatchableError:
         return None
-    return source.line(statement)
 
 
 def hoisted(source: Source, line: int) -> list[Change]:
@@ -65,8 +64,8 @@ def _before(source: Source, loop: _Loop, text: str) -> Change:
     return insertion(source.line_start(start), f"{source.indent(start)}{text}{source.newline}")
 
 
-def _found(source: Source, made: cst.CSTNode) -> tuple[Statement, cst.BaseExpression, _Loop]:
-    """Return the statement in the loop, the expression that creates the dataset, and the loop."""
+def _found(source: Source, made: cst.CSTNode) -> Statement:
+    """Return the statement in the loop that creates the dataset."""
     statement = statement_of(source, made)
     if isinstance(statement, cst.For):
         expression = _created(statement.iter)
@@ -91,7 +90,7 @@ def _found(source: Source, made: cst.CSTNode) -> tuple[Statement, cst.BaseExpres
         raise NotPatchableError("A function reads what changes in the loop.")
     if isinstance(statement, cst.SimpleStatementLine):
         _refuse_rebinding(source, loop, statement)
-    return statement, expression, loop
+    return statement
 
 
 def _is_worked_on(source: Source, loop: _Loop, expression: cst.BaseExpression) -> bool:

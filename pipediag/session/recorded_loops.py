@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense, TablePart
 
 FEWEST_PAIRS = 5
-"""As many rounds as a trial has before its first decision."""
+"""Pairs for an interval: as many as a trial has rounds before its first decision."""
 
 
 @dataclass
@@ -312,7 +312,7 @@ class GraphStep:
     own_ms: list[float] = field(default_factory=list)
     """From the tape up to `apply_gradients`, as the script has it."""
     other_ms: list[float] = field(default_factory=list)
-    """Of the `tf.function`, on the same batch and from the same values."""
+    """Times of the `tf.function`, on the same batch and from the same values."""
     traced_ms: float = 0.0
     """Time for its traces."""
     lacking: str | None = None

@@ -37,7 +37,7 @@ _PAIRS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
 _FURTHEST = 0.02
-"""How far the changes of all variables may be apart, as a part of their length: Adam divides by
+"""Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
 _BEYOND = (
@@ -57,7 +57,7 @@ class _Step:
     lengths: list[tuple[int | None, ...]] = field(default_factory=list)
     """Shapes of the tensors that the last step was given, without the number of rows."""
     any_failed: str = ""
-    """What a trace for batches of any shape raised, as a sentence."""
+    """Error of a trace for batches of any shape, as a sentence."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
@@ -306,8 +306,9 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
         # The last batch of an epoch may be smaller.
         step.record.relaxed = _failed(python, _relaxed(arguments, lengths=False)) is None
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
-    concrete, took_ns = _timed(lambda: function.get_concrete_function(*arguments))
-    step.record.traced_ms += took_ns / 1e6
+    start_ns = time.monotonic_ns()
+    concrete = function.get_concrete_function(*arguments)
+    step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
@@ -470,9 +471,3 @@ def _same_changes(variables: Sequence[Any], before: list[Any], after: list[Any])
         elif not np.array_equal(now, own):
             return False
     return bool(apart <= (_FURTHEST**2) * length)
-
-
-def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
-    start_ns = time.monotonic_ns()
-    result = call()
-    return result, time.monotonic_ns() - start_ns
