@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
 from pipediag.facts.limits import INPUT_BOUND
@@ -162,7 +163,7 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
 def _with_timed_step(session: Session, finding: Finding) -> Finding:
     loop, steps = session.diagnosed_loop(), session.steps
     step = loop.graph_step if loop is not None else None
-    if step is None or steps is None or not step.is_timed:
+    if loop is None or step is None or steps is None or not step.is_timed:
         return finding
     # Batches come no faster than from the pipeline alone.
     alone = session.pipeline_alone
@@ -172,16 +173,26 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
         saved_ms = min(own_ms, steps.mean_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
         return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
 
-    epochs = (session.run.epochs if session.run is not None else None) or 1.0
-    traces = max(1.0, epochs) if step.called_again else 1.0
-    return _with_pairs(finding, step, faster, once_s=traces * step.traced_ms / 1e3)
+    run = session.run
+    calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
+    parts = [one for one in run.parts if one.part == "steps"] if run is not None else []
+    planned = sum(one.count or 0 for one in parts if one.loop_id == loop.id)
+    traces, fewest, most = (calls * one for one in step.traces_in(planned / calls))
+    trace_s = step.traced_ms / 1e3 / max(1, step.traces)
+    return _with_pairs(
+        finding,
+        step,
+        faster,
+        once_s=traces * trace_s,
+        once_ci95_s=(fewest * trace_s, most * trace_s) if fewest < most else None,
+    )
 
 
 def _with_pairs(
     finding: Finding,
     timed: Prediction | GraphStep,
     faster: Callable[[float, float], float],
-    **given: float,
+    **given: Any,
 ) -> Finding:
     """Return the finding with the trial that pairs of times make, by the speed-up of each pair."""
     ratio = estimate([faster(*pair) for pair in zip(timed.own_ms, timed.other_ms, strict=True)])

@@ -189,8 +189,8 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
     alone_ms: float, speedup: float
 ) -> None:
     """Steps of 20 ms, of which 18 become 3, come no faster than batches from the pipeline."""
-    pairs = [18.0] * 8, [3.0 + n / 100 for n in range(8)]
-    step = GraphStep("train.py", 20, [], True, False, *pairs, traced_ms=500.0)
+    own_ms, other_ms = [18.0] * 8, [3.0 + n / 100 for n in range(8)]
+    step = GraphStep("train.py", 20, own_ms=own_ms, other_ms=other_ms, traced_ms=500.0, traces=1)
     session = make_session(
         loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
         steps=make_steps(mean_ms=20.0),
@@ -201,6 +201,24 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
     trial = with_prediction_trial(session, finding).trial
     assert (trial.state, trial.once_s) == ("confirmed", 0.5)
     assert trial.speedup == pytest.approx(speedup, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("seen", "steps", "traces"),
+    [
+        ({"shapes": 2}, 1000, (2, 2, 2)),
+        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 100, (30, 30, 30)),
+        # Chao's estimate of those that were not seen is 10 * 10 / (2 * 5).
+        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 1_000_000, (40, 30, 100_020)),
+        ({"shapes": 100, "shapes_once": 100}, 200, (200, 100, 200)),
+        ({"shapes": 9, "shapes_once": 9, "relaxed": True}, 1000, (1, 1, 1)),
+    ],
+)
+def test_traces_of_a_run_by_the_shapes_seen_in_100_steps(
+    seen: dict[str, Any], steps: int, traces: tuple[float, ...]
+) -> None:
+    step = GraphStep("train.py", 20, seen=100, **{"relaxed": False, **seen})
+    assert step.traces_in(steps) == pytest.approx(traces, rel=0.01)
 
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

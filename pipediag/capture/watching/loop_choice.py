@@ -86,6 +86,9 @@ _SPARE_ONCE_MEASURED = 64
 """Own choice: what is noted and not reported yet is lost where the process is killed."""
 _LONGER = 0.5
 """Part of the time of measuring for which a worker goes on for the others. Own choice."""
+_LONGEST_EVALUATION_NS = 60_000_000_000
+"""Own choice: an evaluation is waited for as long as the script took until its loop was measured,
+and no longer than this. What takes most of a run may come behind its training."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 
@@ -110,6 +113,8 @@ class LoopChoice:
     kept_alive: list[Any] = field(default_factory=list)
     """Iterators of the script that was stopped; the process ends without freeing them."""
     _begun: int = 0
+    _evaluates_for_ns: int = 0
+    """Time beyond the deadline for an evaluation, behind the training or between two epochs."""
     _stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -156,12 +161,17 @@ class LoopChoice:
             if self.active is None:
                 self._begin(loop, consumer, now_ns)
         deadline_ns = self.deadline_ns
+        if deadline_ns is not None and not loop.trains:
+            deadline_ns += self._evaluates_for_ns
         waits = self.active is None and self._held.loop is None
         if deadline_ns is not None and now_ns > deadline_ns and waits:
             self.stop()
 
-    def released(self, loop: Loop) -> None:
+    def released(self, loop: Loop, consumer: Consumer) -> None:
         """End the trials in a loop, and go on or stop."""
+        # TensorFlow destroys an iterator once the thread that tunes it wakes up, which sleeps for
+        # longer the longer the iterator lives: for a minute behind trials of a minute.
+        self.kept_alive.append(consumer.iterator())
         self._trials_over(loop)
         self.go_on_or_stop(loop)
 
@@ -239,12 +249,15 @@ class LoopChoice:
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
         """Let the parent try what would help the loop, and then go on or stop the script."""
         self.active = None
+        if self._settings.look_ahead_s:
+            until_now_ns = time.monotonic_ns() - self._with.recorder.recording.started_ns
+            self._evaluates_for_ns = min(until_now_ns, _LONGEST_EVALUATION_NS)
         goes_on = self.goes_on_after(loop)
         one_iterator = consumer.hand_over != "fed" and not loop.joined
         if one_iterator and self._held.hold(loop, consumer, more_to_come=goes_on):
             return
         if self._held.was_held(loop):
-            self.released(loop)
+            self.released(loop, consumer)
         else:
             self.go_on_or_stop(loop)
 

@@ -297,7 +297,7 @@ class StepClock:
         continuous = interruption is None
         if self._held.loop is loop:
             if not self._held.boundary(consumer, now_ns, continuous):
-                self.choice.released(loop)
+                self.choice.released(loop, consumer)
             return
         record = loop.record
         if interruption is not None:

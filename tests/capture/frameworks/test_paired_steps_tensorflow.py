@@ -162,7 +162,17 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
 def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> None:
     _, step, _ = results["of one length at first"]
     assert len(step["other_ms"]) == 8
-    assert "several lengths" in step["lacking"]
+    assert step["lacking"] is None
+    assert (step["relaxed"], step["traces"]) == (False, 1)
+    assert (step["seen"], step["shapes"], step["shapes_once"]) == (30, 2, 0)
+
+
+def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) -> None:
+    values, step, _ = results["static"]
+    assert values == results["alone"]
+    assert step["lacking"] is None
+    assert (step["relaxed"], step["traces"], step["shapes"]) == (False, 3, 3)
+    assert len(step["other_ms"]) == 8
 
 
 @pytest.mark.parametrize(
@@ -206,7 +216,6 @@ def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str,
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("static", "any length"),
         ("keeps", "seen"),
         ("draws", "numpy.random"),
         ("by number", "int"),

@@ -21,7 +21,7 @@ from pipediag.session import messages
 from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedBlock, RecordedWindow
 from tests.capture.instruments import FakeInstruments, ToyRuntime, consumer_of, training_loop
-from tests.capture.watching.clocks import FakeDiagnosis, Stage
+from tests.capture.watching.clocks import SECOND, FakeDiagnosis, Stage
 
 
 def test_steps_on_a_repeated_batch_are_none_of_the_scripts(stage: Stage) -> None:
@@ -87,6 +87,36 @@ def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
     stage.now = stage.clock.choice.deadline_ns
     with pytest.raises(StopScript):
         stage.step(consumer)
+
+
+def test_an_evaluation_behind_the_training_is_waited_for_longer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
+    training, evaluation = stage.consumer("training"), stage.consumer("prediction")
+    training.loop.record.planned_steps = 4
+    monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
+    for _ in range(4):
+        stage.step(training)
+    assert stage.clock.choice.deadline_ns is not None
+    stage.now = stage.clock.choice.deadline_ns + 1
+    stage.step(evaluation)
+    stage.now += 60 * SECOND
+    with pytest.raises(StopScript):
+        stage.step(evaluation)
+
+
+def test_the_iterator_of_a_loop_that_was_held_is_kept(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = stage.consumer("training")
+    stage.step(consumer)
+    held: Any = FakeHeld(consumer.loop)
+    stage.clock._held = held
+    monkeypatch.setattr(stage.clock.choice, "go_on_or_stop", lambda _: None)
+    held.goes_on = False
+    stage.step(consumer)
+    assert stage.clock.choice.kept_alive == [consumer.iterator()]
 
 
 def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(

@@ -12,6 +12,7 @@ import linecache
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
@@ -36,6 +37,8 @@ _SEEN = 5
 _PAIRS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
+_LONGEST_TRACING_MS = 30_000.0
+"""Own choice: nobody waits longer for traces of a step whose every batch has another shape."""
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
@@ -54,15 +57,14 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
-    lengths: list[tuple[int | None, ...]] = field(default_factory=list)
-    """Shapes of the tensors that the last step was given, without the number of rows."""
-    any_failed: str = ""
-    """Error of a trace for batches of any shape, as a sentence."""
+    shapes: Counter[tuple[tuple[int | None, ...], ...]] = field(default_factory=Counter)
+    """Steps by the shapes of the tensors that they were given."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
     before: list[Any] = field(default_factory=list)
     began_ns: int = 0
+    python: Any = None
     function: Any = None
     variables: Sequence[Any] = ()
     lengths_vary: bool = False
@@ -135,13 +137,8 @@ class PairedSteps:
             return
         try:
             given = _given(step, frame)
-            shapes = [tuple(one.shape)[1:] for one in _tensors(given.values())]
-            step.lengths_vary |= shapes != (step.lengths or shapes)
-            step.lengths = shapes
-            if step.is_over:
-                if step.lengths_vary:
-                    step.record.lacking = f"Its batches have several lengths. {step.any_failed}"
-            elif step.seen > _SEEN:
+            _count_shapes(step, given)
+            if not step.is_over and step.seen > _SEEN:
                 self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
@@ -178,7 +175,8 @@ class PairedSteps:
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {_cause_of(error)}."
-        if lacking is not None or len(step.record.other_ms) >= _PAIRS:
+        enough = len(step.record.other_ms) >= _PAIRS
+        if lacking is not None or enough or step.record.traced_ms > _LONGEST_TRACING_MS:
             self._give_up(step, lacking)
         self._aside(applied_ns, time.monotonic_ns())
 
@@ -186,7 +184,8 @@ class PairedSteps:
         """End the pairs of a step, and hold on to nothing of it."""
         step.record.lacking = lacking
         self._open, step.frame, step.is_over = None, None, True
-        step.function, step.variables, step.before, step.arguments = None, (), [], ()
+        step.python = step.function = None
+        step.variables, step.before, step.arguments = (), [], ()
 
 
 def _cause_of(error: BaseException) -> str:
@@ -231,6 +230,24 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
     known += [name for name in given if type(given[name]) is float and name not in known]
     constant = sys.modules["tensorflow"].constant
     return given | {name: constant(float(given[name])) for name in known}
+
+
+def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
+    """Note the shapes of a step's batch; each makes a trace where none serves batches of any."""
+    shapes = tuple(tuple(one.shape) for one in _tensors(given.values()))
+    step.shapes[shapes] += 1
+    record = step.record
+    record.seen, record.shapes = step.shapes.total(), len(step.shapes)
+    counts = list(step.shapes.values())
+    record.shapes_once, record.shapes_twice = counts.count(1), counts.count(2)
+    if not step.lengths_vary:
+        lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
+        step.lengths_vary = len(lengths) > 1
+    if step.lengths_vary and step.record.traces and not step.takes_any and record.relaxed:
+        # A relaxed trace was tried for any number of rows, and not for another length.
+        record.relaxed = False
+        if step.python is not None:
+            step.function = sys.modules["tensorflow"].function(step.python)
 
 
 def _tensors(values: Iterable[Any]) -> list[Any]:
@@ -299,16 +316,15 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
         return f"Its Python would run only while it is traced, and {changed}."
     failed = _failed(python, _relaxed(arguments, lengths=True))
     step.takes_any = failed is None
-    if failed is not None:
-        step.any_failed = f"For batches of any length a `tf.function` of it raised {failed}."
-        if step.lengths_vary:
-            return step.any_failed
-        # The last batch of an epoch may be smaller.
-        step.record.relaxed = _failed(python, _relaxed(arguments, lengths=False)) is None
+    # The last batch of an epoch may be smaller.
+    step.record.relaxed = step.takes_any or (
+        not step.lengths_vary and _failed(python, _relaxed(arguments, lengths=False)) is None
+    )
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
     step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
+    step.record.traces = 1
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
@@ -319,7 +335,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     # Keras 3 draws by stateless operations from a variable, which is put back.
     types = {op.type for op in _operations(concrete) if not op.type.startswith("Stateless")}
     step.draws = any("Random" in one or "Dropout" in one for one in types)
-    step.function = function
+    step.python, step.function = python, function
     return None
 
 
@@ -414,9 +430,11 @@ def _made_twice(
         traces = step.function.experimental_get_tracing_count()
         took_ns = _again(step, arguments, before)
         # The first call of a trace also optimises its graph.
-        if step.function.experimental_get_tracing_count() != traces or not step.is_warm:
+        made = step.function.experimental_get_tracing_count() - traces
+        if made or not step.is_warm:
             traced_ns, took_ns = took_ns, _again(step, arguments, before)
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
+            step.record.traces += made
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
         # Without copies, for which there may be no memory.
