@@ -432,7 +432,7 @@ class RecordedLoop(LoopFacts):
     """The last hand-over."""
     set_aside_ns: int = 0
     """Between `warm_ns` and `last_ns`, what the script would not have spent: reading the model,
-    starting and stopping the profiler, trials."""
+    starting and stopping the profiler, pairs of calls, trials."""
     dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
     vocabulary_operations: list[str] = field(default_factory=list)

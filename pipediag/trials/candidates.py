@@ -96,7 +96,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             safe=finding.effect_on_results != "not safe here",
             fails=finding.status == "fail",
             condition=finding.condition,
-            at_most=known_gain(finding) or 1.0,
+            at_most=_bound(finding) or known_gain(finding) or 1.0,
         )
     return list(found.values())
 
@@ -104,14 +104,20 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
 def _by_bounds(findings: Iterable[Finding]) -> list[Finding]:
     ordered: list[Finding] = []
     for finding in findings:
-        bound = finding.evidence.get("at_most_if_the_same_ratio")
+        bound = _bound(finding)
         less = (
             place
             for place, other in enumerate(ordered)
-            if isinstance(bound, float) and (known_gain(other) or 1.0) < bound
+            if bound is not None and (_bound(other) or known_gain(other) or 1.0) < bound
         )
         ordered.insert(next(less, len(ordered)), finding)
     return ordered
+
+
+def _bound(finding: Finding) -> float | None:
+    """Return what a finding that only informs could gain, where it knows."""
+    bounds = map(finding.evidence.get, ("at_most_if_the_same_ratio", "gain_if_half_of_them_pause"))
+    return next((one for one in bounds if isinstance(one, float)), None)
 
 
 def together(chosen: list[Candidate]) -> Variant:

@@ -78,6 +78,7 @@ class Evaluations:
             evaluation.consumer_ms = min(gap_ms, evaluation.step_ms)
         read_ns = time.monotonic_ns()
         loop.record.last_ns = loop.last_ns + read_ns - now_ns
+        loop.set_aside(read_ns - now_ns)
         self._with.timeline.passed("aside", now_ns, read_ns)
 
 

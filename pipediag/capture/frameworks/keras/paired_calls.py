@@ -125,8 +125,8 @@ class PairedCalls:
         loop = self._consumed()
         trains = loop is not None and loop.role == "training"
         if loop is not None and (not trains or self._between_steps()):
-            loop_id = None if trains else loop.id
-            self._pair("The model as a `tf.function`", args, own, other, loop_id)
+            evaluates = None if trains else loop
+            self._pair("The model as a `tf.function`", args, own, other, evaluates)
 
     def _pair(
         self,
@@ -134,7 +134,7 @@ class PairedCalls:
         data: Any,
         own: tuple[Any, int],
         other: Callable[[Prediction, CallSite], tuple[Any, int] | str],
-        loop_id: str | None = None,
+        loop: RecordedLoop | None = None,
     ) -> None:
         """Let `other` make that call, if the line calls often, and keep the times of both.
 
@@ -146,6 +146,7 @@ class PairedCalls:
         place = (what, site.file, site.line)
         found = self._found.get(place)
         if found is None:
+            loop_id = loop.id if loop is not None else None
             found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
         found.calls += 1
         if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
@@ -160,7 +161,12 @@ class PairedCalls:
             let_pass(error)
             found.lacking = f"{what} raised {type(error).__name__}."
         finally:
-            self._timeline.passed("aside", began_ns, time.monotonic_ns())
+            ended_ns = time.monotonic_ns()
+            self._timeline.passed("aside", began_ns, ended_ns)
+            if loop is not None and loop.last_ns is not None:
+                # The step that evaluates did not take this time.
+                loop.last_ns += ended_ns - began_ns
+                loop.set_aside_ns += ended_ns - began_ns
 
 
 def _kept(
