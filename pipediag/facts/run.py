@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, Threshold
 from pipediag.facts.pipeline import (
@@ -159,29 +160,29 @@ def is_step_function(loop: Loop, row: RunPart) -> bool:
     return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, name in names}
 
 
-def faster_evaluation(loop: Loop, timed: Prediction, own_ms: float, other_ms: float) -> float:
-    """Return how much faster an evaluation gets where its calls of a model take another time.
+def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
+    """Return how much faster an evaluation gets where that part is left of a model's calls.
 
     The time of its steps outside the calls stays the same.
     """
-    called_ms = own_ms * (timed.calls / loop.steps if loop.steps else 1.0)
+    called_ms = fmean(timed.own_ms) * (timed.calls / loop.steps if loop.steps else 1.0)
     step_ms = called_ms
     if loop.evaluation is not None:
         step_ms = loop.evaluation.step_ms
     elif loop.steps > 1:
         step_ms = 1e3 * loop.elapsed_s / (loop.steps - 1)
-    saved_ms = min(called_ms, step_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
+    saved_ms = min(called_ms, step_ms) * (1.0 - left)
     return step_ms / max(step_ms - saved_ms, 1e-3)
 
 
-def faster_ends(run: Run, timed: Prediction, own_ms: float, other_ms: float) -> float:
-    """Return how much faster the ends of epochs get where calls of a model in them take another
-    time."""
+def faster_ends(run: Run, timed: Prediction, left: float) -> float:
+    """Return how much faster the ends of epochs get where that part is left of a model's calls in
+    them."""
     whole_s = run.seconds_of("epoch_end")
     seen = max(1, int(run.epochs_seen or 1))
     epochs = (run.epochs or seen) if run.scope == "run" else 1
-    called_s = timed.calls / seen * epochs * own_ms / 1e3
-    saved_s = min(called_s, whole_s) * (1.0 - other_ms / max(own_ms, 1e-3))
+    called_s = timed.calls / seen * epochs * fmean(timed.own_ms) / 1e3
+    saved_s = min(called_s, whole_s) * (1.0 - left)
     return whole_s / max(whole_s - saved_s, 1e-3)
 
 

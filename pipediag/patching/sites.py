@@ -105,6 +105,9 @@ class Repeats:
     """Pipelines for which the change is right."""
     what: str = "pipeline"
     """The thing that the node makes."""
+    lasts: bool = False
+    """True if the measured pipeline is known to last for all epochs, so that a loop makes others:
+    a cache in these is filled once, for nothing."""
     hoists: list[tuple[str, int]] = field(default_factory=list)
     """Files and lines that create it in a loop, and may do so before the loop."""
 
@@ -149,6 +152,8 @@ class Repeats:
         made: bool,
     ) -> None:
         loops = isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
+        if loops and self.lasts and self.suits in _OPTIONAL:
+            return
         if loops and made and self.suits in _OPTIONAL:
             line = line_to_hoist(source, call)
             if line is not None:

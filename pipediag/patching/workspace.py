@@ -14,6 +14,7 @@ from pipediag.patching import settings
 from pipediag.patching.sites import Callers, Repeats, Suits, anchored
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, MadeInALoopError, NotPatchableError, Source
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
@@ -99,7 +100,7 @@ class Workspace:
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
         files = [source, *self.other_files(source.path)]
-        repeats = Repeats(files, suits)
+        repeats = Repeats(files, suits, lasts=_lasts(self.session))
         makers = repeats.refuse(source, call, end)
         self.makers |= makers
         self.hoists |= dict.fromkeys(repeats.hoists)
@@ -167,6 +168,16 @@ class Workspace:
 
     def contents(self) -> dict[str, bytes]:
         return {path: source.content for path, source in self._sources.items()}
+
+
+def _lasts(session: Session) -> bool:
+    """Return True if the loop's pipeline serves all its epochs, as that of a `fit` does which no
+    loop calls."""
+    loop, run = session.diagnosed_loop(), session.run
+    if loop is None or loop.keras is None or run is None:
+        return False
+    again = {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
+    return (loop.keras.epochs or 1) > 1 and (loop.planned_rounds or 1) == 1 and not again
 
 
 def made_in_a_loop(session: Session, op_id: str) -> bool:

@@ -120,9 +120,6 @@ def _check_debug_mode(session: Session) -> Iterator[Finding]:
 
 
 FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")
-_PAUSING = 0.5
-"""Share of iterators that pause as they are freed: 14 of 30 in epochs of 3 s, natively on two cores
-with TensorFlow 2.21 (own measurement)."""
 ITERATOR_PAUSES = pipeline_rule(
     id="iterator-pauses",
     title="Avoid pauses when iterators are freed",
@@ -152,7 +149,7 @@ def _check_iterator_pauses(session: Session) -> Iterator[Finding]:
             "epoch_s": pauses.life_s,
             "pause_at_most_s": pauses.longest_s[1],
             "gain_if_half_of_them_pause": 1.0
-            + _PAUSING * pauses.epochs * pauses.mean_s / max(pauses.rest_s, 1e-3),
+            + pauses.epochs * pauses.expected_s / max(pauses.rest_s, 1e-3),
         },
         edit=Edit(ITERATOR_PAUSES.id, label, (SetOptions({"autotune.enabled": False}),)),
         part="epoch_end",

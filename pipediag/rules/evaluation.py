@@ -305,12 +305,13 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         label = f"`{timed.model}` as a tf.function at {_line(timed)}"
         change = CompileCall(timed.file, timed.line, timed.model)
         keys, run = ("eager_ms", "tf_function_ms"), known(session.run)
+        called = other_ms / max(own_ms, 1e-3)
         if loop is not None:
             rows, part = _rows_at(session, loop), "evaluation"
-            left = 1.0 / faster_evaluation(loop, timed, own_ms, other_ms)
+            left = 1.0 / faster_evaluation(loop, timed, called)
         else:
             rows, part = [row for row in run.parts if row.part == "epoch_end"], "epoch_end"
-            left = 1.0 / faster_ends(run, timed, own_ms, other_ms)
+            left = 1.0 / faster_ends(run, timed, called)
         loop_id = loop.id if loop is not None else None
         edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop_id)
         found = _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit, *keys)

@@ -300,16 +300,22 @@ class TrialsOfRun:
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None
     ) -> float:
-        """Return half of the budget where later loops may matter more than this one, or what its
-        whole epochs need; less of that where the pipeline of an evaluation is to be tried after it.
+        """Return half of the budget where later loops may matter more than this one, and less where
+        the pipeline of an evaluation is to be tried after it.
+
+        Whole epochs that are worth trying get what they need, and are not halved.
         """
-        budget_s = self.budget_s / 2 if waiting.more_to_come else self.budget_s
-        if epoch is not None and budget_s < epoch.budget_s <= self.budget_s:
-            budget_s = epoch.budget_s
+        # The budget counts from when pipediag began to look closer.
+        needed_s = max(0.0, time.monotonic() - waiting.since_ns / 1e9)
+        needed_s += epoch.budget_s if epoch is not None else 0.0
+        whole = epoch is not None and needed_s <= self.budget_s
+        budget_s = self.budget_s if whole or not waiting.more_to_come else self.budget_s / 2
         evaluates = any(
             finding.edit is not None
             and finding.edit.loop_id is not None
             and not is_of_prediction(finding)
             for finding in session.findings
         )
-        return budget_s * (1.0 - OF_EVALUATION) if evaluates else budget_s
+        if evaluates:
+            budget_s *= 1.0 - OF_EVALUATION
+        return max(budget_s, needed_s) if whole else budget_s

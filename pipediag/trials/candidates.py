@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
+from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import (
     FIRST_BATCHES,
     faster_ends,
@@ -158,10 +160,10 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     loop = next((one for one in session.loops if one.id == found.loop_id), None)
     run = session.run if finding.part == "epoch_end" else None
 
-    def faster(own: float, other: float) -> float:
+    def faster(left: float) -> float:
         if run is not None:
-            return faster_ends(run, found, own, other)
-        return faster_evaluation(loop, found, own, other) if loop else own / max(other, 1e-3)
+            return faster_ends(run, found, left)
+        return faster_evaluation(loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
     return _with_pairs(finding, found, faster)
 
@@ -175,9 +177,10 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
     alone = session.pipeline_alone
     shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
 
-    def faster(own_ms: float, other_ms: float) -> float:
-        saved_ms = min(own_ms, steps.mean_ms) * (1.0 - other_ms / max(own_ms, 1e-3))
-        return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
+    own_ms = min(fmean(step.own_ms), steps.mean_ms)
+
+    def faster(left: float) -> float:
+        return steps.mean_ms / max(steps.mean_ms - own_ms * (1.0 - left), shortest_ms)
 
     run = session.run
     calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
@@ -197,11 +200,15 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
 def _with_pairs(
     finding: Finding,
     timed: Prediction | GraphStep,
-    faster: Callable[[float, float], float],
+    faster: Callable[[float], float],
     **given: Any,
 ) -> Finding:
-    """Return the finding with the trial that pairs of times make, by the speed-up of each pair."""
-    ratio = estimate([faster(*pair) for pair in zip(timed.own_ms, timed.other_ms, strict=True)])
+    """Return the finding with the trial that pairs of times make, by the speed-up of each pair.
+
+    `faster` returns it for the part that is left of what was timed.
+    """
+    pairs = zip(timed.own_ms, timed.other_ms, strict=True)
+    ratio = estimate([faster(other / max(own, 1e-3)) for own, other in pairs])
     trial = Trial(
         state=judge(ratio.low, ratio.high),
         reason=None,
@@ -265,10 +272,17 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
         return None
     spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
     best = max(listed, key=lambda one: one.at_most, default=None)
+    if share < _MOST_OF_IT and best is not None and best.changes_model:
+        # No wait changes with it, and blocks of steps compare it in more rounds.
+        return None
     alone = share >= _MOST_OF_IT and best is not None and best.edit.whole_epoch
     more = 0 if alone else min(_EDITS, max(1, _edits_to_try(listed))) - 1
-    waits = WAITS + more * (2 * FEWEST_ROUNDS + 2)
-    return Epoch(float(batches * loop.batch_size), wait_ms / 1000.0 * waits / spare)
+    # An edit that is about long waits has one in its first block alone.
+    waits = WAITS - FEWEST_ROUNDS if alone else WAITS + more * (2 * FEWEST_ROUNDS + 2)
+    # Each of these epochs frees its iterator.
+    pauses = pauses_of_run(session)
+    wait_s = wait_ms / 1000.0 + (pauses.expected_s if pauses is not None else 0.0)
+    return Epoch(float(batches * loop.batch_size), wait_s * waits / spare)
 
 
 def _edits_of_the_loop(session: Session) -> list[Candidate]:

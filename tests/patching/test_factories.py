@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.session.edits import Change, Insert, Move, SetOptions, SetParameters
+from pipediag.patching.making import make_patch
+from pipediag.session.edits import Change, Edit, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import chained, op, patch, patched, refused
+from tests.ledgers import make_run
+from tests.patching.scripts import chained, op, patch, patched, refused, session_of
 from tests.records import make_function
 
 TEXT = """import tensorflow as tf
@@ -434,6 +436,20 @@ def test_a_dataset_that_is_to_keep_its_elements_is_created_before_the_loop(
 ) -> None:
     text = FACTORY + before
     assert patched(text, [op(text, "map")], *CACHE) == FACTORY.replace("(f)", "(f).cache()") + after
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rounds", "written"), [(5, None, True), (5, 1, True), (1, 1, False), (5, 3, False)]
+)
+def test_a_caller_in_a_loop_fills_a_cache_for_nothing_where_a_fit_keeps_its_own(
+    epochs: int, rounds: int | None, written: bool
+) -> None:
+    text = f"{FACTORY}model.fit(data(True))\nfor part in parts:\n    model.predict(data(part))\n"
+    session = session_of(text, op(text, "map"), keras={"epochs": epochs})
+    loop = replace(session.loops[0], planned_rounds=rounds)
+    session = session.model_copy(update={"loops": [loop], "run": make_run()})
+    made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
+    assert (made.left_out == []) is written
 
 
 def test_a_branch_that_only_one_caller_takes_is_that_callers() -> None:

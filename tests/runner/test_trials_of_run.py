@@ -166,7 +166,7 @@ def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> Non
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
-@pytest.mark.parametrize(("more_to_come", "needs_s"), [(False, 118), (True, 236)])
+@pytest.mark.parametrize(("more_to_come", "needs_s"), [(False, 83), (True, 165)])
 def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
     more_to_come: bool, needs_s: int
 ) -> None:

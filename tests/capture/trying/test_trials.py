@@ -14,6 +14,7 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
 from pipediag.session.messages import FromChild, TrialsAwaited, TrialsOver
+from pipediag.session.recorded_loops import RecordedBoundary
 from tests.capture.instruments import CountingPace, ToyRuntime
 from tests.recordings import make_block, make_window
 
@@ -38,7 +39,9 @@ class Stage:
             state=KeptState(Guard(self.recorder.note), self.recorder.note),
         )
         self.held = Trials(commands or SilentParent(), instruments)
-        record = SimpleNamespace(id="loop1", kind="keras", batches_per_call=1, untried=None)
+        record = SimpleNamespace(
+            id="loop1", kind="keras", batches_per_call=1, untried=None, epoch_boundaries=[]
+        )
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
         )
@@ -114,6 +117,7 @@ def loop_named(stage: Stage, name: str, *, trains: bool, seconds: int = 0) -> An
         batches_per_call=1,
         untried=None,
         elapsed_ns=seconds,
+        epoch_boundaries=[],
         evaluation=None if trains else object(),
     )
     return SimpleNamespace(**{**vars(stage.loop), "record": record, "trains": trains})
@@ -133,15 +137,25 @@ def test_behind_what_trains_the_longest_evaluation_has_its_pipeline_tried(stage:
     assert all(message.alone and not message.more_to_come for message in awaited)
 
 
-def test_time_for_trials_counts_from_where_the_step_is_known(stage: Stage) -> None:
+@pytest.mark.parametrize("epoch_ended", [False, True])
+def test_time_for_trials_counts_from_where_the_step_is_known(
+    stage: Stage, epoch_ended: bool
+) -> None:
     recording = stage.recorder.recording
     recording.windows = [
         make_window(kind, make_block(10, 10.0, start_ms=start_ms))
         for kind, start_ms in (("warmup", 0.0), ("baseline", 100.0), ("stacks", 200.0))
     ]
+    since_ns = recording.windows[2].start_ns
+    if epoch_ended:
+        since_ns += 50
+        stage.loop.record.epoch_boundaries = [
+            RecordedBoundary(since_ns - 40, since_ns - 30, since_ns),
+            RecordedBoundary(since_ns + 10, since_ns + 20, None),
+        ]
     with stage.held.in_epoch():
         stage.hold()
 
     [awaited] = [one for one in stage.told if isinstance(one, TrialsAwaited)]
-    assert awaited.since_ns == recording.windows[2].start_ns
+    assert awaited.since_ns == since_ns
     assert awaited.since_ms == (awaited.since_ns - recording.started_ns) / 1e6
