@@ -118,9 +118,6 @@ _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 
 _BY_HAND = {
     "dtype_policy": "The policy is meant for all layers but the last, and only you know that one.",
-    "sampled_softmax": "The model has to be built without its last layer, and with a loss of its "
-    "own.",
-    "sgd_for_tables": "Keras uses one optimizer for all variables: this takes your own class.",
 }
 """Settings and optimizers that can't be written, with the reason."""
 

@@ -21,80 +21,7 @@ from pipediag.patching.settings import attribute
 from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import KerasUse, Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
-
-_SAMPLED = """\
-class SampledSoftmax(keras.Model):  # for labels as {labels}; without metrics, weights and masks
-    def __init__(self, vectors, classes, drawn):
-        super().__init__()
-        self.vectors, self.classes, self.drawn = vectors, classes, drawn
-        shape = (classes, vectors.output_shape[-1])
-        self.rows = self.add_weight(shape=shape, name="rows")
-        self.biases = self.add_weight(shape=(classes,), initializer="zeros", name="biases")
-
-    def call(self, inputs, training=None):
-        vectors = self.vectors(inputs, training=training)
-        if training:
-            return vectors
-        return tf.tensordot(vectors, self.rows.value, [[-1], [1]]) + self.biases.value
-
-    def compute_loss(self, x, y, y_pred, sample_weight=None, training=True):
-        given = tf.reshape(y_pred, (-1, y_pred.shape[-1]))
-        labels = tf.cast(tf.reshape({ids}, (-1,)), "int64")
-        if not training:  # logits of all classes
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, given)
-        else:
-            rows, biases = self.rows.value, self.biases.value
-            losses = tf.nn.sampled_softmax_loss(
-                rows, biases, labels[:, None], given, self.drawn, self.classes
-            )
-        return tf.reduce_mean(losses) + sum(self.losses)
-
-# `vectors` is your model without its last layer.
-model = SampledSoftmax(vectors, {classes}, {drawn})
-model.compile(optimizer=...)  # without a loss"""
-
-_SGD_FOR_TABLES = """\
-class SgdForTables({optimizer}):  # or the class of your own optimizer
-    def update_step(self, gradient, variable, learning_rate):
-        if "embeddings" not in variable.name:
-            return super().update_step(gradient, variable, learning_rate)
-        rate = keras.ops.cast(0.1, variable.dtype)  # tune this anew
-        self.assign_sub(variable, keras.ops.multiply(gradient, rate))
-
-optimizer = SgdForTables(...)  # with its arguments, except {left_out}
-{decay}model.compile(optimizer, ...)  # slots of the tables stay allocated"""
-_NO_DECAY = 'optimizer.exclude_from_weight_decay(var_names=["embeddings"])\n'
-_OVER_TABLES = "`use_ema`, `global_clipnorm`, and what adds up gradients or scales the loss"
-_WITHOUT_TERMS = (
-    "keras.layers.Embedding(...)  # without its embeddings_regularizer, embeddings_constraint"
-)
-
-
-def sampled_softmax(softmax: Softmax, drawn: int) -> list[str]:
-    """A model in the place of one that ends in that softmax; docs/embeddings.md explains it."""
-    one_hot = softmax.labels == "dense"
-    code = _SAMPLED.format(
-        labels="one-hot rows" if one_hot else "integers",
-        ids="tf.argmax(y, -1)" if one_hot else "y",
-        classes=softmax.classes,
-        drawn=drawn,
-    )
-    return code.splitlines()
-
-
-def sgd_for_tables(keras: KerasUse | None) -> list[str]:
-    """An optimizer in the place of that with which a model of Keras is compiled."""
-    own = keras.optimizer if keras else None
-    decays = own == "AdamW" or (keras is not None and "weight_decay" in keras.optimizer_settings)
-    scaled, lazy = own in (None, "LossScaleOptimizer"), own in ROW_WISE_OPTIMIZERS.values()
-    code = _SGD_FOR_TABLES.format(
-        optimizer=f"{'pipediag' if lazy else 'keras'}.optimizers.{'Adam' if scaled else own}",
-        left_out=_OVER_TABLES,
-        decay=_NO_DECAY if decays else "",
-    )
-    return code.splitlines()
 
 
 def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
@@ -262,15 +189,7 @@ def _model(session: Session, change: edits.SetModel) -> list[str]:
     lines = (
         [f'keras.mixed_precision.set_global_policy("{policy}")'] if isinstance(policy, str) else []
     )
-    if settings.pop("table_terms_left_out", False):
-        lines.append(_WITHOUT_TERMS)
     loop = session.diagnosed_loop()
-    drawn, softmaxes = settings.pop("sampled_softmax", None), loop.softmaxes if loop else []
-    if isinstance(drawn, int) and softmaxes:
-        lines += sampled_softmax(softmaxes[0], drawn)
-    if settings.get("optimizer") == "sgd_for_tables":
-        del settings["optimizer"]
-        lines += sgd_for_tables(loop.keras if loop else None)
     own = (loop.keras.optimizer if loop and loop.keras else None) or ""
     row_wise = ROW_WISE_OPTIMIZERS.get(own)
     if settings.get("optimizer") == "row_wise" and row_wise is not None:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pipediag.facts.embeddings import LARGE, hidden, large, part_ms, parts_ms, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.step import class_ms, class_percent, keras_3
+from pipediag.facts.step import class_ms, class_percent
 from pipediag.rules.model_edits import (
-    NO_MEMORY,
     NO_MODEL_EDIT,
     compiled_by_xla,
-    drawn_classes,
-    no_optimizer_edit,
+    no_row_wise,
     passing_arguments,
     row_wise_update,
-    sgd_for_tables,
     to_add,
     to_drop,
-    without_table_terms,
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Place, Rule
@@ -122,10 +117,7 @@ _SGD_TOO = " SGD without momentum or weight decay also updates only those rows."
 
 @DENSE_EMBEDDING_UPDATE.found_by
 def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
-    """Yield a finding on all tables whose update matters, as one optimizer updates them all.
-
-    A second one where there is another edit than the row-wise one to try.
-    """
+    """Yield a finding on all tables whose update matters, as one optimizer updates them all."""
     rule = DENSE_EMBEDDING_UPDATE
     tables = [table for table in session.embeddings if table.trainable]
     whole = [table for table in tables if table.update == "dense"]
@@ -133,7 +125,7 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     edit, advice = row_wise_update(session, rule.id), _update_advice(session, from_rows)
     evidence = _update_evidence(session, from_rows)
     if _matter(session, from_rows):
-        found = _judged(
+        yield _judged(
             rule,
             session,
             UPDATE_COMPUTE,
@@ -141,20 +133,8 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             evidence,
             took_ms=parts_ms(session, from_rows, _UPDATE),
             edit=edit,
-            untried=no_optimizer_edit(session),
+            untried=no_row_wise(session),
         )
-        yield found
-        sgd = sgd_for_tables(session, f"{rule.id}:sgd")
-        if found.edit is not None and sgd is not None and found.edit.changes != sgd.changes:
-            yield rule.finding(
-                "informative",
-                f"Update {_names_of(from_rows)} with SGD without momentum, and the other "
-                "variables as before. SGD keeps no averages, so tune its learning rate again.",
-                place=(found.file, found.line),
-                evidence=evidence,
-                title="Use plain SGD for the embeddings",
-                edit=replace(sgd, instead_of=found.edit.id),
-            )
     elif _matter(session, whole):
         yield rule.finding(
             "informative",
@@ -240,9 +220,9 @@ def _check_regularized_table(session: Session) -> list[Finding]:
             "`embeddings_regularizer`, and remove `embeddings_constraint`: both work on all rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
             took_ms=None if None in took else sum(ms for ms in took if ms is not None),
-            edit=without_table_terms(session, f"{rule.id}:terms"),
+            edit=None,
             place=next(((file, line) for file, line in made_at if line is not None), None),
-            untried=no_optimizer_edit(session),
+            untried="It is another objective, which you have to choose and to tune.",
         )
     ]
 
@@ -344,7 +324,6 @@ CLASSES = Threshold("classes of a vocabulary", 5000.0, "classes", "own choice: t
 SAMPLED = 512
 """Own choice of classes to draw: so few that the products are small next to those of a vocabulary
 of ten thousands."""
-_NUMBER_BYTES = 4
 FULL_SOFTMAX = Rule(
     id="full-softmax",
     title="Train with a sampled softmax",
@@ -357,6 +336,7 @@ FULL_SOFTMAX = Rule(
     thresholds=(CLASSES, OPERATION_SHARE, INPUT_BOUND),
     effect="changes a hyper-parameter",
     frees=("device_compute",),
+    untried="The model has to be built without its last layer, and with a loss of its own.",
 )
 
 
@@ -367,8 +347,6 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
     alone = len(softmaxes) == 1
     for softmax in (one for one in softmaxes if one.classes > SAMPLED):
         took_ms = (part_ms(session, "vocabulary") or None) if alone else None
-        weight_bytes = softmax.classes * softmax.features * _NUMBER_BYTES
-        edit = drawn_classes(session, FULL_SOFTMAX.id, SAMPLED, weight_bytes) if alone else None
         advice = (
             f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
             f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "
@@ -379,7 +357,7 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
         )
         evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
         if took_ms is None or softmax.classes < CLASSES.value:
-            yield FULL_SOFTMAX.finding("informative", advice, evidence=evidence, edit=edit)
+            yield FULL_SOFTMAX.finding("informative", advice, evidence=evidence)
             continue
         yield _judged(
             FULL_SOFTMAX,
@@ -389,11 +367,7 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
             evidence,
             took_ms=took_ms,
             gone_ms=_gone_ms(session, softmax, took_ms),
-            edit=edit,
-            untried=NO_MEMORY
-            if keras_3(session) is not None
-            else "Its loss is the script's own code or that of a Keras other than 3: pipediag "
-            "can't change it for you.",
+            edit=None,
         )
 
 

@@ -107,38 +107,29 @@ def to_drop(keras: KerasUse) -> str | None:
 
 
 def row_wise_update(session: Session, rule: str) -> Edit | None:
-    """Return the same optimizer row by row, or plain SGD for the tables where there is none; None
-    where neither can be tried."""
+    """Return the same optimizer row by row, or None where it can't be tried."""
     keras = keras_3(session)
-    if keras is None:
+    if keras is None or no_row_wise(session) is not None:
         return None
-    known = keras.optimizer in ROW_WISE_OPTIMIZERS
-    accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
-    if not known or accumulates or not _fits(session, _optimizer_bytes(session, keras)):
-        return sgd_for_tables(session, rule)
     row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
     label = f"{row_wise} instead of {keras.optimizer}{without}"
     return _setting(rule, label, _UNMEASURED, optimizer="row_wise")
 
 
-def sgd_for_tables(session: Session, rule: str) -> Edit | None:
-    """Return plain SGD for the embeddings, and the model's own optimizer for all else, or None."""
-    keras = keras_3(session)
-    slots = 0 if keras is None else _optimizer_bytes(session, keras) - _table_slots(session)
-    if keras is None or not _fits(session, slots):
-        return None
-    label = "plain SGD for the embeddings, the model's own optimizer for everything else"
-    return _setting(rule, label, _UNMEASURED, optimizer="sgd_for_tables")
-
-
-def no_optimizer_edit(session: Session) -> str:
-    """Return why there is neither `row_wise_update` nor `sgd_for_tables`, as a sentence."""
+def no_row_wise(session: Session) -> str | None:
+    """Return why there is no `row_wise_update`, as a sentence, or None."""
     if session.keras is None:
         return NO_MODEL_EDIT
-    if keras_3(session) is None:
+    keras = keras_3(session)
+    if keras is None:
         return "It is tried only with Keras 3, and this model uses `tf_keras`."
-    return NO_MEMORY
+    accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
+    if keras.optimizer not in ROW_WISE_OPTIMIZERS or accumulates:
+        return "`pipediag.optimizers` has no row-wise version of this optimizer."
+    if _optimizer_bytes(session, keras) > SLOTS_TWICE * available_bytes(session):
+        return NO_MEMORY
+    return None
 
 
 def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
@@ -148,36 +139,3 @@ def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
 
 def _table_slots(session: Session) -> int:
     return sum(table.slot_bytes or 0 for table in session.embeddings)
-
-
-def _fits(session: Session, needed: int) -> bool:
-    return needed <= SLOTS_TWICE * available_bytes(session)
-
-
-def without_table_terms(session: Session, rule: str) -> Edit | None:
-    """Return no regulariser and no constraint on a table, and rows alone updated, or None."""
-    keras = keras_3(session)
-    if keras is None:
-        return None
-    label, settings = "no regulariser and no constraint on embeddings", dict[str, Scalar]()
-    # A gradient that comes as rows may still be passed on to the whole table.
-    if keras.optimizer not in _ROW_WISE or passing_arguments(keras):
-        update = row_wise_update(session, rule)
-        if update is None:
-            return None
-        label = f"{label}, {update.label}"
-        settings = next(one.settings for one in update.changes if isinstance(one, SetModel))
-    return _setting(rule, label, _UNMEASURED, table_terms_left_out=True, **settings)
-
-
-def drawn_classes(session: Session, rule: str, classes: int, weight_bytes: int) -> Edit | None:
-    """Return a softmax of so many drawn classes in training, or None."""
-    keras = keras_3(session)
-    if keras is None or not _fits(session, weight_bytes + (keras.optimizer_bytes or 0)):
-        return None
-    label = f"sampled softmax with {classes} classes in training"
-    # XLA has no kernel for the draw.
-    settings: dict[str, Scalar] = {"jit_compile": False} if keras.jit_compile else {}
-    label += ", without XLA" if keras.jit_compile else ""
-    caveat = f"It trains on an estimate of the loss, without metrics. {_UNMEASURED}"
-    return _setting(rule, label, caveat, sampled_softmax=classes, **settings)

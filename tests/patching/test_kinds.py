@@ -573,8 +573,6 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("layers of the model", (MoveLayers(("text",), "batch"),), "without these layers"),
     ("layers that are kept", (MoveLayers(("text",), "map", 8, 99),), "without these layers"),
     ("sixteen bits", (SetModel({"dtype_policy": "mixed_bfloat16"}),), "all layers but the last"),
-    ("another last layer", (SetModel({"sampled_softmax": 512}),), "without its last layer"),
-    ("an optimizer for tables", (SetModel({"optimizer": "sgd_for_tables"}),), "one optimizer"),
     ("buckets", (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}),), "padded_batch"),
     ("a copy to a device", (Insert("batch", "prefetch_to_device", {"device": "/GPU:0"}),), "end"),
     ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),

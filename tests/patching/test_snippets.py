@@ -8,8 +8,8 @@ import pytest
 
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, Replace, SetModel, SetParameters
-from pipediag.session.recorded_loops import KerasUse, Softmax
-from pipediag.vocabulary import Scalar, SparseOrDense
+from pipediag.session.recorded_loops import KerasUse
+from pipediag.vocabulary import Scalar
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_function, make_operation, make_pipeline
 
@@ -43,75 +43,20 @@ def test_inputs_that_declare_a_length_are_named_with_rows_of_other_lengths(chang
     assert "user" not in code
 
 
-def sgd_for_embeddings(keras: KerasUse) -> str:
-    return by_hand(keras, optimizer="sgd_for_tables")
-
-
-def test_a_table_without_its_terms() -> None:
-    code = by_hand(table_terms_left_out=True, optimizer="row_wise")
-
-    assert "without its embeddings_regularizer" in code
+def test_a_row_wise_optimizer_is_imported() -> None:
+    code = by_hand(optimizer="row_wise")
     assert "from pipediag.optimizers import LazyAdam\nmodel.compile(LazyAdam(...), ...)" in code
-    assert "table_terms_left_out" not in code
-    assert "row_wise" not in code
 
 
 @pytest.mark.parametrize(
     ("settings", "argument"),
     [
-        ({"jit_compile": True, "table_terms_left_out": False}, "jit_compile=True"),
+        ({"jit_compile": True}, "jit_compile=True"),
         ({"optimizer": "sgd"}, "optimizer='sgd'"),
     ],
 )
 def test_plain_settings_are_arguments(settings: dict[str, Scalar], argument: str) -> None:
     assert by_hand(**settings) == f"model.compile(..., {argument})"
-
-
-def test_sgd_for_embeddings_is_a_class_of_the_optimizer_s_own() -> None:
-    code = sgd_for_embeddings(ADAM)
-
-    assert code.startswith("class SgdForTables(keras.optimizers.Adam):")
-    assert "optimizer = SgdForTables(...)  # with its arguments, except `use_ema`" in code
-    assert code.endswith("model.compile(optimizer, ...)  # slots of the tables stay allocated")
-    assert "decay" not in code
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "settings"), [("AdamW", {}), ("Adam", {"weight_decay": 0.01})]
-)
-def test_sgd_for_embeddings_does_not_decay_them(
-    optimizer: str, settings: dict[str, Scalar]
-) -> None:
-    keras = make_keras(optimizer=optimizer, optimizer_settings=settings)
-    code = sgd_for_embeddings(keras)
-
-    excluded = code.index('\noptimizer.exclude_from_weight_decay(var_names=["embeddings"])\n')
-    assert excluded < code.index("model.compile(optimizer")
-
-
-@pytest.mark.parametrize(
-    ("own", "derived"),
-    [
-        ("Nadam", "keras.optimizers.Nadam"),
-        ("LazyAdam", "pipediag.optimizers.LazyAdam"),
-        ("LossScaleOptimizer", "keras.optimizers.Adam"),
-    ],
-)
-def test_sgd_for_embeddings_derives_from_a_class_that_there_is(own: str, derived: str) -> None:
-    code = sgd_for_embeddings(make_keras(optimizer=own))
-    assert code.startswith(f"class SgdForTables({derived}):")
-
-
-@pytest.mark.parametrize("labels", ["sparse", "dense"])
-def test_drawn_classes_are_a_model_in_the_place_of_the_user_s(labels: SparseOrDense) -> None:
-    words = Softmax(weights="dense/kernel", classes=3_000_000, features=64, labels=labels)
-    session = make_session(loops=[make_loop(keras=make_keras(), softmaxes=[words])])
-    code = snippet(session, [SetModel({"sampled_softmax": 512, "jit_compile": False})])
-
-    assert code is not None
-    assert "model = SampledSoftmax(vectors, 3000000, 512)\n" in code
-    assert code.endswith("model.compile(..., jit_compile=False)")
-    assert len(code) < SHOWN
 
 
 def of_a_pipeline(*changes: Change, **of_map: Any) -> str:

@@ -73,7 +73,6 @@ def variants_of(model: Any) -> tuple[ModelVariants, list[BaseException]]:
         ({"optimizer": "row_wise"}, "no row-wise optimizer in place of"),
         ({"metrics": "mae", "loss": "mse"}, "not tried in the running loop"),
         ({"optimizer": "lion"}, "trained with lion"),
-        ({"sampled_softmax": 1}, "not tried in the running loop"),
     ],
 )
 def test_what_can_not_be_set_is_refused_with_the_reason(
