@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -12,6 +13,7 @@ from pipediag.facts.pipeline import (
     calls_python,
     changes_something,
     delay_ms,
+    downstream,
     draws_random,
     following_batch,
     measured_at,
@@ -22,7 +24,12 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.parallel_maps import processes_for
-from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh
+from pipediag.rules.relevance import (
+    less_input,
+    uncounted_wait_ms,
+    weigh,
+    weigh_first_batches,
+)
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.findings import Finding
@@ -98,21 +105,52 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
     advice = (
         f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch{written}."
     )
-    if not _has_short_calls(session, op):
+    early = weigh_first_batches(session, op, 0.0)
+    if early is not None and early.status != "pass" and _fills_fast(session, op):
+        doubt = f" Do this only if its function {_the_same(unsure)}." if unsure else ""
+        whole = replace(edit, whole_epoch=True) if edit is not None else None
+        yield finding(
+            "informative" if unsure else early.status,
+            f"{early.before(advice)}{doubt} Each epoch's first batch waits for it.",
+            weight=early,
+            edit=whole,
+            untried=_why_not_moved(session, op),
+            part="epoch_start",
+        )
+    elif not _has_short_calls(session, op):
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
         yield finding("informative" if try_it else "pass", advice, edit=edit)
     elif not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
     elif unsure:
-        same = f"gives the same for a batch, which is not known for {', '.join(unsure)}"
-        yield finding("informative", f"{advice} Do this only if its function {same}.", edit=edit)
+        doubt = f"Do this only if its function {_the_same(unsure)}."
+        yield finding("informative", f"{advice} {doubt}", edit=edit)
     elif weight.undecided:
         yield finding("informative", weight.before(advice), edit=edit)
     else:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
+
+
+def _the_same(unsure: Sequence[str]) -> str:
+    return f"gives the same for a batch, which is not known for {', '.join(unsure)}"
+
+
+def _fills_fast(session: Session, op: Operation) -> bool:
+    """Return True if a call is short, by the time in which the shuffle behind it is filled."""
+    sizes = [
+        one.parameters.get("buffer_size")
+        for one in downstream(session, op)
+        if one.kind == "shuffle" and measured_at(session, one).elements is not None
+    ]
+    fill_ms = session.steps.fill_ms if session.steps is not None else None
+    known = [size for size in sizes if isinstance(size, int) and size > 0]
+    if fill_ms is None or len(known) != 1:
+        return False
+    # The wait holds the pipeline's start, too.
+    return 1000.0 * fill_ms / known[0] <= 2.0 * ELEMENT_TIME.value
 
 
 def _written(op: Operation) -> str:

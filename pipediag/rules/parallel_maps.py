@@ -26,7 +26,7 @@ from pipediag.facts.python_callables import (
     python_evidence,
     waits_first,
 )
-from pipediag.rules.relevance import parallel, weigh
+from pipediag.rules.relevance import parallel, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -137,10 +137,18 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
         evidence={**python_evidence(op), "parallelism": op.parallelism, "cpus": cpus(session)},
         effect=None if stateful and not only_looks_up(op.function) else "same results",
     )
+    tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
+    early = weigh_first_batches(session, costs, 1.0 / max(1.0, cpus(session)))
+    if early is not None and early.status != "pass":
+        advice = f"{_tuned_advice(op, outer)} Each epoch's first batch waits for it."
+        whole = replace(tuned, whole_epoch=True)
+        yield finding(
+            early.status, early.before(advice), weight=early, edit=whole, part="epoch_start"
+        )
+        return
     if weight.status != "fail":
         yield finding(weight.status, weight.sentence)
         return
-    tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
     ways = [(tuned, _tuned_advice(op, outer), cpus(session), True)]
     if stateful:
         many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)

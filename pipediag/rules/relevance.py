@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE, Threshold, bound
 from pipediag.facts.machine import on_accelerator
-from pipediag.facts.pipeline import delay_ms, measured_at
-from pipediag.facts.run import long_percent, steps_beside_percent, whole_in_words
+from pipediag.facts.pipeline import delay_ms, downstream, measured_at
+from pipediag.facts.run import first_waits, long_percent, steps_beside_percent, whole_in_words
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, most_percent
 from pipediag.session.findings import Finding
@@ -158,6 +158,20 @@ def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
         for_run=gain_at_most(run, saved_s),
         speedup_at_most=bound(taken_s, saved_s),
     )
+
+
+def weigh_first_batches(session: Session, op: Operation, left: float) -> Weight | None:
+    """Return how much an operation matters whose work is over before an epoch's first batch comes,
+    of which that part would be left; None for one that the steps may wait for."""
+    run, percent = session.run, long_percent(session)
+    if run is None or percent is None or measured_at(session, op).elements is not None:
+        return None
+    if not any(one.kind == "shuffle" for one in downstream(session, op)):
+        return None
+    rows = first_waits(session)
+    weight = weigh_rows(run, rows, (1.0 - left) * sum(row.seconds for row in rows))
+    evidence = {**weight.evidence, "first_batches_percent_of_loop": percent}
+    return replace(weight, evidence=evidence)
 
 
 # Upper bounds, by Amdahl's law and never beyond the session's ceiling. Where a measured time has an

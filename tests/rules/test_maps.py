@@ -23,7 +23,9 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import TrialState
-from tests.records import make_function, make_input_wait, make_operation
+from tests.factories import make_loop
+from tests.ledgers import make_waits
+from tests.records import make_function, make_input_wait, make_operation, make_steps
 from tests.rules.sessions import (
     batch,
     cases,
@@ -107,6 +109,40 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
     assert changes(finding) == MOVED
     assert finding.edit is not None
     assert finding.edit.check == "equal"
+
+
+UNSEEN: dict[str, Any] = {"elements": None, "self_ms_per_step": None}
+
+
+def filling(op: Operation, buffer_size: int = 5_000, first_batches_s: float = 16.0) -> Session:
+    """Epochs of which most is a wait of 1.6 s for the first batch, in which a shuffle is filled."""
+    shuffle = make_operation(
+        "shuffle", "shuffle", parent_ids=["map"], parameters={"buffer_size": buffer_size}
+    )
+    loops = [make_loop(epoch_ends=10)]
+    values = {
+        "loops": loops,
+        "steps": make_steps(fill_ms=1_600.0),
+        "run": make_waits(first_batches_s),
+    }
+    return rows(replace(op, **UNSEEN), shuffle, **values, **keeps_up())
+
+
+@cases(
+    {
+        "fills a shuffle": (filling(cheap()), ("fail", MOVED)),
+        "may not broadcast": (filling(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
+        "long calls": (filling(cheap(), 3_999), ("pass", None)),
+        "short waits": (filling(cheap(), first_batches_s=0.01), ("pass", None)),
+    },
+    "session, expected",
+)
+def test_a_map_that_fills_a_shuffle_is_waited_for_by_first_batches(
+    session: Session, expected: tuple[str, object]
+) -> None:
+    finding = only(PER_ELEMENT_MAP, session)
+    assert (finding.status, changes(finding)) == expected
+    assert finding.edit is None or (finding.edit.whole_epoch and finding.part == "epoch_start")
 
 
 def second(graph_ops: dict[str, int] | None = None) -> Operation:
@@ -200,6 +236,13 @@ def test_only_a_lookup_keeps_its_results_in_parallel(
     findings = run(PARALLEL_MAP, session_with(a_map(graph_ops)))
     assert [changes(finding) for finding in findings] == [TUNED, MANY]
     assert {finding.effect_on_results for finding in findings} == {effect}
+
+
+def test_a_serial_map_that_fills_a_shuffle_is_tried_in_whole_epochs() -> None:
+    finding = only(PARALLEL_MAP, filling(a_map(LOOKUP)))
+    assert (finding.status, finding.part, changes(finding)) == ("fail", "epoch_start", TUNED)
+    assert finding.edit is not None
+    assert finding.edit.whole_epoch
 
 
 STATELESS = make_function()
