@@ -47,6 +47,8 @@ class Workspace:
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
         self.hoists: dict[tuple[str, int], None] = {}
         """Files and lines that create such pipelines in a loop, and may do so before it."""
+        self.cached: set[str] = set()
+        """Operations behind which a cache was written."""
         self.moved: set[str] = set()
         """Operations that a change has moved."""
         self.has_changed = False

@@ -189,6 +189,8 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
     suits: Suits = "any" if change.kind in ("prefetch", edits.CUT_PADDING) else "one"
     if change.kind == "cache":
+        if _is_kept(workspace, change.after):
+            return
         suits = _suited_by_a_cache(workspace, change.after)
     source, call = workspace.only_call(change.after, suits=suits)
     if change.kind == "cache":
@@ -197,6 +199,7 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
             workspace.change(made, hoisted(made, line))
         workspace.hoists.clear()
         source, call = workspace.call(change.after)
+        workspace.cached.update(workspace.of_the_same_call(change.after))
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads its output.")
@@ -215,6 +218,21 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         for name, text in _texts(source, change.parameters).items()
     )
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
+
+
+def _is_kept(workspace: Workspace, op_id: str) -> bool:
+    """Return True if a cache before this one, of another pipeline of the same factory, keeps its
+    elements, too."""
+    ops = {op.id: op for op in every(workspace.session)}
+    waiting, seen = [op_id], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in workspace.cached:
+            return True
+        if one in ops and one not in seen:
+            seen.add(one)
+            waiting += ops[one].parent_ids
+    return False
 
 
 def _distribute(workspace: Workspace, change: edits.Distribute) -> None:

@@ -9,9 +9,10 @@ import pytest
 from pipediag.patching.making import make_patch
 from pipediag.session.edits import Change, Edit, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
+from tests.factories import make_loop
 from tests.ledgers import make_run
 from tests.patching.scripts import chained, op, patch, patched, refused, session_of
-from tests.records import make_function
+from tests.records import make_function, make_pipeline
 
 TEXT = """import tensorflow as tf
 
@@ -450,6 +451,24 @@ def test_a_caller_in_a_loop_fills_a_cache_for_nothing_where_a_fit_keeps_its_own(
     session = session.model_copy(update={"loops": [loop], "run": make_run()})
     made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
     assert (made.left_out == []) is written
+
+
+def test_a_cache_in_a_factory_is_one_of_the_evaluation_too() -> None:
+    text = f"{FACTORY}model.fit(data(True).batch(8), validation_data=data(False).batch(8))\n"
+    session = session_of(text, op(text, "map"), keras={"epochs": 5})
+    ops = [op(text, "map", "map(", id="of_it"), op(text, "batch", "fit(", id="batch")]
+    validation = make_loop(
+        id="loop_1", role="validation", pipeline=make_pipeline(ops=chained(*ops))
+    )
+    session = session.model_copy(update={"loops": [*session.loops, validation]})
+    edits = [
+        Edit("cache", "a cache", CACHE),
+        Edit("evaluation", "a cache", (Insert("batch", "cache", {}),), loop_id="loop_1"),
+    ]
+    made, contents = make_patch(session, edits, lambda _: text.encode())
+    assert (made.edits, made.left_out) == (["cache", "evaluation"], [])
+    [after] = contents.values()
+    assert after.decode() == text.replace(".map(f)", ".map(f).cache()")
 
 
 def test_a_branch_that_only_one_caller_takes_is_that_callers() -> None:
