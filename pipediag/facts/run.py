@@ -179,6 +179,8 @@ def faster_ends(run: Run, timed: Prediction, left: float) -> float:
     """Return how much faster the ends of epochs get where that part is left of a model's calls in
     them."""
     whole_s = run.seconds_of("epoch_end")
+    if whole_s <= 0.0:
+        return 1.0
     seen = max(1, int(run.epochs_seen or 1))
     epochs = (run.epochs or seen) if run.scope == "run" else 1
     called_s = timed.calls / seen * epochs * fmean(timed.own_ms) / 1e3

@@ -152,13 +152,13 @@ class Repeats:
         made: bool,
     ) -> None:
         loops = isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
-        if loops and self.lasts and self.suits in _OPTIONAL:
-            return
         if loops and made and self.suits in _OPTIONAL:
             line = line_to_hoist(source, call)
             if line is not None:
                 self.hoists.append((source.path, line))
                 return
+        if loops and self.lasts and self.suits in _OPTIONAL:
+            return
         if loops:
             raise MadeInALoopError(
                 f"The call is in a loop, which makes a new {self.what} each time."

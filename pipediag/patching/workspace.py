@@ -179,7 +179,7 @@ def _lasts(session: Session) -> bool:
     if loop is None or loop.keras is None or run is None:
         return False
     again = {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
-    return (loop.keras.epochs or 1) > 1 and (loop.planned_rounds or 1) == 1 and not again
+    return (loop.keras.epochs or 1) > 1 and loop.planned_rounds == 1 and not again
 
 
 def made_in_a_loop(session: Session, op_id: str) -> bool:

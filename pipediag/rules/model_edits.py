@@ -126,7 +126,7 @@ def no_row_wise(session: Session) -> str | None:
         return "It is tried only with Keras 3, and this model uses `tf_keras`."
     accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
     if keras.optimizer not in ROW_WISE_OPTIMIZERS or accumulates:
-        return "`pipediag.optimizers` has no row-wise version of this optimizer."
+        return "`pipediag.optimizers` has no optimizer that does the same by rows."
     if _optimizer_bytes(session, keras) > SLOTS_TWICE * available_bytes(session):
         return NO_MEMORY
     return None

@@ -7,8 +7,19 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, OPERATION_SHARE, Threshold, bound
 from pipediag.facts.machine import on_accelerator
-from pipediag.facts.pipeline import delay_ms, downstream, measured_at
-from pipediag.facts.run import first_waits, long_percent, steps_beside_percent, whole_in_words
+from pipediag.facts.pipeline import (
+    delay_ms,
+    filled_shuffles,
+    measured_at,
+    reaches_the_loop_uncached,
+)
+from pipediag.facts.run import (
+    first_waits,
+    holds_all,
+    long_percent,
+    steps_beside_percent,
+    whole_in_words,
+)
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import class_ms, most_percent
 from pipediag.session.findings import Finding
@@ -162,11 +173,16 @@ def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:
 
 def weigh_first_batches(session: Session, op: Operation, left: float) -> Weight | None:
     """Return how much an operation matters whose work is over before an epoch's first batch comes,
-    of which that part would be left; None for one that the steps may wait for."""
+    of which that part would be left.
+
+    None for one that the steps may wait for, that later epochs don't run, or that has not made all
+    of what the shuffle behind it is filled with.
+    """
     run, percent = session.run, long_percent(session)
-    if run is None or percent is None or measured_at(session, op).elements is not None:
+    if run is None or percent is None or not reaches_the_loop_uncached(session, op):
         return None
-    if not any(one.kind == "shuffle" for one in downstream(session, op)):
+    filled = [one for one in filled_shuffles(session) if holds_all(session, one[0])]
+    if not any([each.id for each in made] == [op.id] for _, made in filled):
         return None
     rows = first_waits(session)
     weight = weigh_rows(run, rows, (1.0 - left) * sum(row.seconds for row in rows))

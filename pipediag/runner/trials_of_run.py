@@ -135,6 +135,11 @@ OF_EVALUATION = 0.25
 Own choice: one edit on a pipeline alone takes less than several in a training."""
 
 
+SPARE_FOR_EPOCHS = 1.5
+"""So many times what whole epochs need is given where there is as much: an epoch of a trial took up
+to a third longer than those before it. Own choice."""
+
+
 SERVICE_S = 15.0
 """Part of the budget that is kept for times of a tf.data service, where one is the last resort: it
 takes 4 s to start, and three pulls."""
@@ -220,19 +225,18 @@ class TrialsOfRun:
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
         epoch = None if waiting.alone else epoch_worth_trying(session)
-        budget_s = self._share_of_budget(waiting, session, epoch)
-        lacks_s = epoch.budget_s if epoch is not None and epoch.budget_s > budget_s else None
+        budget_s, needed_s = self._share_of_budget(waiting, session, epoch)
+        no_epochs = self._no_epochs(epoch, needed_s, budget_s)
+        by_steps = epoch is None or no_epochs is not None
         # An epoch that is to be timed needs its buffers as they are.
-        shared = shorter_shuffles(session) if epoch is None or lacks_s else ()
+        shared = shorter_shuffles(session) if by_steps else ()
         left_out = (SHORTER_SHUFFLES,) if shared else ()
         if waiting.alone:
             taken_by = TakenBy("pipeline", None, consumer_ms(session) or 0.0, left_out=left_out)
-        elif epoch is None or lacks_s:
+        elif epoch is None or by_steps:
             taken_by = TakenBy(left_out=left_out)
         else:
             taken_by = TakenBy("epoch", epoch.examples)
-        # The part of the user's budget that this loop has.
-        share = budget_s / self._given_s if budget_s > 0.0 else 1.0
         executor = ChildExecutor(ask, shared, session, self._serving)
         further = last_resort(session, session.findings, failed=True)
         service = _service_of(session.findings)
@@ -246,7 +250,7 @@ class TrialsOfRun:
             further=[*beyond(session, session.findings), *further],
             input_free=session.ceiling.speedup_if_input_free if session.ceiling else None,
             on_event=self.on_progress,
-            epochs_need_s=None if lacks_s is None else math.ceil(lacks_s / share),
+            no_epochs=no_epochs,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
         )
@@ -297,25 +301,41 @@ class TrialsOfRun:
         run = outcome.run.model_copy(update={"start_ms": waiting.since_ms})
         self.outcomes[waiting.loop_id] = replace(outcome, run=run)
 
+    def _no_epochs(
+        self, epoch: Epoch | None, needed_s: float | None, budget_s: float
+    ) -> str | None:
+        """Return why whole epochs are not tried although they would be worth it, as a clause."""
+        if epoch is not None and epoch.behind is not None:
+            return f"{epoch.behind} may gain more: apply that first, and analyse again"
+        if needed_s is None or needed_s <= self._given_s:
+            return None
+        return (
+            f"its waits are so long that this takes `--budget {math.ceil(needed_s)}`, and "
+            f"{budget_s:.0f} s were given"
+        )
+
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None
-    ) -> float:
-        """Return half of the budget where later loops may matter more than this one, and less where
-        the pipeline of an evaluation is to be tried after it.
+    ) -> tuple[float, float | None]:
+        """Return the loop's part, and the least budget of the run with which its whole epochs are
+        tried; None where they are not worth it.
 
-        Whole epochs that are worth trying get what they need, and are not halved.
+        The part is half where later loops may matter more than this one, but what whole epochs
+        need and some more. Less where the pipeline of an evaluation is to be tried after it.
         """
-        # The budget counts from when pipediag began to look closer.
-        needed_s = max(0.0, time.monotonic() - waiting.since_ns / 1e9)
-        needed_s += epoch.budget_s if epoch is not None else 0.0
-        whole = epoch is not None and needed_s <= self.budget_s
-        budget_s = self.budget_s if whole or not waiting.more_to_come else self.budget_s / 2
         evaluates = any(
             finding.edit is not None
             and finding.edit.loop_id is not None
             and not is_of_prediction(finding)
             for finding in session.findings
         )
-        if evaluates:
-            budget_s *= 1.0 - OF_EVALUATION
-        return max(budget_s, needed_s) if whole else budget_s
+        part = 1.0 - OF_EVALUATION if evaluates else 1.0
+        most_s = part * self.budget_s
+        budget_s = most_s / 2 if waiting.more_to_come else most_s
+        if epoch is None or epoch.behind is not None:
+            return budget_s, None
+        # The budget counts from when pipediag began to look closer.
+        needed_s = epoch.budget_s + max(0.0, time.monotonic() - waiting.since_ns / 1e9)
+        if needed_s <= most_s:
+            budget_s = max(budget_s, min(most_s, SPARE_FOR_EPOCHS * needed_s))
+        return budget_s, self._given_s - self.budget_s + needed_s / part

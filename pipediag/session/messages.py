@@ -178,7 +178,8 @@ class TrialsAwaited:
     more_to_come: bool
     """True if the script is let run on to later loops once this one was tried."""
     since_ns: int
-    """When the loop's step time was known and pipediag began to look closer."""
+    """When the loop's step time was known and pipediag began to look closer, later by what the
+    script itself did between two epochs since then."""
     since_ms: float | None = None
     """The same by the clock of windows and steps, which starts with the recording."""
 

@@ -334,14 +334,14 @@ class GraphStep:
         From the shapes seen so far, by the extrapolation of Chao et al., Ecological Monographs
         84 (2014), equation 9; the highest is Good's: new ones stay as likely as they are now.
         """
-        fewest = 1.0 if self.relaxed else float(max(1, self.shapes))
+        fewest = float(max(1, self.traces if self.relaxed else self.shapes))
         more = max(0.0, steps - self.seen)
         if self.relaxed or not self.shapes_once:
             return fewest, fewest, fewest
         once, twice = self.shapes_once, self.shapes_twice
         likely = once / self.seen
         unseen = max(once * once / (2 * twice) if twice else once * (once - 1) / 2, likely)
-        expected = unseen * (1.0 - (1.0 - min(1.0, likely / unseen)) ** more)
+        expected = unseen * (1.0 - (1.0 - once / (self.seen * unseen + once)) ** more)
         return fewest + expected, fewest, fewest + likely * more
 
     @property

@@ -24,6 +24,7 @@ from pipediag.session.edits import (
     Edit,
     ExtractStep,
     SetParameters,
+    saves_pauses,
     timed_call,
     touched,
 )
@@ -50,8 +51,8 @@ class Candidate:
     condition: str | None = None
     """A condition that only the user can decide before it is used."""
     at_most: float = 1.0
-    """Upper bound on the gain of the run, or of its part where the run's is not known; 1 where
-    nothing is."""
+    """Upper bound on the gain of the run, or of its part where the run's is not known, or what an
+    edit against pauses is expected to gain; 1 where nothing is known."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
@@ -117,7 +118,7 @@ def _by_bounds(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _bound(finding: Finding) -> float | None:
-    """Return what a finding that only informs could gain, where it knows."""
+    """Return what a finding that only informs could gain, or is expected to, where it knows."""
     bounds = map(finding.evidence.get, ("at_most_if_the_same_ratio", "gain_if_half_of_them_pause"))
     return next((one for one in bounds if isinstance(one, float)), None)
 
@@ -253,6 +254,9 @@ class Epoch:
     examples: float
     budget_s: float
     """Time for trials that its waits need."""
+    behind: str | None = None
+    """Label of an edit of the model that could gain more, and is compared in blocks of steps: no
+    wait changes with it, and there are more of these."""
 
 
 def epoch_worth_trying(session: Session) -> Epoch | None:
@@ -271,10 +275,13 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     if long and not any(one.edit.whole_epoch for one in listed):
         return None
     spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
-    best = max(listed, key=lambda one: one.at_most, default=None)
-    if share < _MOST_OF_IT and best is not None and best.changes_model:
-        # No wait changes with it, and blocks of steps compare it in more rounds.
-        return None
+    # What pauses gain is an expectation, and their edit is tried last.
+    bounded = [one for one in listed if not saves_pauses(one.edit)]
+    best = max(bounded, key=lambda one: one.at_most, default=None)
+    sure = best is not None and best.fails and best.left_out_of_combination is None
+    behind = None
+    if share < _MOST_OF_IT and best is not None and best.changes_model and sure:
+        behind = best.edit.label
     alone = share >= _MOST_OF_IT and best is not None and best.edit.whole_epoch
     more = 0 if alone else min(_EDITS, max(1, _edits_to_try(listed))) - 1
     # An edit that is about long waits has one in its first block alone.
@@ -282,7 +289,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     # Each of these epochs frees its iterator.
     pauses = pauses_of_run(session)
     wait_s = wait_ms / 1000.0 + (pauses.expected_s if pauses is not None else 0.0)
-    return Epoch(float(batches * loop.batch_size), wait_s * waits / spare)
+    return Epoch(float(batches * loop.batch_size), wait_s * waits / spare, behind)
 
 
 def _edits_of_the_loop(session: Session) -> list[Candidate]:

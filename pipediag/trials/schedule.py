@@ -67,7 +67,7 @@ def run_trials(
     input_free: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = lambda _event: None,
-    epochs_need_s: int | None = None,
+    no_epochs: str | None = None,
     began_s: float | None = None,
     seed: int = _SEED,
 ) -> TrialOutcome:
@@ -83,13 +83,13 @@ def run_trials(
         input_free: how many times as fast steps are that never wait for input, if that is known.
         on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
             soon as an edit is decided.
-        epochs_need_s: the user's budget that whole epochs would need, where it is too small.
+        no_epochs: why whole epochs are not tried, as a clause, where they would be worth it.
         began_s: when the budget began to count, by the clock; None is now.
     """
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
     bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
-    trials = _Trials(bench, epochs_need_s, input_free)
+    trials = _Trials(bench, no_epochs, input_free)
     trials.run(candidates(findings), candidates(further))
     found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
@@ -114,7 +114,7 @@ def run_trials(
 
 
 class _Trials:
-    def __init__(self, bench: Bench, epochs_need_s: int | None, input_free: float | None) -> None:
+    def __init__(self, bench: Bench, no_epochs: str | None, input_free: float | None) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
@@ -123,7 +123,7 @@ class _Trials:
         self.alone_missing: str | None = None
         self.contest = Contest(bench)
         self._bench = bench
-        self._epochs_need_s = epochs_need_s
+        self._no_epochs = no_epochs
         self._input_free = input_free
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
@@ -172,11 +172,8 @@ class _Trials:
         why = "that takes a known number of steps, and a wait that is long enough to matter"
         if self._only_pulls:
             why = "only the pipeline could be run here, not an epoch of the training"
-        elif self._epochs_need_s is not None:
-            why = (
-                f"its waits are so long that this takes `--budget {self._epochs_need_s}`, and "
-                f"{self._bench.budget_s:.0f} s were given"
-            )
+        elif self._no_epochs is not None:
+            why = self._no_epochs
         return (
             "It changes the wait for an epoch's first batch, and whole epochs were not tried: "
             f"{why}."

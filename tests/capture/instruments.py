@@ -81,6 +81,9 @@ class ToyRuntime:
     def model_of(self, iterator: Any) -> IteratorModel | None:
         return self.models.pop(0) if self.models else None
 
+    def handles_of(self, iterators: Sequence[Any]) -> list[Any]:
+        return list(iterators)
+
     def other_processes(self) -> str | None:
         return self.others
 

@@ -440,7 +440,7 @@ def test_a_dataset_that_is_to_keep_its_elements_is_created_before_the_loop(
 
 
 @pytest.mark.parametrize(
-    ("epochs", "rounds", "written"), [(5, None, True), (5, 1, True), (1, 1, False), (5, 3, False)]
+    ("epochs", "rounds", "written"), [(5, None, False), (5, 1, True), (1, 1, False), (5, 3, False)]
 )
 def test_a_caller_in_a_loop_fills_a_cache_for_nothing_where_a_fit_keeps_its_own(
     epochs: int, rounds: int | None, written: bool

@@ -112,27 +112,29 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
 
 
 UNSEEN: dict[str, Any] = {"elements": None, "self_ms_per_step": None}
+GENERATOR = make_operation("generator", "from_generator")
+CACHED = make_operation("cache", "cache")
 
 
-def filling(op: Operation, buffer_size: int = 5_000, first_batches_s: float = 16.0) -> Session:
+def filling(*above: Operation, buffer_size: int = 5_000, first_batches_s: float = 16.0) -> Session:
     """Epochs of which most is a wait of 1.6 s for the first batch, in which a shuffle is filled."""
-    shuffle = make_operation(
-        "shuffle", "shuffle", parent_ids=["map"], parameters={"buffer_size": buffer_size}
-    )
-    loops = [make_loop(epoch_ends=10)]
     values = {
-        "loops": loops,
+        "loops": [make_loop(epoch_ends=10)],
         "steps": make_steps(fill_ms=1_600.0),
         "run": make_waits(first_batches_s),
     }
-    return rows(replace(op, **UNSEEN), shuffle, **values, **keeps_up())
+    shuffle = make_operation("shuffle", "shuffle", parameters={"buffer_size": buffer_size})
+    ops = [replace(one, **UNSEEN) for one in (source(), *above)]
+    return session_of(*ops, shuffle, batch(256), **values, **keeps_up())
 
 
 @cases(
     {
         "fills a shuffle": (filling(cheap()), ("fail", MOVED)),
         "may not broadcast": (filling(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
-        "long calls": (filling(cheap(), 3_999), ("pass", None)),
+        "behind a generator": (filling(GENERATOR, cheap()), ("pass", None)),
+        "before a cache": (filling(cheap(), CACHED), ("pass", None)),
+        "long calls": (filling(cheap(), buffer_size=3_999), ("pass", None)),
         "short waits": (filling(cheap(), first_batches_s=0.01), ("pass", None)),
     },
     "session, expected",

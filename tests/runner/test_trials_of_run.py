@@ -23,6 +23,7 @@ from pipediag.session.messages import (
 )
 from pipediag.session.model import Session
 from pipediag.trials import Variant, VariantRefusedError
+from pipediag.trials.candidates import epoch_worth_trying
 from tests.factories import make_finding, make_keras, make_loop, make_session, make_verdict
 from tests.ledgers import make_waits, validation
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
@@ -35,7 +36,8 @@ def unsearched(**overrides: Any) -> Session:
 
 
 def trials_of(session: Session, **options: Any) -> TrialsOfRun:
-    return TrialsOfRun(lambda: session, lambda _event: None, 60.0, **options)
+    given = {"budget_s": 60.0, **options}
+    return TrialsOfRun(lambda: session, lambda _event: None, **given)
 
 
 def nobody(_command: Command, _limit_s: float) -> Answer:
@@ -166,22 +168,49 @@ def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> Non
     assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
-@pytest.mark.parametrize(("more_to_come", "needs_s"), [(False, 83), (True, 165)])
+@pytest.mark.parametrize("more_to_come", [False, True])
 def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
-    more_to_come: bool, needs_s: int
+    more_to_come: bool,
 ) -> None:
-    """Ten of 10 s, and as much again where a later loop has half of it."""
+    """Seven of 10 s, of which whole epochs may take 85 %; they are not halved for a later loop."""
     loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
     edit = make_edit("cache", whole_epoch=True)
     session = make_session(
         loops=[loop], run=make_waits(20.0, each_s=10.0), findings=[make_finding(edit=edit)]
     )
     tried = trials_of(session)
-    tried(waiting(more_to_come=more_to_come), refuses)
+    tried(waiting(more_to_come=more_to_come, since_ns=time.monotonic_ns()), refuses)
 
     assert tried.fault is None
     outcome = tried.outcomes["loop_0"]
-    assert f"`--budget {needs_s}`" in str(outcome.trials["cache"].reason)
+    assert "`--budget 83`" in str(outcome.trials["cache"].reason)
+
+
+@pytest.mark.parametrize(
+    ("each_s", "more_to_come", "evaluates", "part_s"),
+    [
+        (10.0, False, False, 120.0),
+        (10.0, True, False, 120.0),
+        (10.0, True, True, 90.0),
+        (5.0, True, False, 61.8),
+        (1.0, True, False, 60.0),
+        (1.0, True, True, 45.0),
+        (20.0, True, False, 60.0),
+    ],
+)
+def test_whole_epochs_get_what_they_need_and_some_more(
+    each_s: float, more_to_come: bool, evaluates: bool, part_s: float
+) -> None:
+    loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
+    found = [make_finding(edit=make_edit("cache", whole_epoch=True))]
+    if evaluates:
+        found.append(make_finding(edit=replace(make_edit("other"), loop_id="loop_1")))
+    waits = make_waits(2 * each_s, each_s=each_s)
+    session = make_session(loops=[loop], run=waits, findings=found)
+    tried = trials_of(session, budget_s=120.0)
+    asked = waiting(more_to_come=more_to_come, since_ns=time.monotonic_ns())
+    budget_s, _ = tried._share_of_budget(asked, session, epoch_worth_trying(session))
+    assert budget_s == pytest.approx(part_s, rel=0.01)
 
 
 ARM = Variant("without", (Remove("op2"),), "equal")

@@ -150,11 +150,32 @@ def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
     assert outcome.run.blocks[1].first_step_ms in (100.0, 1000.0)
 
 
+@pytest.mark.parametrize(
+    ("wait_ms", "given", "behind"),
+    [
+        (150.0, {}, True),
+        (250.0, {}, False),
+        (150.0, {"status": "informative"}, False),
+        (150.0, {"effect_on_results": "changes a hyper-parameter"}, False),
+    ],
+)
+def test_an_edit_of_the_model_that_could_gain_most_is_compared_in_blocks_of_steps(
+    wait_ms: float, given: dict[str, Any], behind: bool
+) -> None:
+    model = make_finding(make_edit("model", changes=MODEL_CHANGE), 2.0).model_copy(update=given)
+    findings = [model, make_finding(make_edit("cache", whole_epoch=True), 1.5)]
+    epoch = epoch_worth_trying(waiting(wait_ms).model_copy(update={"findings": findings}))
+    assert epoch is not None
+    assert (epoch.behind is not None) is behind
+
+
 def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() -> None:
     cache = make_finding(make_edit("cache", whole_epoch=True))
-    outcome = try_edits(FakeExecutor(), [cache, make_finding("map")], epochs_need_s=200)
+    outcome = try_edits(
+        FakeExecutor(), [cache, make_finding("map")], no_epochs="this takes `--budget 200`"
+    )
 
-    assert "this takes `--budget 200`, and 60 s were given" in str(outcome.trials["cache"].reason)
+    assert "this takes `--budget 200`" in str(outcome.trials["cache"].reason)
     assert outcome.trials["map"].state != "not_tried"
 
 

@@ -135,8 +135,11 @@ class Trials:
         now_ns = time.monotonic_ns()
         since_ns = now_ns if alone else min(closer, default=now_ns)
         # What the script itself did between two epochs is no closer look.
-        handed = (boundary.handed_ns for boundary in loop.record.epoch_boundaries)
-        since_ns = max((since_ns, *(ns for ns in handed if ns is not None)))
+        since_ns += sum(
+            (one.handed_ns or one.asked_ns) - one.start_ns
+            for one in loop.record.epoch_boundaries
+            if one.start_ns >= since_ns
+        )
         since_ms = (since_ns - recording.started_ns) / 1e6
         self._with.tell(TrialsAwaited(loop.record.id, alone, more_to_come, since_ns, since_ms))
         return TrialsOfLoop(loop, commands, self._with.tell, self._over)

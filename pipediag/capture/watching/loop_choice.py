@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pipediag.capture.callsites import frames
@@ -40,6 +41,8 @@ class _Evaluation:
     wanted: int
     calls: int = 1
     began_ns: int = 0
+    set_aside_ns: int = 0
+    """Time of pipediag's own in the loop until then."""
 
 
 @dataclass
@@ -61,20 +64,23 @@ class Evaluations:
             return
         timed.calls += 1
         if timed.calls == _WARM_CALLS:
-            timed.began_ns = now_ns
+            timed.began_ns, timed.set_aside_ns = now_ns, record.set_aside_ns
         if timed.calls == _WARM_CALLS + timed.wanted:
             steps = timed.wanted * record.batches_per_call
-            record.evaluation = Evaluation(steps, (now_ns - timed.began_ns) / 1e6 / steps)
-            self._with.recorder.attempt("timing an evaluation", self._read, consumer, now_ns)
+            aside_ns = record.set_aside_ns - timed.set_aside_ns
+            took_ns = now_ns - timed.began_ns - aside_ns
+            record.evaluation = Evaluation(steps, took_ns / 1e6 / steps)
+            read = partial(self._read, aside_ns=aside_ns)
+            self._with.recorder.attempt("timing an evaluation", read, consumer, now_ns)
 
-    def _read(self, consumer: Consumer, now_ns: int) -> None:
+    def _read(self, consumer: Consumer, now_ns: int, *, aside_ns: int) -> None:
         """Record the gap times until now; reading the model is no step's time."""
         loop, evaluation = consumer.loop, consumer.loop.record.evaluation
         model = loop.runtime.model_of(consumer.iterator())
         gaps_us = model.gaps_us[-evaluation.steps :] if model and evaluation else []
         if evaluation is not None and gaps_us:
             # A gap lies between two requests, so that it holds no waiting for either.
-            gap_ms = sum(gaps_us) / len(gaps_us) / 1e3
+            gap_ms = max(0.0, sum(gaps_us) / 1e3 - aside_ns / 1e6) / len(gaps_us)
             evaluation.consumer_ms = min(gap_ms, evaluation.step_ms)
         read_ns = time.monotonic_ns()
         loop.record.last_ns = loop.last_ns + read_ns - now_ns
@@ -112,7 +118,8 @@ class LoopChoice:
     deadline_ns: int | None = None
     """Until when later loops are waited for; None before any was measured."""
     kept_alive: list[Any] = field(default_factory=list)
-    """Iterators of the script that was stopped; the process ends without freeing them."""
+    """Handles of iterators that trials were made on, or of a script that was stopped: the process
+    ends without freeing them."""
     _begun: int = 0
     _evaluates_for_ns: int = 0
     """Time beyond the deadline for an evaluation, behind the training or between two epochs."""
@@ -162,7 +169,8 @@ class LoopChoice:
             if self.active is None:
                 self._begin(loop, consumer, now_ns)
         deadline_ns = self.deadline_ns
-        if deadline_ns is not None and not loop.trains:
+        evaluates = loop.record.role in EVALUATING and not loop.record.only_reads
+        if deadline_ns is not None and evaluates:
             deadline_ns += self._evaluates_for_ns
         waits = self.active is None and self._held.loop is None
         if deadline_ns is not None and now_ns > deadline_ns and waits:
@@ -172,7 +180,7 @@ class LoopChoice:
         """End the trials in a loop, and go on or stop."""
         # TensorFlow destroys an iterator once the thread that tunes it wakes up, which sleeps for
         # longer the longer the iterator lives: for a minute behind trials of a minute.
-        self.kept_alive.append(consumer.iterator())
+        self.kept_alive += loop.runtime.handles_of([consumer.iterator()])
         self._trials_over(loop)
         self.go_on_or_stop(loop)
 

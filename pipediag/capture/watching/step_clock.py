@@ -92,6 +92,11 @@ class StepClock:
         last = self._threads.here.last
         return None if last is None else last.loop.record
 
+    def takes_own_batch_here(self) -> bool:
+        """Return True if this thread's last batch is one that the script would have had."""
+        last = self._threads.here.last
+        return last is not None and last.stage is Stage.OWN
+
     def is_between_steps_here(self) -> bool:
         """Return True if no step follows the last one of this thread, as at the end of an epoch."""
         last = self._threads.here.last

@@ -24,12 +24,13 @@ SCRIPT = """
     from pipediag.capture.guard import Guard
 
     guard = Guard(print)
-    interrupted = []
+    interrupted, borrowed = [], []
 
 
     def followed():
         loop = Mock(kind="eager", graph_step=None, element_spec=None)
-        paired = PairedSteps(lambda: loop, lambda began, ended: interrupted.append(ended))
+        own, aside = lambda: not borrowed, lambda began, ended: interrupted.append(ended)
+        paired = PairedSteps(lambda: loop, own, aside)
         paired.install_tape(backprop, guard)
         paired.install_optimizer(base_optimizer.BaseOptimizer, guard)
         return loop
@@ -112,6 +113,12 @@ SCRIPT = """
                 loss = tf.reduce_mean(x) * other
             keras.optimizers.SGD(0.01).apply_gradients([(tape.gradient(loss, other), other)])
 
+    def on_batches_of_a_trial():
+        borrowed.append(True)
+        result = trained(Static())
+        borrowed.clear()
+        return result
+
     def by_number():
         scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
         for number in range(20):
@@ -132,6 +139,7 @@ SCRIPT = """
         "by number": by_number,
         "prints": lambda: trained(Prints()),
         "of two": of_two,
+        "of a trial": on_batches_of_a_trial,
     }.items():
         tape, apply = backprop.GradientTape.__enter__, base_optimizer.BaseOptimizer.apply_gradients
         loop = followed()
@@ -165,6 +173,12 @@ def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> 
     assert step["lacking"] is None
     assert (step["relaxed"], step["traces"]) == (False, 1)
     assert (step["seen"], step["shapes"], step["shapes_once"]) == (30, 2, 0)
+
+
+def test_batches_that_the_script_would_not_have_had_tell_nothing(results: dict[str, Any]) -> None:
+    values, step, _ = results["of a trial"]
+    assert values == results["alone"]
+    assert (step["seen"], step["shapes"], step["other_ms"]) == (0, 0, [])
 
 
 def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) -> None:

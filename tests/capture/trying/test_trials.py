@@ -148,11 +148,12 @@ def test_time_for_trials_counts_from_where_the_step_is_known(
     ]
     since_ns = recording.windows[2].start_ns
     if epoch_ended:
-        since_ns += 50
         stage.loop.record.epoch_boundaries = [
-            RecordedBoundary(since_ns - 40, since_ns - 30, since_ns),
-            RecordedBoundary(since_ns + 10, since_ns + 20, None),
+            RecordedBoundary(since_ns - 40, since_ns - 30, since_ns - 20),
+            RecordedBoundary(since_ns + 10, since_ns + 20, since_ns + 40),
+            RecordedBoundary(since_ns + 50, since_ns + 60, None),
         ]
+        since_ns += 30 + 10
     with stage.held.in_epoch():
         stage.hold()
 

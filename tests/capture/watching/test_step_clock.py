@@ -93,7 +93,7 @@ def test_an_evaluation_behind_the_training_is_waited_for_longer(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
-    training, evaluation = stage.consumer("training"), stage.consumer("prediction")
+    training, evaluation = stage.consumer("training"), stage.consumer("predict")
     training.loop.record.planned_steps = 4
     monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
     for _ in range(4):

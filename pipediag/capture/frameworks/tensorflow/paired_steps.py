@@ -29,7 +29,7 @@ from pipediag.capture.pipelines.functions import (
     value_of,
 )
 from pipediag.capture.signals import let_pass
-from pipediag.session.recorded_loops import GraphStep, RecordedLoop
+from pipediag.session.recorded_loops import FEWEST_PAIRS, GraphStep, RecordedLoop
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
 
 _SEEN = 5
@@ -39,6 +39,8 @@ _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
 _LONGEST_TRACING_MS = 30_000.0
 """Own choice: nobody waits longer for traces of a step whose every batch has another shape."""
+_MOST_COUNTED = 1_000
+"""Own choice: steps whose shapes are looked at, which costs each of them some microseconds."""
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
@@ -64,6 +66,8 @@ class _Step:
     arguments: tuple[Any, ...] = ()
     before: list[Any] = field(default_factory=list)
     began_ns: int = 0
+    tracing_ms: float = 0.0
+    """Time for all traces, also those that failed or were for trying alone."""
     python: Any = None
     function: Any = None
     variables: Sequence[Any] = ()
@@ -83,11 +87,15 @@ class PairedSteps:
     """Follows tapes that are opened in a loop's own body, up to where gradients are applied."""
 
     def __init__(
-        self, consumed: Callable[[], RecordedLoop | None], aside: Callable[[int, int], None]
+        self,
+        consumed: Callable[[], RecordedLoop | None],
+        is_own: Callable[[], bool],
+        aside: Callable[[int, int], None],
     ) -> None:
-        """Take what returns the loop of this thread's last batch, and what hears from when until
-        when pipediag itself was at work within a step."""
-        self._consumed, self._aside = consumed, aside
+        """Take what returns the loop of this thread's last batch, what says whether the script
+        would have had that batch, and what hears from when until when pipediag itself was at work
+        within a step."""
+        self._consumed, self._is_own, self._aside = consumed, is_own, aside
         self._steps: dict[tuple[CodeType, int], _Step] = {}
         self._open: _Step | None = None
 
@@ -133,11 +141,14 @@ class PairedSteps:
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        if step.record.lacking is not None or (step.is_over and step.takes_any):
+        counts = not step.takes_any and step.seen <= _MOST_COUNTED
+        over = step.is_over and not counts
+        if step.record.lacking is not None or over or not self._is_own():
             return
         try:
             given = _given(step, frame)
-            _count_shapes(step, given)
+            if counts:
+                _count_shapes(step, given)
             if not step.is_over and step.seen > _SEEN:
                 self._begin(step, frame, given)
         except Exception as error:
@@ -175,8 +186,11 @@ class PairedSteps:
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {_cause_of(error)}."
-        enough = len(step.record.other_ms) >= _PAIRS
-        if lacking is not None or enough or step.record.traced_ms > _LONGEST_TRACING_MS:
+        pairs = len(step.record.other_ms)
+        too_long = step.tracing_ms > _LONGEST_TRACING_MS
+        if lacking is None and too_long and pairs < FEWEST_PAIRS:
+            lacking = "Tracing it takes too long."
+        if lacking is not None or too_long or pairs >= _PAIRS:
             self._give_up(step, lacking)
         self._aside(applied_ns, time.monotonic_ns())
 
@@ -235,11 +249,13 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
 def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
     """Note the shapes of a step's batch; each makes a trace where none serves batches of any."""
     shapes = tuple(tuple(one.shape) for one in _tensors(given.values()))
-    step.shapes[shapes] += 1
+    before = step.shapes[shapes]
+    step.shapes[shapes] = before + 1
     record = step.record
-    record.seen, record.shapes = step.shapes.total(), len(step.shapes)
-    counts = list(step.shapes.values())
-    record.shapes_once, record.shapes_twice = counts.count(1), counts.count(2)
+    record.seen += 1
+    record.shapes = len(step.shapes)
+    record.shapes_once += (before == 0) - (before == 1)
+    record.shapes_twice += (before == 1) - (before == 2)
     if not step.lengths_vary:
         lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
         step.lengths_vary = len(lengths) > 1
@@ -280,14 +296,17 @@ def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
     return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
 
 
-def _failed(python: FunctionType, specs: tuple[Any, ...]) -> str | None:
-    """Return what the trace for such arguments raises, if it does."""
+def _is_traced(step: _Step, python: FunctionType, specs: tuple[Any, ...]) -> bool:
+    """Return True if the step can be traced for such arguments."""
+    start_ns = time.monotonic_ns()
     try:
         sys.modules["tensorflow"].function(python).get_concrete_function(*specs)
     except Exception as error:
         let_pass(error)
-        return _cause_of(error)
-    return None
+        return False
+    finally:
+        step.tracing_ms += (time.monotonic_ns() - start_ns) / 1e6
+    return True
 
 
 def _unfit(given: Mapping[str, Any]) -> str | None:
@@ -314,16 +333,16 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    failed = _failed(python, _relaxed(arguments, lengths=True))
-    step.takes_any = failed is None
+    step.takes_any = _is_traced(step, python, _relaxed(arguments, lengths=True))
     # The last batch of an epoch may be smaller.
     step.record.relaxed = step.takes_any or (
-        not step.lengths_vary and _failed(python, _relaxed(arguments, lengths=False)) is None
+        not step.lengths_vary and _is_traced(step, python, _relaxed(arguments, lengths=False))
     )
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
     step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
+    step.tracing_ms += step.record.traced_ms
     step.record.traces = 1
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
@@ -434,6 +453,7 @@ def _made_twice(
         if made or not step.is_warm:
             traced_ns, took_ns = took_ns, _again(step, arguments, before)
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
+            step.tracing_ms += (traced_ns - took_ns) / 1e6
             step.record.traces += made
         same = step.draws or _same_changes(step.variables, before, after)
     finally:

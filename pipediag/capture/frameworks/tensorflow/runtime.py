@@ -215,6 +215,16 @@ _MOST_HELD = 256_000_000
 ahead holds by itself."""
 
 
+def handles_of(iterators: Iterable[Any]) -> list[Any]:
+    """Return the handles of TensorFlow's iterators; nothing of others."""
+    return [
+        handle
+        for iterator in iterators
+        for name in _HANDLES
+        if type(handle := getattr(iterator, "__dict__", {}).get(name)).__name__ in _EAGER
+    ]
+
+
 class TensorFlowRuntime:
     """Runs steps; it imports what it needs when it is asked. TensorFlow is there by then."""
 
@@ -226,6 +236,7 @@ class TensorFlowRuntime:
     rows = staticmethod(batch_rows)
     describe_dataset = staticmethod(facts_of)
     model_of = staticmethod(model_of)
+    handles_of = staticmethod(handles_of)
     unobserved = staticmethod(unobserved)
     step_tables = TracedTables
     cancellation = CallCancellation
@@ -303,16 +314,13 @@ def handles_of_live_iterators() -> list[Any]:
     The handle is kept instead of the iterator, which would keep the data set, its functions and
     their module.
     """
-    return [
-        handle
-        for iterator in _instances(
+    return handles_of(
+        _instances(
             ("tensorflow.python.data.ops.iterator_ops", "OwnedIterator"),
             ("tensorflow.python.data.ops.multi_device_iterator_ops", "OwnedMultiDeviceIterator"),
             ("tensorflow.python.data.ops.multi_device_iterator_ops", "MultiDeviceIterator"),
         )
-        for name in _HANDLES
-        if type(handle := iterator.__dict__.get(name)).__name__ in _EAGER
-    ]
+    )
 
 
 def live_sessions() -> list[Any]:
