@@ -35,7 +35,7 @@ from pipediag.facts.run import (
 )
 from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
-from pipediag.rules.relevance import Weight, less_input, weigh
+from pipediag.rules.relevance import Weight, less_input, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding
@@ -171,7 +171,12 @@ def bytes_each(session: Session, op: Operation) -> float | None:
     """Return what one element takes at this operation."""
     at = measured_at(session, op)
     # After fusion with a batch the measured bytes are those of batches.
-    return op.element_bytes or (at.bytes_per_element if at is op else None)
+    own = op.element_bytes or (at.bytes_per_element if at is op else None)
+    readers = [one for one in downstream(session, op) if op.id in one.parent_ids]
+    if own is None and op.elements is None and [one.kind for one in readers] == ["shuffle"]:
+        # It ran dry while the shuffle behind it was filled, which hands on the same elements.
+        return bytes_each(session, readers[0])
+    return own
 
 
 def _gain_of_cache(session: Session, op: Operation) -> float | None:
@@ -204,9 +209,12 @@ def _check_missing_cache(session: Session) -> list[Finding]:
         generators = operations(session, "from_generator")
         open_ones = [op for op in generators if _is_open(session, op)]
         costly = [op for op in open_ones if weigh(session, op).status == "fail"]
+        filling = [op for op in open_ones if _fills_in_time(session, op) is not None]
         if costly:
             op = max(costly, key=lambda one: delay_ms(session, one) or 0.0)
             of_maps = _of_generator(session, op)
+        elif filling:
+            of_maps = _of_generator(session, filling[-1])
     return [of_maps] if of_maps is not None else []
 
 
@@ -287,7 +295,16 @@ def _gives_the_same(session: Session, op: Operation) -> bool:
     return op.function is not None and not any(map(differs_by_pass, [op, *upstream(session, op)]))
 
 
+def _fills_in_time(session: Session, op: Operation) -> Weight | None:
+    """Return the weight of a generator that fills a shuffle in each epoch, while its first batch is
+    waited for; None for one that does not, or where that matters little."""
+    passes = passes_over_data(session)
+    weight = weigh_first_batches(session, op, 1.0 / max(1.0, passes or 1.0))
+    return weight if weight is not None and weight.status != "pass" else None
+
+
 def _of_generator(session: Session, op: Operation) -> Finding | None:
+    early = _fills_in_time(session, op)
     cache, each = _cache_of(session, op), bytes_each(session, op)
     if cache.side_effect or against(session, cache.passes, cache.size or 0.0) is not None:
         return None
@@ -295,8 +312,9 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         MISSING_CACHE.finding,
         "informative",
         op=op,
-        weight=weigh(session, op),
+        weight=early or weigh(session, op),
         title="Cache the generator if it yields the same data in every epoch",
+        part="steps" if early is None else "epoch_start",
     )
     cut = session.keras is not None and bool(session.keras.steps_per_epoch)
     if cache.size is None and (not each or cut):
@@ -309,12 +327,16 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
     if cache.size is None and each:
         condition = _if_it_fits(session, each, cache.condition)
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
+    edit, gain = cache_after(session, op, MISSING_CACHE.id), _gain_of_cache(session, op)
+    if early is not None:
+        gain = early.for_run.speedup if early.for_run is not None else None
+        edit = replace(edit, whole_epoch=True) if edit is not None else None
     return finding(
         f"Put `.cache()` directly after {call_name(op)} {condition}.{takes}",
-        evidence={**cache.evidence, "at_most_if_the_same_ratio": _gain_of_cache(session, op)},
+        evidence={**cache.evidence, "at_most_if_the_same_ratio": gain},
         effect="not known",
         condition=condition,
-        edit=cache_after(session, op, MISSING_CACHE.id),
+        edit=edit,
     )
 
 

@@ -15,12 +15,14 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import FindingStatus
 from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.ledgers import make_waits
 from tests.records import (
     make_breakdown,
     make_function,
     make_input_wait,
     make_operation,
     make_pipeline,
+    make_steps,
 )
 from tests.rules.sessions import (
     batch,
@@ -105,6 +107,32 @@ SMALL = make_host(available_bytes=10**7)
 )
 def test_a_generator_that_is_not_tried(session: Session, status: FindingStatus) -> None:
     assert decided(MISSING_CACHE, session) == (status, None)
+
+
+def filled_by_a_generator(first_batches_s: float = 16.0) -> Session:
+    """Epochs that wait while a shuffle is filled, in which the generator runs dry."""
+    unseen = {"elements": None, "self_ms_per_step": None, "element_bytes": None}
+    given = {
+        "loops": [make_loop(keras=make_keras(epochs=10), epoch_ends=10, steps=1000, batch_size=32)],
+        "run": make_waits(first_batches_s),
+        "steps": make_steps(fill_ms=1600.0),
+        **keeps_up(),
+    }
+    shuffle = op("shuffle", bytes_per_element=80.0)
+    return session_of(generator(bytes_per_element=None, **unseen), shuffle, batch(), **given)
+
+
+def test_a_generator_that_fills_a_shuffle_is_waited_for_by_first_batches() -> None:
+    finding = only(MISSING_CACHE, filled_by_a_generator())
+    assert (finding.status, finding.part) == ("informative", "epoch_start")
+    assert changes(finding) == (Insert("gen", "cache", {"elements": 3_200}),)
+    assert finding.evidence["cache_bytes"] == 3_200 * 80
+    # Nine tenths of 16.05 s, of 20.05 s in all.
+    gain = 20.05 / (20.05 - 0.9 * 16.05)
+    assert finding.evidence["at_most_if_the_same_ratio"] == pytest.approx(gain, rel=0.01)
+    assert finding.edit is not None
+    assert finding.edit.whole_epoch
+    assert only(MISSING_CACHE, filled_by_a_generator(0.01)).edit is None
 
 
 def test_a_costly_map_fails_and_bounds_what_a_full_cache_buys() -> None:
