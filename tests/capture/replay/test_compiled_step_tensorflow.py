@@ -96,7 +96,8 @@ SCRIPT = """
         "failures": len(failures),
     }
 
-    predictions, loop, between = [], Mock(role="other", id="loop_1"), []
+    predictions, between = [], []
+    loop = Mock(role="other", id="loop_1", last_ns=0, set_aside_ns=0)
     calls = PairedCalls(predictions, Mock(), lambda: loop, lambda: bool(between))
     calls.install(keras.Model, Guard(print))
 
@@ -119,6 +120,7 @@ SCRIPT = """
     keeps, x = Keeps(), tf.ones([4, 3])
     for length in range(2, 22):
         model(tf.ones([length, 3]), training=False)
+    results["aside"] = [loop.last_ns, loop.set_aside_ns]
     for _ in range(20):
         keeps(x)
     for _ in range(20):
@@ -189,3 +191,8 @@ def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     assert "losses" in adds[3]
     assert (trains[0], trains[2]) == ("model", 0)
     assert "training" in trains[3]
+
+
+def test_pairs_of_calls_are_no_part_of_the_steps_of_an_evaluation(results: dict[str, Any]) -> None:
+    later_ns, aside_ns = results["aside"]
+    assert later_ns == aside_ns > 0

@@ -333,6 +333,18 @@ def test_after_its_first_steps_an_evaluation_is_looked_at_once(evaluated: Evalua
     assert evaluated.runtime.models == []
 
 
+def test_what_pipediag_does_in_an_evaluation_is_no_part_of_its_steps(evaluated: Evaluated) -> None:
+    """Of 31 steps of 5 ms with gaps of 3 ms, 31 ms are pairs of calls."""
+    evaluated.runtime.models = [IteratorModel(list(GAPS), [], 0)]
+    evaluated.steps(33)
+    evaluated.now = 0
+    consumer = evaluated.steps(10)
+    evaluated.loop.record.set_aside_ns += 31 * MS
+    evaluated.steps(90, consumer)
+
+    assert evaluation_of(evaluated.loop) == (31, 4.0, pytest.approx(2.0))
+
+
 def test_of_short_evaluations_the_second_tells_as_much_as_it_has(evaluated: Evaluated) -> None:
     evaluated.runtime.models = [IteratorModel([900_000, *[3_000] * 8], [], 0)]
     evaluated.steps(8)
