@@ -8,7 +8,7 @@ from typing import Any
 
 import libcst as cst
 
-from pipediag.facts.pipeline import differs_by_pass, downstream
+from pipediag.facts.pipeline import differs_by_pass, downstream, upstream_of
 from pipediag.patching.batch_forms import for_batches, in_processes, vectorized
 from pipediag.patching.chains import (
     argument,
@@ -223,16 +223,9 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
 def _is_kept(workspace: Workspace, op_id: str) -> bool:
     """Return True if a cache before this one, of another pipeline of the same factory, keeps its
     elements, too."""
-    ops = {op.id: op for op in every(workspace.session)}
-    waiting, seen = [op_id], set[str]()
-    while waiting:
-        one = waiting.pop()
-        if one in workspace.cached:
-            return True
-        if one in ops and one not in seen:
-            seen.add(one)
-            waiting += ops[one].parent_ids
-    return False
+    ops = list(every(workspace.session))
+    above = [up.id for op in ops if op.id == op_id for up in upstream_of(ops, op)]
+    return not workspace.cached.isdisjoint([op_id, *above])
 
 
 def _distribute(workspace: Workspace, change: edits.Distribute) -> None:

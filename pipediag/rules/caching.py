@@ -299,8 +299,7 @@ def _fills_in_time(session: Session, op: Operation) -> Weight | None:
     """Return the weight of a generator that fills a shuffle in each epoch, while its first batch is
     waited for; None for one that does not, or where that matters little."""
     passes = passes_over_data(session)
-    weight = weigh_first_batches(session, op, 1.0 / max(1.0, passes or 1.0))
-    return weight if weight is not None and weight.status != "pass" else None
+    return weigh_first_batches(session, op, 1.0 / max(1.0, passes or 1.0))
 
 
 def _of_generator(session: Session, op: Operation) -> Finding | None:

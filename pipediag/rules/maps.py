@@ -106,7 +106,7 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch{written}."
     )
     early = weigh_first_batches(session, op, 0.0)
-    if early is not None and early.status != "pass" and _fills_fast(session, op):
+    if early is not None and _fills_fast(session, op):
         doubt = f" Do this only if its function {_the_same(unsure)}." if unsure else ""
         whole = replace(edit, whole_epoch=True) if edit is not None else None
         yield finding(

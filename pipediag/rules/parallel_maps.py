@@ -139,7 +139,7 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     )
     tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
     early = weigh_first_batches(session, costs, 1.0 / max(1.0, cpus(session)))
-    if early is not None and early.status != "pass":
+    if early is not None:
         advice = f"{_tuned_advice(op, outer)} Each epoch's first batch waits for it."
         whole = replace(tuned, whole_epoch=True)
         yield finding(

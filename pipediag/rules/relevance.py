@@ -176,7 +176,7 @@ def weigh_first_batches(session: Session, op: Operation, left: float) -> Weight 
     of which that part would be left.
 
     None for one that the steps may wait for, that later epochs don't run, or that has not made all
-    of what the shuffle behind it is filled with.
+    of what the shuffle behind it is filled with; and where the wait matters little.
     """
     run, percent = session.run, long_percent(session)
     if run is None or percent is None or not reaches_the_loop_uncached(session, op):
@@ -186,6 +186,8 @@ def weigh_first_batches(session: Session, op: Operation, left: float) -> Weight 
         return None
     rows = first_waits(session)
     weight = weigh_rows(run, rows, (1.0 - left) * sum(row.seconds for row in rows))
+    if weight.status == "pass":
+        return None
     evidence = {**weight.evidence, "first_batches_percent_of_loop": percent}
     return replace(weight, evidence=evidence)
 

@@ -106,19 +106,6 @@ def test_an_evaluation_behind_the_training_is_waited_for_longer(
         stage.step(evaluation)
 
 
-def test_the_iterator_of_a_loop_that_was_held_is_kept(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    held: Any = FakeHeld(consumer.loop)
-    stage.clock._held = held
-    monkeypatch.setattr(stage.clock.choice, "go_on_or_stop", lambda _: None)
-    held.goes_on = False
-    stage.step(consumer)
-    assert stage.clock.choice.kept_alive == [consumer.iterator()]
-
-
 def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +257,7 @@ def test_the_timeline_is_told_that_trials_are_no_part_of_the_script(
     assert stage.timeline.told == expected
 
 
-def test_the_timeline_is_told_of_trials_that_end_within_a_step(
+def test_trials_that_end_within_a_step_are_told_to_the_timeline_and_keep_the_iterator(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = stage.consumer("training")
@@ -282,6 +269,7 @@ def test_the_timeline_is_told_of_trials_that_end_within_a_step(
     stage.step(consumer)
 
     assert stage.timeline.told == [("handed", "loop0"), ("aside", "")]
+    assert stage.clock.choice.kept_alive == [consumer.iterator()]
 
 
 MS = 1_000_000
