@@ -63,10 +63,6 @@ WAITS = Threshold(
 MOST_PROCESSES = 16
 """Processes for one map. Own choice: each is a copy of the script's, of which what it writes takes
 memory."""
-OVERLAPPING = (
-    "calls overlap, so random draws go to different elements, side effects change their order, "
-    "and a function that is not thread-safe breaks"
-)
 PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     title="Run `map` in parallel",
@@ -74,8 +70,9 @@ PARALLEL_MAP = pipeline_rule(
     "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, and 269 on 16 threads.",
     fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads, or have "
     "processes call a `numpy_function` that computes; all are tried. Elements keep their order, "
-    f"but {OVERLAPPING}. Processes are copies (`fork`, Linux): what they change is not seen, and "
-    "they can't use TensorFlow.",
+    "but calls overlap, so random draws go to different elements, side effects change their order, "
+    "and a function that is not thread-safe breaks. Processes are copies (`fork`, Linux): what "
+    "they change is not seen, and they can't use TensorFlow.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR, WAITS),
     effect="same up to order or rounding",
 )
@@ -234,7 +231,7 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
     advice = f"{give}." if outer is None else f"{give}, or move it after {call_name(outer)}."
     if outer is None and op.function is not None and op.function.stateful:
-        advice = f"{give}: TensorFlow keeps it serial because it uses {reason(op.function)}."
+        advice = f"{give}: TensorFlow keeps it serial because it uses {_reason(op.function)}."
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     return f"{advice}{call_times(op)}"
@@ -249,7 +246,7 @@ def _processes_advice(op: Operation) -> str:
     return f"Have processes call the Python of {call_name(op)}, one call in each.{call_times(op)}"
 
 
-def reason(function: RecordedFunction | None) -> str:
+def _reason(function: RecordedFunction | None) -> str:
     """Return which kinds of operation make the function stateful, in words."""
     kinds: list[str] = []
     if python := uses(function, PYTHON_OPERATIONS):

@@ -30,7 +30,6 @@ from pipediag.rules import (
 )
 from pipediag.rules.relevance import limited
 from pipediag.rules.rule import Rule
-from pipediag.rules.search import SEARCH, search
 from pipediag.rules.storage import with_storage
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
@@ -106,8 +105,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 BY_ID: dict[str, list[Rule]] = {
-    name: [rule for rule in (*RULES, SEARCH, input_service.RULE) if rule.id == name]
-    for name in (*(rule.id for rule in RULES), SEARCH.id, input_service.RULE.id)
+    name: [rule for rule in (*RULES, input_service.RULE) if rule.id == name]
+    for name in (*(rule.id for rule in RULES), input_service.RULE.id)
 }
 """The rules by their ids."""
 
@@ -116,17 +115,15 @@ def run_rules(session: Session) -> list[Finding]:
     """Return what the rules find, in their order, with one finding for each id that finds nothing.
 
     A rule that raises gives a finding with status error. While the GPU is missing, advice on speed
-    points to it. A rule that yields to another one only informs where that one fails. After them
-    stands what a search has to try where they have nothing.
+    points to it. A rule that yields to another one only informs where that one fails.
     """
     found = [
         (rule, [_completed(session, rule, one) for one in guarded(rule, rule.findings, session)])
         for rule in RULES
     ]
     settled = _with_silent(yielding(found))
-    beyond = guarded(SEARCH, search, session, settled)
     service = guarded(input_service.RULE, input_service.last_resort, session, settled)
-    return _after_preconditions([*settled, *beyond, *service])
+    return _after_preconditions([*settled, *service])
 
 
 def run_device_rules(

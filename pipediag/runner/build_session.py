@@ -33,7 +33,6 @@ from pipediag.rules.parallel_maps import settled
 from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.relevance import input_first
-from pipediag.rules.search import after_trials
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.output import OutputDirectory
 from pipediag.runner.source_files import (
@@ -207,13 +206,13 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         found = _of_the_run(session, _tried(finding, outcome), outcome.run)
         return with_plan(tried, _advised(session, found))
 
-    # Some edits were tried because none of these findings helped.
+    # A tf.data service is tried where none of these findings helped.
     known = {edit.id for edit in edits}
     further = outcome.further if outcome is not None else ()
     listed = [*session.findings]
     listed += [one for one in further if one.edit is not None and one.edit.id not in known]
-    ordered = after_trials([with_trial(finding) for finding in listed])
-    findings = with_rewriting(tried, settled(tried, ordered))
+    found = [with_trial(finding) for finding in listed]
+    findings = with_rewriting(tried, settled(tried, found))
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:

@@ -21,7 +21,6 @@ from pipediag.patching.python_calls import rewritten_call
 from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.input_service import last_resort
-from pipediag.rules.search import beyond
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.input_service import LocalService, measured, with_address, workers_needed
 from pipediag.runner.progress import DIAGNOSING, OnProgress
@@ -247,7 +246,7 @@ class TrialsOfRun:
             executor,
             budget_s - kept_s,
             taken_by=taken_by,
-            further=[*beyond(session, session.findings), *further],
+            further=further,
             input_free=session.ceiling.speedup_if_input_free if session.ceiling else None,
             on_event=self.on_progress,
             no_epochs=no_epochs,

@@ -20,7 +20,6 @@ from pipediag.session.trials import Trial
 from pipediag.trials.schedule import TrialOutcome
 
 SESSIONS = Path(__file__).parent / "sessions"
-_SEARCH = "search"
 
 
 def recorded_session(path: Path) -> Session:
@@ -39,7 +38,6 @@ def judged_anew(recorded: Session) -> Session:
     outcome = TrialOutcome(
         run=recorded.trials,
         trials=_trials(recorded, draft),
-        further=tuple(one for one in recorded.findings if one.rule == _SEARCH and one.edit),
         combined=recorded.combined,
         combined_missing=recorded.combined_missing,
         pipeline_alone=recorded.pipeline_alone,

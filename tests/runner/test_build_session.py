@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pipediag.measures.measured_loop import MAY_LACK
-from pipediag.rules.search import SEARCH
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.build_session import (
@@ -250,23 +249,6 @@ def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
     for found, expected in ((trial("confirmed", 1.5), advice), (trial("refuted", 1.0), None)):
         (concluded,) = with_trials(session, tried(other=found), "Not reached.").findings
         assert concluded.advice == (expected or finding.advice)
-
-
-def test_what_was_tried_beyond_the_rules_stands_beside_their_findings() -> None:
-    found, vain = (
-        make_finding(SEARCH.id, status="informative", edit=make_edit(name), advice=name)
-        for name in ("found", "vain")
-    )
-    outcomes = tried(
-        large=trial("refuted", 1.0), found=trial("confirmed", 1.5), vain=trial("refuted", 1.0)
-    )
-    outcomes["loop_0"] = replace(outcomes["loop_0"], further=(found, vain))
-    concluded = with_trials(make_session(findings=[named("large")]), outcomes, "Not reached.")
-
-    assert concluded.findings[0].advice == "found"
-    assert concluded.verdict.next_steps == ["found"]
-    counted = concluded.findings[-1]
-    assert counted.evidence == {"tried": 1}
 
 
 # What evaluates.

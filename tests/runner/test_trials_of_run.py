@@ -24,15 +24,10 @@ from pipediag.session.messages import (
 from pipediag.session.model import Session
 from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.candidates import epoch_worth_trying
-from tests.factories import make_finding, make_keras, make_loop, make_session, make_verdict
+from tests.factories import make_finding, make_keras, make_loop, make_session
 from tests.ledgers import make_waits, validation
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
 from tests.trials.bench import make_edit
-
-
-def unsearched(**overrides: Any) -> Session:
-    """A session whose verdict calls for no search beyond what its findings have to try."""
-    return make_session(verdict=make_verdict(severity="ok"), **overrides)
 
 
 def trials_of(session: Session, **options: Any) -> TrialsOfRun:
@@ -49,18 +44,15 @@ def refuses(command: Command, _limit_s: float) -> Answer:
 
 
 class Answers:
-    """Builds every variant but those that it refuses, and pulls ten batches of each in 0.1 s."""
+    """Builds every variant, and pulls ten batches of each in 0.1 s."""
 
-    def __init__(self, *refused: str) -> None:
+    def __init__(self) -> None:
         self.prepared: list[str] = []
-        self._refused = refused
 
     def __call__(self, command: Command, _limit_s: float) -> Answer:
         match command:
             case RunBlock(name, alone=True):
                 return BlockRun(name, batches=10, examples=320, elapsed_ns=10**8)
-            case Prepare(name) if name in self._refused:
-                return VariantRefused(name, "It can't be built.")
             case Prepare(name):
                 self.prepared.append(name)
                 return Prepared(name)
@@ -75,7 +67,7 @@ def waiting(more_to_come: bool = False, alone: bool = False, since_ns: int = 0) 
 def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
     more_to_come: bool, budget_s: float
 ) -> None:
-    tried = trials_of(unsearched(findings=[]))
+    tried = trials_of(make_session(findings=[]))
     tried(waiting(more_to_come=more_to_come), nobody)
     assert tried.fault is None
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
@@ -151,21 +143,6 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
     )
 
     assert tried.outcomes["loop_0"].run.budget_s == budget_s
-
-
-def test_a_search_follows_where_what_the_rules_call_for_cannot_be_built() -> None:
-    """The advice of a rule is refused; each change of the search is asked for behind it."""
-
-    session = make_session(
-        verdict=make_verdict(bottleneck="input", severity="high"),
-        findings=[make_finding(edit=make_edit("advised"))],
-    )
-    tried = trials_of(session)
-    tried(waiting(alone=True, since_ns=time.monotonic_ns()), answers := Answers("advised"))
-
-    assert tried.fault is None
-    assert any(variant.startswith("search:") for variant in answers.prepared)
-    assert {one.rule for one in tried.outcomes["loop_0"].further} == {"search"}
 
 
 @pytest.mark.parametrize("more_to_come", [False, True])
