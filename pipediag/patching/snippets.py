@@ -76,8 +76,6 @@ def _lines(session: Session, change: edits.Change) -> list[str]:
         case edits.Distribute(after=after):
             call = f".apply({DISTRIBUTED})  # after {_place(session, after)}"
             lines = ["import os", "", *lines_of(DISTRIBUTED), "", call]
-        case edits.SkipCallback():
-            lines = ["if batch % 100:", "    return"]
         case _:
             lines = _of_pipeline(session, change)
     return lines

@@ -468,7 +468,6 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
 
 
 _BY_HAND = {
-    "skip": "Only you know whether its work is needed in every batch.",
     "layers": "The model has to be built without these layers, and saved with them.",
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {

@@ -42,7 +42,6 @@ from pipediag.session.edits import (
     ExtractStep,
     SetModel,
     SetParameters,
-    SkipCallback,
 )
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -64,6 +63,7 @@ BATCH_CALLBACK = Rule(
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     frees=("python", "device_wait"),
+    untried="Only you know whether its work is needed in every batch.",
 )
 
 
@@ -89,14 +89,6 @@ def _of_callback(session: Session, callback: Callback) -> Finding:
         unless=input_first(session),
         place=(callback.file, callback.line),
         evidence={"callback": callback.name, "callback_percent_of_step": percent},
-        edit=BATCH_CALLBACK.edit(
-            f"{callback.name}:{callback.line}",
-            f"batch hooks of {callback.name} skipped",
-            SkipCallback(callback.name, callback.file, callback.line),
-            caveat="The trial skipped the callback's batch hooks altogether; running them every "
-            "hundredth batch gains almost as much. Only you know whether you need them for every "
-            "batch.",
-        ),
         # Results that are read for it get shorter too, and the start of the next step; what the
         # device computes stays.
         speedup_at_most=bound(100.0, max(percent, most_percent(session, FREED_BY_FEWER_CALLS))),

@@ -100,17 +100,6 @@ class SetModel:
 
 
 @dataclass(frozen=True)
-class SkipCallback:
-    """The batch hooks of a Keras callback, which is defined there, are not called in training."""
-
-    callback: str
-    """Name of its class."""
-    file: str | None
-    line: int | None
-    do: Literal["skip"] = "skip"
-
-
-@dataclass(frozen=True)
 class PredictOnBatch:
     """A line calls Keras' `predict_on_batch` instead of `predict`."""
 
@@ -214,7 +203,6 @@ Change = (
     | Replace
     | SetOptions
     | SetModel
-    | SkipCallback
     | PredictOnBatch
     | CompileCall
     | ExtractStep
@@ -280,7 +268,7 @@ _TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
         (SetParameters, Insert, Remove, Move, Replace, RewriteCall, Distribute), ("elements",)
     ),
     SetOptions: ("options",),
-    **dict.fromkeys((SetModel, SkipCallback, CompileFunction), ("model",)),
+    **dict.fromkeys((SetModel, CompileFunction), ("model",)),
     MoveLayers: ("elements", "model"),
     **dict.fromkeys((PredictOnBatch, CompileCall, ExtractStep), ()),
 }

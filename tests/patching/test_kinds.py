@@ -26,7 +26,6 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    SkipCallback,
 )
 from pipediag.session.pipeline import Operation
 from tests.patching.scripts import SCRIPT, op, patched, refused, session_of
@@ -559,7 +558,6 @@ def test_inputs_that_are_no_long_rows_are_left() -> None:
 
 
 UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
-    ("a callback's hooks", (SkipCallback("Save", "t.py", 3),), "you know"),
     ("a call that is not there", (PredictOnBatch(SCRIPT, 1),), "0 times"),
     ("a model that is not called", (CompileCall(SCRIPT, 1, "net"),), "0 times"),
     ("a step that is not there", (ExtractStep(SCRIPT, 1),), "GradientTape"),

@@ -31,7 +31,6 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    SkipCallback,
 )
 from pipediag.session.pipeline import Operation
 from tests.patching.effect import effect_of
@@ -54,7 +53,6 @@ WORKERS = Replace("source", "PyDataset", {"workers": 16, "max_queue_size": 32})
 DEFAULTS = SetOptions({"optimization.apply_default_optimizations": True, "autotune.enabled": True})
 
 CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
-    ("batch_callback", "python-in-step"): (SkipCallback("WeightMonitor", SCRIPT, 25),),
     ("blocking_numpy_function", "parallel-map"): (
         SetParameters("map", {"num_parallel_calls": 16}),
         POOL,
@@ -147,7 +145,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 """By script and rule, the changes that the rule's edit is made of there."""
 
 BY_HAND = {
-    ("batch_callback", "python-in-step"),
     ("generator_waits", "python-input"),
     ("generator_waits_and_parses", "python-input"),
     ("text_layer_in_model", "preprocessing-in-model"),

@@ -20,7 +20,6 @@ from pipediag.session.edits import (
     Move,
     SetModel,
     SetParameters,
-    SkipCallback,
 )
 from pipediag.session.messages import (
     RECORDING_FILE,
@@ -41,29 +40,20 @@ pytestmark = pytest.mark.tensorflow
 Talk = Callable[[TrialsAwaited, "Voice"], None]
 
 FIT = """
-    import os
-
     import keras
     import numpy as np
     import tensorflow as tf
 
     class Kept(keras.callbacks.Callback):
-        def __init__(self):
-            super().__init__()
-            self.begun = self.ended = 0
-            self.file = open(f"{__file__}.{type(self).__name__}", "wb", buffering=0)
+        begun = ended = 0
 
-        def on_train_batch_begin(self, batch, logs=None):  # hook
+        def on_train_batch_begin(self, batch, logs=None):
             assert self.begun == self.ended
             self.begun += 1
 
         def on_train_batch_end(self, batch, logs=None):
             self.ended += 1
             assert self.begun == self.ended
-            os.pwrite(self.file.fileno(), b"%d" % self.ended, 0)
-
-    class Costly(Kept):
-        pass
 
     keras.utils.set_random_seed(11)
     words = np.minimum(np.random.default_rng(2).zipf(1.5, (480, 6)) - 1, 99)
@@ -80,7 +70,7 @@ FIT = """
         ]
     )
     model.compile("adam", "mse")
-    model.fit(dataset, epochs=2000, verbose=0, callbacks=[Kept(), Costly()])
+    model.fit(dataset, epochs=2000, verbose=0, callbacks=[Kept()])
 """
 
 CUSTOM = """
@@ -178,8 +168,6 @@ class Tried:
     result: ChildResult
     held: list[TrialsAwaited]
     answers: dict[str, Answer]
-    calls: list[tuple[int, int]]
-    """Steps that ended with the callback that stays and with the one left out, as time passed."""
 
 
 VARIANTS = ("base", "wide", "vectorised", "large", "long", "short", "rows")
@@ -188,29 +176,12 @@ VARIANTS = ("base", "wide", "vectorised", "large", "long", "short", "rows")
 @pytest.fixture(scope="module")
 def fit(tmp_path_factory: pytest.TempPathFactory) -> Tried:
     directory = tmp_path_factory.mktemp("fit")
-    script = directory / "script.py"
     held: list[TrialsAwaited] = []
     answers: dict[str, Answer] = {}
-    calls: list[tuple[int, int]] = []
-
-    def costly() -> SkipCallback:
-        # A callback is known by the first of its hooks.
-        lines = script.read_text(encoding="utf-8").splitlines()
-        hook = next(n for n, line in enumerate(lines, 1) if line.endswith("# hook"))
-        return SkipCallback("Costly", str(script), hook)
-
-    def count() -> None:
-        kept, left_out = (Path(f"{script}.{name}").read_text() for name in ("Kept", "Costly"))
-        calls.append((int(kept), int(left_out)))
 
     def talk(waiting: TrialsAwaited, voice: Voice) -> None:
         held.append(waiting)
         answers["base"] = voice.prepare("base")
-        answers["without"] = voice.prepare("without", costly(), check="equal")
-        count()
-        for variant in ("without", "base"):
-            answers[f"{variant} block"] = voice.block(variant)
-            count()
         answers["wide"] = voice.prepare("wide", SetParameters("op2", {"num_parallel_calls": 2}))
         answers["vectorised"] = voice.prepare("vectorised", Move("op2", "op3"), check="equal")
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
@@ -222,7 +193,7 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Tried:
             answers[f"{variant} block"] = voice.block(variant)
         answers["pull"] = voice.pull("base")
 
-    return Tried(tried(directory, FIT, talk), held, answers, calls)
+    return Tried(tried(directory, FIT, talk), held, answers)
 
 
 def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_needed(
@@ -243,15 +214,6 @@ def test_a_fit_is_the_consumer_of_every_variant_and_goes_on_for_as_long_as_neede
     assert refusal_of(answers["absent"]).endswith(".")
 
 
-def test_steps_without_a_callback_call_the_others_and_afterwards_all_of_them(fit: Tried) -> None:
-    assert fit.answers["without"] == Prepared("without")
-    (kept, left_out), without, (kept_at_end, left_out_at_end) = fit.calls
-    assert without[0] >= kept + block_of(fit.answers["without block"]).batches
-    assert without[1] == left_out
-    # The step in which the variant ended had begun without it.
-    assert left_out_at_end - left_out == kept_at_end - without[0] - 1 > 0
-
-
 def test_a_custom_loop_runs_its_own_body_on_every_variant(tmp_path: Path) -> None:
     answers: dict[str, Answer] = {}
 
@@ -260,14 +222,12 @@ def test_a_custom_loop_runs_its_own_body_on_every_variant(tmp_path: Path) -> Non
         # The body was written for eight ids, so that this one fails in it.
         answers["large"] = voice.prepare("large", SetParameters("op3", {"batch_size": 32}))
         answers["model"] = voice.prepare("model", SetModel({"jit_compile": True}))
-        answers["callback"] = voice.prepare("callback", SkipCallback("Logger", None, None))
         answers["block"] = voice.block("base")
 
     result = tried(tmp_path, CUSTOM, talk)
 
     assert answers["base"] == Prepared("base")
     assert "Keras" in refusal_of(answers["model"])
-    assert "Keras" in refusal_of(answers["callback"])
     assert refusal_of(answers["large"])
     assert block_of(answers["block"]).batches >= 5
     assert result.outcome == "stopped"

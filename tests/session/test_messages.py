@@ -29,7 +29,6 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    SkipCallback,
     adds_cache,
     as_written,
     touched,
@@ -109,7 +108,6 @@ ONE_OF_EACH: tuple[Change, ...] = (
     Replace("a", "interleave"),
     SetOptions({"autotune.enabled": True}),
     SetModel({"jit_compile": True}),
-    SkipCallback("Logger", "train.py", 30),
     MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
     CompileCall("train.py", 31, "self.model"),
@@ -131,7 +129,6 @@ def test_every_kind_is_here() -> None:
 
 OF_NO_PIPELINE = (
     SetModel,
-    SkipCallback,
     PredictOnBatch,
     CompileCall,
     ExtractStep,
@@ -162,7 +159,7 @@ def test_replay_makes_every_kind(change: Change) -> None:
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
     assert candidate(change).changes_model is isinstance(
-        change, SetModel | SkipCallback | MoveLayers | CompileFunction
+        change, SetModel | MoveLayers | CompileFunction
     )
 
 

@@ -84,8 +84,6 @@ class Loop:
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
     """The model that it trains."""
-    callbacks: weakref.ref[Any] | None = None
-    """The callbacks that its trainer calls."""
     dataset: Any = None
     """Its dataset, kept from when it is diagnosed, to be tried with changes."""
     evaluated: weakref.ref[Any] | None = None
@@ -182,7 +180,7 @@ class Loop:
         return max(((place - self.ends) % period + 1 for place in lacking), default=0)
 
     def let_go(self) -> None:
-        self.fit_frame = self.model = self.callbacks = self.dataset = None
+        self.fit_frame = self.model = self.dataset = None
         self.joined.clear()
 
     def data_ended(self) -> None:

@@ -183,8 +183,6 @@ class LoopRegistry:
             record.period = trainer.period(frame)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
-            callbacks = trainer.callbacks_of(frame)
-            loop.callbacks = weakref.ref(callbacks) if callbacks is not None else None
             # Last, as it asks most of what may be the script's own classes.
             for _, table in trainer.known_tables(trainer.model_of(frame)):
                 self.recorder.recording.table(table)

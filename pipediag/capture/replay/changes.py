@@ -38,7 +38,6 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    SkipCallback,
     caches_batches,
     cuts_rows,
 )
@@ -80,7 +79,7 @@ C = TypeVar("C")
 
 def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> None:
     """Rearrange the graph; nothing is built yet. Other changes are no part of it: see
-    `model_settings`, `skipped_callbacks`, rewriting.py and the hooks on Keras.
+    `model_settings`, rewriting.py and the hooks on Keras.
 
     Parameters are set before anything moves; added operations go behind the places that others
     have been moved to; what is left out goes last, so that a change may still name it as its place.
@@ -119,11 +118,6 @@ def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
     moved = [{MOVED_LAYERS: change.layers} for change in _of(changes, MoveLayers)]
     lengths = {ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {}
     return {**_agreed("model's", settings), **_agreed("model's", moved), **lengths}
-
-
-def skipped_callbacks(changes: Sequence[Change]) -> list[SkipCallback]:
-    """Return the callbacks that the changes leave out, which are no part of the graph."""
-    return _of(_each_once(changes), SkipCallback)
 
 
 def _repeated(inputs: list[Any]) -> Any:

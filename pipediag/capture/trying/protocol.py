@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -58,8 +58,6 @@ class TrialsOfLoop:
         """`over` is called when they are over, with True if the parent may still ask for what
         nobody waits for any more."""
         self.loop = loop
-        self.skipped: Sequence[Any] = ()
-        """Callbacks of the script that are not called for the steps of the variant that runs."""
         self.traced = False
         """True if a function was traced in the step that is running."""
         self._over = False
@@ -196,7 +194,6 @@ class TrialsOfLoop:
         """Let the next steps be the variant's."""
         former, self._running = self._running, variant
         self._model.use(variant.settings)
-        self.skipped = variant.skipped
         if variant.settings != (former.settings if former is not None else {}):
             # The step that is called already is another model's: it takes batches of that one's
             # kind, and as many of them.
@@ -266,7 +263,6 @@ class TrialsOfLoop:
 
     def _end(self) -> None:
         self._over = True
-        self.skipped = ()
         self._undo.close()
 
 

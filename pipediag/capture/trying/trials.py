@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pipediag.capture.link import CommandPipe
 from pipediag.capture.loops.loop import Consumer, Interruption, Loop
@@ -72,11 +71,6 @@ class Trials:
             yield
         finally:
             self._epochs[thread] -= 1
-
-    @property
-    def skipped(self) -> Sequence[Any]:
-        """Callbacks that are not called for the steps that are made now."""
-        return self._trials.skipped if self._trials is not None else ()
 
     def may_hold(self, loop: Loop) -> bool:
         """Return True if trials may be made for this loop rather than for another one alone."""

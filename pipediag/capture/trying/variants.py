@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings, skipped_callbacks
+from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
@@ -33,8 +33,6 @@ class Variant:
     """How the model is compiled for it, where that is not as the user compiled it."""
     rows: int
     batches_per_step: int
-    skipped: Sequence[Any]
-    """Callbacks of the script whose batch hooks are not called for its steps."""
     rewritten: Rewritten
     """The code that the script's functions run for it."""
 
@@ -85,7 +83,6 @@ class Variants:
         changes = tuple(c for c in changes if not isinstance(c, RewriteCall | CompileFunction))
         settings: Settings = model_settings(changes)
         self._model.check(settings)
-        skipped = self._skipped(changes)
         same = None
         if check == "outputs":
             self._verify_outputs()
@@ -110,7 +107,7 @@ class Variants:
             )
         own = self._loop.record.batches_per_call
         batches = int(settings.get("steps_per_execution") or own)
-        self._built[name] = Variant(dataset, settings, rows, batches, skipped, rewritten)
+        self._built[name] = Variant(dataset, settings, rows, batches, rewritten)
         return same
 
     def _verify_outputs(self) -> None:
@@ -133,16 +130,3 @@ class Variants:
         self._patched.close()
         self._built.clear()
         self._caches.clear()
-
-    def _skipped(self, changes: tuple[Change, ...]) -> Sequence[Any]:
-        named = skipped_callbacks(changes)
-        if not named:
-            return ()
-        loop = self._loop
-        if loop.trainer is None:
-            raise NotReplayableError("Only the callbacks of a Keras `fit` can be left out.")
-        callbacks = loop.callbacks() if loop.callbacks is not None else None
-        if callbacks is None:
-            raise NotReplayableError("The `fit` whose callbacks were recorded is over.")
-        found: list[Any] = loop.trainer.callbacks_named(callbacks, named)
-        return found

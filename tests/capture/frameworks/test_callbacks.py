@@ -1,4 +1,4 @@
-"""Callbacks and calls of Keras that are timed or left out, on a Keras in small."""
+"""Callbacks and calls of Keras that are timed, on a Keras in small."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ import numpy as np
 import pytest
 
 from pipediag.capture.frameworks.keras import framework
-from pipediag.capture.frameworks.keras.facts import callbacks_named, describe_callback
 from pipediag.capture.frameworks.keras.framework import CallbackHooks, Keras
 from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
-from pipediag.capture.replay import NotReplayableError
-from pipediag.session.edits import SkipCallback
 from pipediag.session.recording import Prediction
 from pipediag.session.timeline import Span
 from tests.capture.instruments import FakeTimeline
@@ -86,12 +83,12 @@ def toy_keras() -> Any:
     return SimpleNamespace(__file__=_FILE, **classes)
 
 
-def hooks_of(guard: Guard, held: Any, timeline: Any, steps: Any) -> Keras:
+def hooks_of(guard: Guard, timeline: Any, steps: Any) -> Keras:
     watchers: Any = SimpleNamespace(
         guard=guard,
         steps=steps,
         updates=None,
-        held=held,
+        held=SimpleNamespace(makes_trials=False),
         recorder=SimpleNamespace(recording=SimpleNamespace(predictions=[])),
         timeline=timeline,
     )
@@ -99,14 +96,13 @@ def hooks_of(guard: Guard, held: Any, timeline: Any, steps: Any) -> Keras:
 
 
 class Stage:
-    """Hooked callbacks, and trials that skip what they are told to."""
+    """Hooked callbacks."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.heard: list[tuple[str, str, int]] = []
-        self.held = SimpleNamespace(loop="loop1", skipped=[], makes_trials=False)
         self.guard = Guard(self.notes.append)
-        hooks = hooks_of(self.guard, self.held, FakeTimeline(), Mock())
+        hooks = hooks_of(self.guard, FakeTimeline(), Mock())
         self.keras = toy_keras()
         self.keras.__name__ = self.keras.CallbackList.__module__
         dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)
@@ -139,71 +135,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
     return stage
 
 
-def test_a_variant_that_begins_or_ends_within_a_step_leaves_its_events_in_pairs(
-    stage: Stage,
-) -> None:
-    told = stage.listed("slow", "other")
-    own = told.callbacks
-    told.on_train_batch_begin(0)
-    stage.held.skipped = told.callbacks[:1]
-    told.on_train_batch_end(0)
-    told.on_train_batch_begin(1)
-    stage.held.skipped = []
-    told.on_train_batch_end(1)
-    told.on_train_batch_begin(2)
-    told.on_train_batch_end(2)
-
-    assert stage.of("slow") == [("begin", 0), ("end", 0), ("begin", 2), ("end", 2)]
-    assert stage.of("other") == [(event, n) for n in range(3) for event in ("begin", "end")]
-    assert (told.callbacks, stage.notes) == (own, [])
-
-
-def test_after_an_error_of_ours_all_of_them_are_called(stage: Stage) -> None:
-    told = stage.listed("slow")
-    stage.held.skipped = 3
-    told.on_train_batch_begin(0)
-    told.on_train_batch_end(0)
-
-    assert stage.of("slow") == [("begin", 0), ("end", 0)]
-    assert "leaving them out" in stage.notes[0]
-
-
-def change_for(callback: Any) -> SkipCallback:
-    known = describe_callback(callback)
-    return SkipCallback(known.name, known.file, known.line)
-
-
-def test_all_callbacks_of_a_class_are_named_by_it(stage: Stage) -> None:
-    told = stage.listed("one", "two")
-    told.callbacks.append(stage.keras.History())
-    change = change_for(told.callbacks[0])
-
-    assert change.callback == "Hears"
-    assert Path(change.file or "").name == Path(__file__).name
-    assert callbacks_named(told, [change]) == told.callbacks[:2]
-
-
-def test_what_is_not_there_or_not_called_between_steps_is_refused(stage: Stage) -> None:
-    told = stage.listed("slow")
-    change = change_for(told.callbacks[0])
-    with pytest.raises(NotReplayableError, match="no callback Other"):
-        callbacks_named(told, [SkipCallback("Other", change.file, change.line)])
-    with pytest.raises(NotReplayableError, match="no callback Hears"):
-        callbacks_named(told, [SkipCallback("Hears", "elsewhere.py", change.line)])
-    told._async_train = True
-    with pytest.raises(NotReplayableError, match="another thread"):
-        callbacks_named(told, [change])
-    told.callbacks = tuple(told.callbacks)
-    with pytest.raises(NotReplayableError, match="in a list"):
-        callbacks_named(told, [change])
-
-
 def test_callbacks_are_clocked_while_stacks_are_sampled(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moments = iter(range(0, 1000, 10))
     monkeypatch.setattr(framework.time, "monotonic_ns", lambda: next(moments))
-    stage.held.loop = None
     listed = stage.listed("one", "two")
     own = listed.callbacks
     CALLBACK_CLOCK.start()
@@ -226,11 +162,10 @@ class TimedStage(TimelineStage):
         self.guard = Guard(self.notes.append)
         self.keras = toy_keras()
         timeline: Any = self.timeline
-        held: Any = SimpleNamespace(loop=None, skipped=(), makes_trials=False)
         self.steps = Mock()
-        self.hooks = hooks_of(self.guard, held, timeline, self.steps)
+        self.hooks = hooks_of(self.guard, timeline, self.steps)
         self.hooks.time_methods(self.keras.Trainer)
-        CallbackHooks(self.guard, held, timeline).install(self.keras.CallbackList)
+        CallbackHooks(self.guard, timeline).install(self.keras.CallbackList)
         self.model = self.keras.Trainer()
 
     def takes(self, ns: int) -> None:

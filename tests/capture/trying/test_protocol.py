@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants
-from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
+from pipediag.session.edits import MoveLayers, SetModel
 from pipediag.session.messages import (
     BlockRun,
     EndTrials,
@@ -264,23 +263,6 @@ def test_a_variant_that_fails_in_its_first_steps_leaves_the_next_block_alone(sta
     stage.step(trials, times=WARM_STEPS + 11)
 
     assert stage.events == [VariantRefused, BlockRun]
-
-
-def test_callbacks_are_left_out_for_the_steps_of_their_variant_alone(stage: Stage) -> None:
-    callbacks = SimpleNamespace()
-    stage.loop.callbacks = lambda: callbacks  # type: ignore[assignment]
-    stage.trainer.callbacks_named = lambda *_: ["logger"]
-    without: Any = SkipCallback("Logger", "train.py", 30)
-    stage.parent.asks.append(Prepare("without", (without,), None))
-    stage.parent.block("base")
-    trials = stage.prepared()
-
-    assert trials.skipped == ["logger"]
-    stage.step(trials, times=2)
-    assert trials.skipped == ()
-    stage.step(trials, times=WARM_STEPS + 10)
-    assert stage.over
-    assert trials.skipped == ()
 
 
 # A model that leaves layers to its pipeline.

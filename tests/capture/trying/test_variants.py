@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from itertools import accumulate, count
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants as module
 from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
 from pipediag.capture.trying.variants import Variants
-from pipediag.session.edits import MoveLayers, SetModel, SkipCallback
+from pipediag.session.edits import MoveLayers, SetModel
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
 
@@ -83,35 +82,6 @@ def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
         variants.build("larger", (), None)
-
-
-WITHOUT = SkipCallback("Logger", "train.py", 30)
-
-
-class Callbacks:
-    """What a trainer calls beside its steps."""
-
-
-class Named:
-    """A trainer that knows its callbacks by name."""
-
-    def callbacks_named(self, callbacks: Callbacks, skipped: Any) -> list[Any]:
-        return [(callbacks, change.callback) for change in skipped]
-
-
-@pytest.mark.parametrize(
-    ("trainer", "reason"), [(None, "callbacks of a Keras `fit`"), (Named(), "is over")]
-)
-def test_callbacks_that_can_not_be_left_out_are_refused_before_anything_is_built(
-    trainer: Any, reason: str
-) -> None:
-    variants = variants_of()
-    variants._loop.trainer = trainer
-    variants._loop.callbacks = weakref.ref(Callbacks())
-    with pytest.raises(NotReplayableError, match=reason):
-        variants.build("without", (WITHOUT,), None)
-
-    assert Pipeline.made == 0
 
 
 MOVED = MoveLayers(("words",), "op1")

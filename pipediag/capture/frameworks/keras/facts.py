@@ -10,7 +10,7 @@ import inspect
 import math
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -27,7 +27,6 @@ from pipediag.capture.callsites import (
 )
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.source import LONGEST_PERIOD, period_of
-from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.runtime import TrainersPhase
 from pipediag.capture.trying.model_variants import (
     all_layers,
@@ -35,7 +34,6 @@ from pipediag.capture.trying.model_variants import (
     input_layers,
     unsplit,
 )
-from pipediag.session.edits import SkipCallback
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
 
@@ -145,41 +143,9 @@ def period(frame: FrameType) -> int:
     return max([1, *periods])
 
 
-def callbacks_of(frame: FrameType) -> Any:
-    """Return Keras's own list of the callbacks of a running `fit`, once it has made one."""
-    callbacks = locals_of(frame).get("callbacks")
-    return callbacks if hasattr(callbacks, "callbacks") else None
-
-
 def model_of(frame: FrameType) -> Any:
     """Return the model whose `fit` is running."""
     return locals_of(frame)["self"]
-
-
-def callbacks_named(callback_list: Any, skipped: Sequence[SkipCallback]) -> list[Any]:
-    """Return the callbacks of a running `fit` that the changes name.
-
-    Raises:
-        NotReplayableError: there is none such, or it can't be left out.
-    """
-    listed = getattr(callback_list, "callbacks", None)
-    if type(listed) is not list:
-        raise NotReplayableError("The callbacks of this `fit` are not kept in a list.")
-    described = [(one, describe_callback(one)) for one in listed]
-    found = []
-    for change in skipped:
-        place = (change.callback, change.file, change.line)
-        same = [each for each in described if (each[1].name, each[1].file, each[1].line) == place]
-        if not same:
-            raise NotReplayableError(f"This `fit` has no callback {change.callback}.")
-        found += same
-    if getattr(callback_list, "_async_train", False) and any(
-        hook.endswith("_end") for _, known in found for hook in known.batch_hooks
-    ):
-        raise NotReplayableError(
-            "Keras calls the callbacks of this `fit` on another thread, while steps run."
-        )
-    return [callback for callback, _ in found]
 
 
 def planned_steps(frame: FrameType) -> int | None:

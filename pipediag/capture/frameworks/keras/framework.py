@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -21,8 +21,6 @@ from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.recorder import version_of
 from pipediag.capture.timeline import Timeline
-from pipediag.capture.trying.model_variants import is_among
-from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.step_clock import Watchers
 from pipediag.session.recording import RecordedEnvironment
 from pipediag.session.timeline import Span
@@ -227,7 +225,7 @@ class Keras:
             at_epoch = guard.entry(_EPOCHS, lambda *_, told=told, **__: told(), vital=True)
             original = getattr(module.CallbackList, name)
             setattr(module.CallbackList, name, guard.before(original, at_epoch))
-        CallbackHooks(guard, self._held, self._timeline).install(module.CallbackList)
+        CallbackHooks(guard, self._timeline).install(module.CallbackList)
 
 
 Walk = Callable[[Iterable[Any]], Generator[Any, None, None]]
@@ -268,31 +266,26 @@ class ListedCallbacks(list[Any]):
 
 _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
 _TIMING = "timing callbacks"
-_AT_BATCHES = "clocking callbacks and leaving them out"
+_AT_BATCHES = "clocking callbacks"
 
 
 class CallbackHooks:
     """Hooks on the methods of a `CallbackList` that call each callback in turn.
 
-    Callbacks are timed at the ends of epochs. At batches they are clocked while stacks are sampled,
-    and those left out that a step is tried without. A trial may begin and end within a step: a
-    callback hears that a batch ends if it heard that it begins, and only then.
+    Callbacks are timed at the ends of epochs, and clocked at batches while stacks are sampled.
     """
 
-    def __init__(self, guard: Guard, held: Trials, timeline: Timeline) -> None:
+    def __init__(self, guard: Guard, timeline: Timeline) -> None:
         self._guard = guard
-        self._held = held
         self._timeline = timeline
         self._begins = guard.entry(_TIMING, self._begin)
         self._ended = guard.entry(_TIMING, timeline.ended)
-        self._skipped: dict[int, list[Any]] = {}
-        """The callbacks that did not hear that a batch began, by the id of the list."""
 
     def install(self, owner: type) -> None:
         for method in _AT_EPOCHS:
             self._pass_through(owner, method, _TIMING, partial(self._timed, method))
-        self._pass_through(owner, "on_train_batch_begin", _AT_BATCHES, self._at_begin)
-        self._pass_through(owner, "on_train_batch_end", _AT_BATCHES, self._at_end)
+        for method in ("on_train_batch_begin", "on_train_batch_end"):
+            self._pass_through(owner, method, _AT_BATCHES, _clock_while_sampled)
 
     def _pass_through(
         self, owner: type, method: str, what: str, walk_of: Callable[[Any], Walk | None]
@@ -339,24 +332,9 @@ class CallbackHooks:
             return None  # that of Keras's base class, which does nothing
         return self._timeline.begins("callback", type(callback).__name__, defined_at(hook))
 
-    def _at_begin(self, callback_list: Any) -> Walk | None:
-        if self._held.loop is None and not self._skipped:
-            return _clocked if CALLBACK_CLOCK.running else None
-        wanted = self._held.skipped
-        self._skipped.pop(id(callback_list), None)
-        skipped = [one for one in callback_list.callbacks if wanted and is_among(one, wanted)]
-        if skipped:
-            self._skipped[id(callback_list)] = skipped
-        return _without(skipped)
 
-    def _at_end(self, callback_list: Any) -> Walk | None:
-        if self._held.loop is None and not self._skipped:
-            return _clocked if CALLBACK_CLOCK.running else None
-        return _without(self._skipped.pop(id(callback_list), []))
-
-
-def _without(skipped: Sequence[Any]) -> Walk | None:
-    return (lambda each: (one for one in each if not is_among(one, skipped))) if skipped else None
+def _clock_while_sampled(_: Any) -> Walk | None:
+    return _clocked if CALLBACK_CLOCK.running else None
 
 
 def _clocked(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
