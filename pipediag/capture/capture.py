@@ -31,7 +31,7 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.sampling import SWITCH_INTERVAL
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.recorder import Recorder, StepJournal, describe_environment
+from pipediag.capture.recorder import Recorder, describe_environment
 from pipediag.capture.replay.rebuilding import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
@@ -71,7 +71,6 @@ class Capture:
         loops = LoopRegistry(self._recorder, plan, runtime, facts)
         instruments = Instruments(
             recorder=self._recorder,
-            journal=StepJournal(settings.journal_path),
             profiler=profiler,
             pace=Pace(settings),
             state=KeptState(self._guard, self._recorder.note),

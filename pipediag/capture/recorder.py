@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import sys
 import threading
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.guard import attempt
-from pipediag.session.messages import JOURNAL_RECORD
 from pipediag.session.recording import (
     RECORDING_FORMAT,
     RecordedEnvironment,
@@ -22,37 +20,6 @@ from pipediag.session.recording import (
     Recording,
 )
 from pipediag.vocabulary import RecordedOutcome
-
-_CAPACITY = 200_000
-
-
-class StepJournal:
-    """Appends in well under a microsecond; the operating system keeps the pages when we die.
-
-    It keeps nothing where the disk has no room for it: that is claimed at once, as a page that
-    can't be written later would kill the process.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._size = JOURNAL_RECORD.size * _CAPACITY
-        self._offset = 0
-        try:
-            with path.open("wb+") as file:
-                os.posix_fallocate(file.fileno(), 0, self._size)
-                self._pages = mmap.mmap(file.fileno(), self._size)
-        except (OSError, AttributeError):
-            path.unlink(missing_ok=True)
-            self._size = 0
-
-    def append(
-        self, loop: int, window: int, start_ns: int, duration_ns: int, wait_ns: int, batches: int
-    ) -> None:
-        """Write one step; steps past the capacity are left to the recording alone."""
-        if self._offset < self._size:
-            JOURNAL_RECORD.pack_into(
-                self._pages, self._offset, loop, window, start_ns, duration_ns, wait_ns, batches
-            )
-            self._offset += JOURNAL_RECORD.size
 
 
 class Recorder:

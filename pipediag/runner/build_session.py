@@ -62,7 +62,7 @@ from pipediag.session.model import (
     Script,
     Session,
 )
-from pipediag.session.reading import read_journal, read_recording, read_timeline, recover
+from pipediag.session.reading import read_recording, read_timeline
 from pipediag.session.recording import Recording
 from pipediag.session.store import save_session
 from pipediag.session.timeline import HostTrack
@@ -146,11 +146,6 @@ def _sections_of(
     as_written, notes = recording, list(recording.notes)
     if settings.epochs is not None:
         recording = with_given_epochs(recording, settings.epochs)
-    if recovered := recover(recording, read_journal(settings.journal_path)):
-        notes.append(
-            f"{recovered} steps were recovered from the journal: the process ended before it could "
-            "save them."
-        )
     timeline = read_timeline(settings.timeline_path)
     run = measure_run(timeline, recording, child)
     loop, chosen = chosen_loop(recording, run, settings.loop)

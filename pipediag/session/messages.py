@@ -7,7 +7,6 @@ The timeline is written by the same codec.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,12 +17,8 @@ from pipediag.vocabulary import Call, OwnEnding, ScriptOutcome, WindowKind
 
 SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
-JOURNAL_FILE = "steps.journal"
 TIMELINE_FILE = "timeline.jsonl"
 TRACE_DIRECTORY = "trace"
-
-JOURNAL_RECORD = struct.Struct("<6q")
-"""A step: ordinals of loop and window, start, duration, wait (nanoseconds), batches."""
 
 WantedLoop = int | Literal["longest"]
 """Which of several training loops: the one that begins at a line, or the longest."""
@@ -68,7 +63,7 @@ class RunSettings(RunOptions, WrittenFile):
     args: tuple[str, ...]
     module: bool
     capture_directory: str
-    """Where the child writes its recording, `steps.journal`, `timeline.jsonl` and `trace/`."""
+    """Where the child writes its recording, `timeline.jsonl` and `trace/`."""
     progress_fd: int | None = None
     """A pipe on which the child tells its phases, one JSON object a line."""
     warmup: int | None = None
@@ -103,10 +98,6 @@ class RunSettings(RunOptions, WrittenFile):
     @property
     def recording_path(self) -> Path:
         return Path(self.capture_directory) / RECORDING_FILE
-
-    @property
-    def journal_path(self) -> Path:
-        return Path(self.capture_directory) / JOURNAL_FILE
 
     @property
     def timeline_path(self) -> Path:

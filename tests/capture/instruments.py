@@ -253,8 +253,7 @@ class FakeInstruments:
         self.state = FakeState()
         self.timeline = FakeTimeline()
         self.told: list[FromChild] = []
-        journal = SimpleNamespace(append=lambda *_: None)
-        played: tuple[Any, ...] = self.recorder, journal, self.profiler, self.pace, self.state
+        played: tuple[Any, ...] = self.recorder, self.profiler, self.pace, self.state
         others: tuple[Any, ...] = self.timeline, ToyRuntime(), self.told.append
         self.all = Instruments(*played, *others)
 
@@ -288,7 +287,7 @@ def training_loop(number: int = 1, **changes: Any) -> Loop:
     )
     for name, value in changes.items():
         setattr(record, name, value)
-    return Loop(record, ordinal=number - 1, runtime=ToyRuntime())
+    return Loop(record, runtime=ToyRuntime())
 
 
 def consumer_of(loop: Loop, ordinal: int = 1) -> Consumer:

@@ -19,11 +19,11 @@ pytestmark = pytest.mark.tensorflow
 
 LIMIT_S = 280
 SCRIPT = Path(__file__).with_name("each_entry.py")
-# Reached while TensorFlow is being imported, by a step of a variant, by one while stacks are
+# Reached while TensorFlow is being imported, by a step while stacks are
 # sampled, or by hundreds of steps: frameworks/test_tensorflow.py and
 # frameworks/test_callbacks.py let those fail.
 NOT_BY_THESE_PARTS = {
-    "clocking callbacks and leaving them out",
+    "clocking callbacks",
     "measuring the Python functions of pipelines",
     "noting short steps",
     "noting TensorFlow's version",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import threading
 import weakref
@@ -21,7 +19,6 @@ from pipediag.capture.loops.loop import Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder, describe_environment
-from pipediag.session.reading import read_journal
 from pipediag.session.recording import Device, RecordedEnvironment
 from tests.capture.instruments import ToyRuntime
 
@@ -208,31 +205,6 @@ def test_a_forked_child_writes_nothing(tmp_path: Path) -> None:
 
     assert not path.exists()
     assert recorder.recording.outcome == "running"
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from pipediag.capture.recorder import StepJournal
-journal = StepJournal(Path(sys.argv[1]))
-for step in range(3):
-    journal.append(0, 1, 100 + step, 10, 4, 1)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_steps_outlive_a_killed_process(tmp_path: Path) -> None:
-    path = tmp_path / "steps.journal"
-    checkout = Path(__file__).parents[2]
-
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path)],
-        env={**os.environ, "PYTHONPATH": str(checkout)},
-        check=False,
-    )
-
-    assert done.returncode == -signal.SIGKILL
-    assert read_journal(path).tolist() == [[0, 1, 100 + step, 10, 4, 1] for step in range(3)]
 
 
 DESCRIPTIONS = [framework.describe for framework in KNOWN]

@@ -72,7 +72,6 @@ class Loop:
     """A loop while it runs: its record, and what the hooks need at hand."""
 
     record: RecordedLoop
-    ordinal: int
     runtime: Runtime
     """Runs its steps."""
     trainer: Trainer | None = None

@@ -117,9 +117,8 @@ class LoopRegistry:
         if phase is not None:
             trainer, reason = self.trainer, f"{self.trainer.name} {phase.method}"
         with self._lock:
-            ordinal = len(self._loops)
             record = RecordedLoop(
-                id=f"loop{ordinal + 1}",
+                id=f"loop{len(self._loops) + 1}",
                 kind=kind,
                 role=phase.role if phase else "other",
                 role_reason=reason,
@@ -136,7 +135,7 @@ class LoopRegistry:
                 period=1 if phase is not None else period_around(frames()),
                 only_reads=only_reads(frames()),
             )
-            loop = Loop(record, ordinal, self.runtime, trainer, thread=threading.current_thread())
+            loop = Loop(record, self.runtime, trainer, thread=threading.current_thread())
             self.recorder.recording.loops.append(record)
             self._loops.append(loop)
         if phase is not None and phase.role == "training":

@@ -33,6 +33,9 @@ from pipediag.vocabulary import WindowKind
 _LONG_EPOCH = 10
 _MOST_STOCKS = 3
 """Baselines that may live on a stock of batches: one that shrinks on and on is taken as it is."""
+_SAVE_EVERY_NS = 2_000_000_000
+"""Own choice: what a baseline has by then outlives a process that is killed in it. To write a large
+recording takes as long as several short steps."""
 
 _Step = tuple[Consumer, int]
 """The iterator that begins the next step, and when the one that ended did so."""
@@ -144,7 +147,7 @@ class Diagnosis:
             self._clock_python()
         elif self._adds_steps:
             duration = now_ns - start_ns
-            self._window.add(start_ns, duration, wait_ns, self.loop.record.batches_per_call)
+            self._window.add(start_ns, duration, wait_ns)
             self._since_trace.append(duration)
         if self.phase is not Phase.BASELINE or self._decision_is_due():
             self._decide(consumer, now_ns)
@@ -322,7 +325,7 @@ class Diagnosis:
         self._decided_at = 0
         PYTHON_CLOCK.begin()
         self._beside.callback(self._end_python_clock)
-        took_time = True
+        took_time, saved_ns = True, window.record.start_ns
         while True:
             consumer, now_ns = yield took_time
             self._decided_at = window.count
@@ -335,6 +338,9 @@ class Diagnosis:
             took_time = pace.block_done(len(durations), sum(durations), per_call)
             if took_time:
                 window.end_block(consumer)
+                if now_ns - saved_ns > _SAVE_EVERY_NS:
+                    self._with.recorder.save()
+                    saved_ns = now_ns
                 self._skip = pace.steps_to_skip(self._typical_ns())
         self._beside.close()
         return window.end_block(consumer)

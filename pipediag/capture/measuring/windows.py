@@ -11,7 +11,7 @@ from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.recorder import Description, Recorder, StepJournal
+from pipediag.capture.recorder import Description, Recorder
 from pipediag.capture.runtime import IteratorModel, Runtime
 from pipediag.capture.timeline import Timeline
 from pipediag.session.messages import FromChild
@@ -24,7 +24,6 @@ class Instruments:
     """Shared by all loops of the run."""
 
     recorder: Recorder
-    journal: StepJournal
     profiler: Profiler
     pace: Pace
     state: KeptState
@@ -48,13 +47,12 @@ class Window:
         now, self._recording = time.monotonic_ns(), instruments.recorder.recording
         self._loop = loop
         self._with = instruments
-        self._ordinal = len(self._recording.windows)
         self.record = RecordedWindow(kind, loop.record.id, now, now, complete=False)
         self._recording.windows.append(self.record)
         self.count = 0
         self.block = RecordedBlock()
 
-    def add(self, start_ns: int, duration_ns: int, wait_ns: int | None, batches: int) -> None:
+    def add(self, start_ns: int, duration_ns: int, wait_ns: int | None) -> None:
         block = self.block
         block.starts_ns.append(start_ns)
         block.durations_ns.append(duration_ns)
@@ -62,9 +60,6 @@ class Window:
             block.waits_ns.append(wait_ns)
         self.count += 1
         self.record.end_ns = start_ns + duration_ns
-        self._with.journal.append(
-            self._loop.ordinal, self._ordinal, start_ns, duration_ns, wait_ns or 0, batches
-        )
 
     def end_block(self, consumer: Consumer) -> IteratorModel | None:
         """End a block that is long enough; return the pipeline's model."""

@@ -59,7 +59,7 @@ class InGraphMeasure:
         average = (now - last[0]) // steps
         self.loop.record.elapsed_ns += now - last[0]
         self._steps_in_window += steps
-        self._window.add(last[0], average, None, steps)
+        self._window.add(last[0], average, None)
         self._window.close_block()
         self._recent.extend([average] * steps)
         self._advance(now)

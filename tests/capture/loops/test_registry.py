@@ -207,7 +207,7 @@ def begin_steps(loop: Loop, *times_ns: int, wait_ns: int | None = None) -> None:
 def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
     record: RecordedLoop,
 ) -> None:
-    loop = Loop(record, 0, ToyRuntime())
+    loop = Loop(record, ToyRuntime())
     begin_steps(loop, 100, wait_ns=60)
     begin_steps(loop, 200, wait_ns=5)
     begin_steps(loop, 210, wait_ns=5)
@@ -220,7 +220,7 @@ def test_batches_asked_for_by_python_are_waited_for_between_the_epochs(
 
 
 def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> None:
-    loop = Loop(record, 0, ToyRuntime())
+    loop = Loop(record, ToyRuntime())
     begin_steps(loop, 100, 200, 210, 220)
     # The call at 220 has found no batch.
     loop.interruption = Interruption(221)
@@ -231,7 +231,7 @@ def test_a_call_that_asks_for_its_batch_holds_the_wait(record: RecordedLoop) -> 
 
 def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: RecordedLoop) -> None:
     """As the first one of each fold, where the model is built anew."""
-    loop = Loop(record, 0, ToyRuntime())
+    loop = Loop(record, ToyRuntime())
     begin_steps(loop, 100, 200, 210)
     loop.interruption = Interruption(211)
     begin_steps(loop, 250)
@@ -244,7 +244,7 @@ def test_an_epoch_s_first_call_that_traces_does_not_tell_its_wait(record: Record
 
 
 def test_trials_and_our_own_work_are_set_aside(record: RecordedLoop) -> None:
-    loop = Loop(record, 0, ToyRuntime())
+    loop = Loop(record, ToyRuntime())
     loop.set_aside(7)
     begin_steps(loop, 100, 200, 210, wait_ns=1)
     loop.set_aside(4)

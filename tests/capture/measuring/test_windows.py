@@ -16,7 +16,7 @@ from pipediag.capture.measuring import kept_state
 from pipediag.capture.measuring.kept_state import KeptState, NotRestoredError, TrainingState
 from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.windows import Window, lived_on_a_stock
-from pipediag.capture.recorder import Recorder, StepJournal
+from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode
 from tests.capture.instruments import PreemptedError, handles_signals, signal_arrives, training_loop
@@ -28,9 +28,8 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 @pytest.fixture
-def window(tmp_path: Path, recorder: Recorder) -> Window:
-    journal = StepJournal(tmp_path / "steps.journal")
-    instruments: Any = SimpleNamespace(recorder=recorder, journal=journal)
+def window(recorder: Recorder) -> Window:
+    instruments: Any = SimpleNamespace(recorder=recorder)
     return Window("baseline", training_loop(), instruments)
 
 
@@ -40,7 +39,7 @@ def gaps(*times: int) -> IteratorModel:
 
 def steps(window: Window, count: int) -> None:
     for step in range(count):
-        window.add(100 + 10 * step, 10, 4, 1)
+        window.add(100 + 10 * step, 10, 4)
 
 
 def test_a_block_takes_the_latest_gap_of_each_step(window: Window) -> None:
