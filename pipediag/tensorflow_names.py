@@ -77,8 +77,6 @@ HOLDS_ELEMENTS = (*WORKS_AHEAD, "Shuffle", "Memory", "Cache")
 DEVICE_PREFETCH = "device_prefetch"
 """What `tf.distribute` calls the prefetch from which one replica draws."""
 
-PREFETCH_SWITCHES = ("apply_default_optimizations", "inject_prefetch", "autotune.enabled")
-"""Options that keep TensorFlow from appending a prefetch where they are False."""
 DEFAULT_SWITCHES = (
     "apply_default_optimizations",
     "autotune.enabled",

@@ -114,7 +114,7 @@ STATUS_ORDER: tuple[FindingStatus, ...] = (
 """What a mapped function makes of ids: the rows of a table, or a number for each class."""
 FindingSeverity = Literal["error", "warn", "info"]
 SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
-FindingSubject = Literal["precondition", "correctness", "quality", "speed"]
+FindingSubject = Literal["precondition", "correctness", "speed"]
 """What a finding is about. Correctness and quality are about results: no trial of speed settles
 them."""
 EffectOnResults = Literal[

@@ -8,9 +8,7 @@ import pytest
 
 from pipediag.tensorflow_names import (
     BATCHING,
-    DEFAULT_SWITCHES,
     LOOKUP,
-    PREFETCH_SWITCHES,
     PYTHON_OPERATIONS,
     READERS,
     RUNS_A_FUNCTION,
@@ -54,10 +52,6 @@ def test_iterators_with_threads_of_their_own_work_ahead(iterator: str) -> None:
 @pytest.mark.parametrize("iterator", ["Map", "BatchV2", "Shuffle", "MemoryCacheImpl", "FlatMap"])
 def test_others_make_an_element_when_it_is_asked_for(iterator: str) -> None:
     assert not works_ahead(iterator)
-
-
-def test_what_switches_prefetching_off_is_one_of_the_defaults() -> None:
-    assert set(PREFETCH_SWITCHES) < set(DEFAULT_SWITCHES)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ takes them as they stand. Among those that fail:
    advice on the part of the run that the verdict names goes before it, where that part is not the
    steps, nothing is confirmed of it, and it could gain more. Gains whose intervals overlap count as
    equal, so that two runs of one script name the same one first.
-4. What was not tried: the most severe first, then by its upper bound. How well the model learns
-   comes after speed of the same severity.
+4. What was not tried: the most severe first, then by its upper bound.
 5. What was not tried and makes the run less than a tenth faster at most (`WORTH_DOING`), and what a
    trial confirmed of the steps where the run is too short to make up for what is traced once. It is
    listed with the findings and is no next step.
@@ -212,13 +211,13 @@ def costs_the_run(finding: Finding) -> bool:
     return finding.for_run is not None and finding.for_run.speedup <= 1.0
 
 
-def _place(finding: Finding) -> tuple[int, int, int, float]:
+def _place(finding: Finding) -> tuple[int, int, float]:
     group = _group(finding)
     if group == _CONFIRMED:
-        return group, 0, 0, -_gain(finding)
+        return group, 0, -_gain(finding)
     if group == _NOT_FAILED:
-        return group, STATUS_ORDER.index(finding.status), 0, -_gain(finding)
-    return group, SEVERITY_ORDER.index(finding.severity), finding.about_results, -_gain(finding)
+        return group, STATUS_ORDER.index(finding.status), -_gain(finding)
+    return group, SEVERITY_ORDER.index(finding.severity), -_gain(finding)
 
 
 def _group(finding: Finding) -> int:

@@ -18,7 +18,6 @@ from pipediag.tensorflow_names import (
     DRAWING_KINDS,
     KEEPS_ELEMENTS,
     LOOKUP,
-    PREFETCH_SWITCHES,
     PYTHON_OPERATIONS,
     RUNS_A_FUNCTION,
     VARIABLES,
@@ -139,12 +138,6 @@ def kind_name(op: Operation) -> str:
     return f"`{op.kind}`" if itself else f"`{op.kind}` of `{op.helper}`"
 
 
-def framework_call(op: Operation) -> str:
-    """Return the name of the user's call in which a framework made the operation."""
-    at = short_place(op)
-    return f"the call at {at}" if at else "the call that makes the dataset"
-
-
 def place_name(op: Operation) -> str:
     """Return the name for an edit's label: `map at train.py:12`, or `map` alone."""
     return call_name(op).replace("`", "")
@@ -233,18 +226,6 @@ def passes_over_data(session: Session) -> float | None:
         loop is not None and loop.iterators > 1
     )
     return 2 if several else None
-
-
-def prefetch_switched_off(session: Session, pipeline: Pipeline | None) -> str | None:
-    """Return what keeps TensorFlow from appending a prefetch, as it is written, or None."""
-    if session.environment.tf_data_debug_mode:
-        return "tf.data.experimental.enable_debug_mode()"
-    for name in PREFETCH_SWITCHES:
-        given = option(pipeline, name)
-        if given is not None and given[1] is False:
-            return f"{given[0]} = False"
-    tuned = pipeline is None or pipeline.autotune_enabled
-    return None if tuned else "options.autotune.enabled = False"
 
 
 def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:

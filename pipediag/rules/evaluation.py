@@ -18,7 +18,6 @@ from pipediag.facts.pipeline import (
     condition_of_cache,
     differs_by_pass,
     only_looks_up,
-    prefetch_switched_off,
     upstream_of,
 )
 from pipediag.facts.run import faster_ends, faster_evaluation
@@ -147,20 +146,6 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
                 edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
                 effect="same results" if only_looks_up(op.function) else effect,
             )
-    written = [op for op in loop.pipeline.ops if not op.made_by_framework]
-    written = [op for op in written if op.kind != "with_options"]
-    debugs = session.environment.tf_data_debug_mode
-    switch = None if debugs else prefetch_switched_off(session, loop.pipeline)
-    if written and switch and written[-1].kind != "prefetch":
-        step_ms, rest_ms = seen.step_ms, seen.consumer_ms
-        yield cure(
-            f"Add `.prefetch(tf.data.AUTOTUNE)` after {call_name(written[-1])}, as `{switch}` "
-            "keeps TensorFlow from adding one",
-            100.0 * (1.0 - max(rest_ms, step_ms - rest_ms) / step_ms),
-            op=written[-1],
-            title="Prefetch the evaluation data",
-            untried="A prefetch works during steps, and a trial runs no evaluation.",
-        )
 
 
 def _for(loop: Loop, edit: Edit) -> Edit:

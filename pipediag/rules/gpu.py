@@ -1,14 +1,13 @@
-"""Accelerators: unused ones, copies to them, their tensor cores, and one that others wait for."""
+"""Accelerators: unused ones, copies to them, and their tensor cores."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from statistics import fmean, median
 
 from pipediag.facts.devices import accelerators, full_name, percent_of_span, worst
-from pipediag.facts.limits import INPUT_GAPS, Threshold, bound
+from pipediag.facts.limits import INPUT_GAPS, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.rules.device_idle import UNTRIED, input_first_on, prefetched_to, without_idle
 from pipediag.rules.model_edits import OWN_LOOP, PROFILE_ALONE, in_sixteen_bits
@@ -260,63 +259,3 @@ def _plain_ms(device: DeviceActivity) -> float:
     """Return the time in products without tensor cores, at most the busy time."""
     plain = (device.matmul_ms or 0.0) - (device.tensor_core_ms or 0.0)
     return min(max(0.0, plain), device.busy_ms)
-
-
-WAITING = Threshold("time in which the others wait", 10.0, "% of the span", "XProf, of barriers")
-RATIO = Threshold("its own time over the others' median", 1.2, "times", "own choice")
-DEVICE_STRAGGLER = Rule(
-    id="device-straggler",
-    title="Give all devices equal work",
-    why="A collective ends when the last device joins it, so the slowest one sets the pace.",
-    fix="Give the devices equal shards, sequence lengths and parts of the tables, or fix what "
-    "slows the one device. Different shards change the order of the data.",
-    needs=("devices",),
-    thresholds=(WAITING, RATIO),
-    effect="same up to order or rounding",
-    frees=("collective",),
-    untried="A trial in this process can't change what each device gets.",
-)
-
-
-@DEVICE_STRAGGLER.found_on_devices_by
-def _check_device_straggler(
-    devices: Sequence[DeviceActivity], _framework: Framework, _session: Session | None
-) -> Iterator[Finding]:
-    gpus = accelerators(devices)
-    if len(gpus) < 2:
-        return
-    slow = min(gpus, key=_waiting_percent)
-    others = [_waiting_percent(device) for device in gpus if device is not slow]
-    waiting, own = fmean(others), 100.0 - _waiting_percent(slow)
-    if waiting < WAITING.value:
-        return
-    usual, name = 100.0 - median(others), full_name(slow)
-    finding = partial(
-        DEVICE_STRAGGLER.finding,
-        evidence={
-            "device": name,
-            "others_wait_percent_of_span": waiting,
-            "works_longer_percent_of_span": own - usual,
-        },
-    )
-    if not any(device.collective_ms for device in gpus):
-        turns = f"Devices alternate with {name}, and no collective ran: not all of them train."
-        yield finding("informative", turns)
-    elif own < RATIO.value * usual:
-        advice = (
-            "All devices wait about equally long: the time is communication, not one slow device."
-        )
-        yield finding("informative", advice)
-    else:
-        yield finding(
-            "fail",
-            f"Compare the batches, the input and the copies of {name} with those of the other "
-            f"devices, which wait for it {waiting:.0f} % of the time. Look for a throttled or "
-            "shared GPU (`nvidia-smi -q -d PERFORMANCE`, `nvidia-smi topo -m`).",
-            speedup_at_most=bound(100.0, own - usual),
-        )
-
-
-def _waiting_percent(device: DeviceActivity) -> float:
-    gaps = device.causes_ms.get("collective", 0.0)
-    return percent_of_span(device, gaps + (device.exposed_collective_ms or 0.0))

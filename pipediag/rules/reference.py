@@ -30,7 +30,6 @@ _SUBJECTS = {
     "precondition": "the machine; comes before all other advice",
     "correctness": "correctness",
     "speed": "speed",
-    "quality": "how well the model learns",
 }
 
 

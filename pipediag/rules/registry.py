@@ -44,7 +44,6 @@ DEVICE_RULES: tuple[Rule, ...] = (
     device_idle.LAUNCH_BOUND,
     device_idle.SYNC_POINT,
     device_idle.PYTHON_GAP,
-    gpu.DEVICE_STRAGGLER,
     gpu.MIXED_PRECISION,
 )
 """The rules that need no more than a profile."""
@@ -55,7 +54,6 @@ RULES: tuple[Rule, ...] = (
     embedding_ids.COLLIDING_IDS,
     embedding_ids.MASKED_TOKEN,
     shuffling.MISPLACED_CACHE,
-    shuffling.SMALL_SHUFFLE,
     python_input.TRACE_ONLY_PYTHON,
     python_input.PYTHON_INPUT,
     python_input.SLOW_CALL,
@@ -68,9 +66,7 @@ RULES: tuple[Rule, ...] = (
     storage.COLD_FILES,
     caching.MISSING_CACHE,
     epoch_start.SLOW_SHUFFLE_FILL,
-    defaults.MISSING_PREFETCH,
     defaults.DISABLED_DEFAULTS,
-    defaults.DEBUG_MODE,
     defaults.ITERATOR_PAUSES,
     step_overhead.EAGER_EXECUTION,
     tracing.RETRACING,

@@ -124,7 +124,7 @@ class Finding(Record):
     @property
     def about_results(self) -> bool:
         """Return True if it is about what the training learns: a trial only tells its price."""
-        return self.subject in ("correctness", "quality")
+        return self.subject == "correctness"
 
     @property
     def dropped(self) -> bool:

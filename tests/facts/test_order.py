@@ -165,7 +165,6 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
         made("refuted", speedup_at_most=9.0, trial=tried("refuted", 1.0)),
         made("open", severity="error", trial=tried("inconclusive", 1.2)),
         made("notes", severity="info", speedup_at_most=8.0),
-        made("mixing", subject="quality"),
         made("unknown"),
         made("batch", speedup_at_most=1.9),
         made("eager", speedup_at_most=9.0),
@@ -174,7 +173,7 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
         made("known", status="informative", severity="info", trial=tried("confirmed", 1.5)),
         made("passed", status="pass", severity="info"),
     ]
-    ordered = ["much", "known", "little", "eager", "batch", "unknown", "mixing", "notes"]
+    ordered = ["much", "known", "little", "eager", "batch", "unknown", "notes"]
     assert rules_of(findings) == [*ordered, "open", "refuted", "passed"]
     assert steps_of(findings) == ordered[:5]
 

@@ -23,8 +23,13 @@ SESSIONS = Path(__file__).parent / "sessions"
 
 
 def recorded_session(path: Path) -> Session:
-    """Return the session of a compressed recording."""
-    return Session.model_validate(json.loads(gzip.decompress(path.read_bytes())))
+    """Return the session of a compressed recording, of its findings those with an edit.
+
+    Nothing is read of the others, which may be of rules and subjects that are no more.
+    """
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    content["findings"] = [finding for finding in content["findings"] if finding["edit"]]
+    return Session.model_validate(content)
 
 
 def judged_anew(recorded: Session) -> Session:

@@ -169,7 +169,7 @@ def test_a_step_that_only_computes_may_compute_too_much(
         ({"speedup_at_most": 1.2}, "a change may make it faster"),
         ({"speedup_at_most": 1.19}, "no severe bottleneck"),
         ({"speedup_at_most": 6.68, "status": "informative"}, "no severe bottleneck"),
-        ({"speedup_at_most": 6.68, "subject": "quality"}, "no severe bottleneck"),
+        ({"speedup_at_most": 6.68, "subject": "correctness"}, "no severe bottleneck"),
     ],
 )
 def test_a_large_promise_is_not_told_beside_that_nothing_is_severe(

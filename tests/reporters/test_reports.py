@@ -152,7 +152,7 @@ def test_what_the_patch_holds_or_is_about_results_gets_none(file: Path) -> None:
     edit = Edit("cache:op", "a cache", ())
     written = make_finding("missing-cache", edit=edit)
     patch = Patch(edits=[edit.id], diff="--- a\n")
-    about_results = make_finding("small-shuffle", subject="quality", edit=None)
+    about_results = make_finding("misplaced-cache", subject="correctness", edit=None)
     passed = make_finding("parallel-map", status="pass", edit=None)
     assert briefs(session_of(file, written, about_results, passed, patch=patch)) == []
     assert len(briefs(session_of(file, written))) == 1

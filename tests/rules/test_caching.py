@@ -326,7 +326,7 @@ OF_THE_FRAMEWORK = [
         "shuffle above the batch": (placed(op("shuffle"), batch(), cache()), ABOVE),
         "both above the batch": (
             placed(op("shuffle"), scaling("parse"), batch(), scaling("scale"), cache()),
-            ("fail", (Move("cache", "parse"), Move("shuffle", "cache"))),
+            ABOVE,
         ),
         "shuffled interleave": (
             placed(op("shuffle"), op("other", "interleave"), cache()),

@@ -1,4 +1,4 @@
-"""Accelerators: unused or idle ones, copies to them, tensor cores, and one that others wait for."""
+"""Accelerators: unused or idle ones, copies to them, and tensor cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pipediag.rules.device_idle import (
     SYNC_POINT,
 )
 from pipediag.rules.gpu import (
-    DEVICE_STRAGGLER,
     EXPOSED_HOST_COPY,
     GPU_UNUSED,
     MIXED_PRECISION,
@@ -25,7 +24,6 @@ from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
 from pipediag.session.recording import Device
-from pipediag.vocabulary import GapCause
 from tests.factories import (
     make_compute_bound_session,
     make_keras,
@@ -185,40 +183,6 @@ SIXTEEN = {"environment": make_environment(mixed_precision="mixed_float16")}
 )
 def test_matrix_products_in_a_session(session: Session, expected: object) -> None:
     assert tried(only(MIXED_PRECISION, session)) == expected
-
-
-def member(
-    index: int, waits: float, *, own: dict[GapCause, float] | None = None, **overrides: Any
-) -> DeviceActivity:
-    """A device that waits in gaps for `waits` ms, and is held up by itself as `own` says."""
-    causes: dict[GapCause, float] = {"collective": waits, **(own or {})}
-    values = {"name": f"GPU:{index}", "collective_ms": 5.0, "exposed_collective_ms": 0.0}
-    return gpu(causes, **{**values, **overrides})
-
-
-def members(*waits: float, **overrides: Any) -> list[DeviceActivity]:
-    return [member(index, each, **overrides) for index, each in enumerate(waits)]
-
-
-@cases(
-    {
-        "one of four": (members(30.0, 31.0, 29.0, 0.0), "fail", "GPU:3"),
-        "of two": (members(30.0, 5.0), "fail", "GPU:1"),
-        "communication": (members(30.0, 20.0, 25.0, 18.0), "informative", "GPU:3"),
-        # It takes 1.4 times what the others do, and each of them another time.
-        "all differ": (members(50.0, 30.0, 10.0, 0.0), "fail", "GPU:3"),
-        "taking turns": (members(60.0, 0.0, collective_ms=None), "informative", "GPU:1"),
-        "one device": ([gpu()], "pass", None),
-        "CPUs": ([cpu({"collective": 50.0}), cpu({})], "pass", None),
-    },
-    "devices, status, named",
-)
-def test_a_device_that_others_wait_for(
-    devices: list[DeviceActivity], status: str, named: str | None
-) -> None:
-    finding = on_devices(DEVICE_STRAGGLER, *devices)
-    assert (finding.status, finding.evidence.get("device")) == (status, named)
-    assert only(DEVICE_STRAGGLER, session_on(*members(30.0, 5.0))).status == "fail"
 
 
 SLOWED = {"perturbation": Perturbation(baseline_step_ms=10.0, profiled_step_ms=20.0, ratio=2.0)}

@@ -202,17 +202,6 @@ def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel(
     assert len(data_of(changed(1, before=ops, parameters={"num_parallel_calls": -1}))) == 1
 
 
-def test_a_prefetch_is_advised_only_where_tensorflow_appends_none() -> None:
-    options = {"optimization.apply_default_optimizations": False}
-    half = Evaluation(steps=32, step_ms=10.0, consumer_ms=5.0)
-    loop = validation(ending().model_copy(update={"options": options}), evaluation=half)
-    session = session_with(evaluated(40.0), loops=[make_loop(), loop])
-    ahead = run(COSTLY_EVALUATION, session)[-1]
-    # Of 10 ms 5 are waits, which fit beside the others.
-    assert (ahead.speedup_at_most, saved_s(ahead)) == (2.0, pytest.approx(20.0))
-    assert (ahead.edit, ahead.effect_on_results) == (None, "same results")
-
-
 # Predictions
 
 FILE = "/work/callback.py"

@@ -82,7 +82,6 @@ BUSY_HOST = gpu(
     tensor_core_ms=0.0,
 )
 HUNGRY = gpu({"input": 50.0})
-TAKING_TURNS = [gpu({"collective": wait}, name=f"GPU:{wait:.0f}") for wait in (60.0, 0.0)]
 
 
 def every_part() -> Run:
@@ -104,7 +103,6 @@ def every_part() -> Run:
         "no GPU": (NO_GPU,),
         "hungry GPU": (make_session(devices=[HUNGRY]),),
         "held up by the host": (make_compute_bound_session(devices=[BUSY_HOST]),),
-        "taking turns": (make_compute_bound_session(devices=TAKING_TURNS),),
         "little known": (make_session(ceiling=None, differential=None, host=None),),
         "slow in each part": (make_session(run=every_part()),),
     },

@@ -1,4 +1,4 @@
-"""Shuffle buffers: too small to mix, or slow to fill."""
+"""Shuffle buffers that are slow to fill."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.rules.caching import MISSING_CACHE
 from pipediag.rules.epoch_start import SLOW_SHUFFLE_FILL
-from pipediag.rules.shuffling import SMALL_SHUFFLE, smaller_buffer, smaller_size
+from pipediag.rules.shuffling import smaller_buffer, smaller_size
 from pipediag.session.edits import Insert, Move, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -31,52 +31,6 @@ from tests.rules.sessions import (
     source,
     tried,
 )
-
-
-def buffer(size: int | None, id: str = "shuffle") -> Operation:
-    return make_operation(id, "shuffle", line=5, parameters={"buffer_size": size})
-
-
-def interleaved(size: int, *behind: Operation, **loop: Any) -> Session:
-    """Ten files, each of unknown length, as the standard pipeline over TFRecords reads them.
-
-    32,000 examples in three epochs and a part of a fourth: 8,000 to 10,666 each.
-    """
-    interleave = make_operation("interleave", "interleave", cardinality=None)
-    values = {"batch_size": 32, "steps": 1000, "iterators": 4, **loop}
-    ops = (source(cardinality=10), interleave, buffer(size), *(behind or (batch(32),)))
-    return session_of(*ops, loops=[make_loop(**values)])
-
-
-REPEATED = make_operation("repeat", "repeat", cardinality=1_000_000)
-UNKNOWN = "pass"
-
-
-@cases(
-    {
-        "a batch": (session_of(source(), buffer(32), batch(32)), "fail"),
-        "less": (session_of(source(), buffer(99), batch(32)), "fail"),
-        "all": (session_of(source(cardinality=16), buffer(16), batch(32)), "pass"),
-        "of batches": (session_of(source(), batch(cardinality=313), buffer(10)), "fail"),
-        "repeated": (
-            session_of(source(cardinality=100), REPEATED, buffer(100), batch(32)),
-            "pass",
-        ),
-        "counted, small": (interleaved(64), "fail"),
-        "one iterator": (interleaved(64, iterators=1), UNKNOWN),
-        "filtered files": (
-            interleaved(64, make_operation("filter", "filter"), batch(32)),
-            UNKNOWN,
-        ),
-        "no size": (session_of(source(), buffer(None), batch()), "inconclusive"),
-    },
-    "session, expected",
-)
-def test_a_buffer_has_to_mix_the_elements(session: Session, expected: object) -> None:
-    assert only(SMALL_SHUFFLE, session).status == expected
-
-
-# How slowly they fill
 
 
 def shuffle(size: int = 1000) -> Operation:
