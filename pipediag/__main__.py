@@ -26,7 +26,7 @@ def search_own_places_first() -> None:
     `python -m` puts the working directory, where scripts lie, before the standard library, and so
     does PYTHONPATH with its own. They come last here: pipediag itself may have been found there.
 
-    Started as a file, as `cli/repeats.py` does, pipediag is the package that holds it,
+    Started as a file, as `cli/compare.py` does, pipediag is the package that holds it,
     whatever else has that name. The interpreter has put the package's own directory first, in which
     modules are called as some of the standard library are.
     """

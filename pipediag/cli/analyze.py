@@ -56,7 +56,7 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 
 _GROUPS = {
     "Common options": "output epochs budget_s rerun module verbose quiet",
-    "What is measured": "steps loop timeout_s run_to_end repeats device_memory_bytes",
+    "What is measured": "steps loop timeout_s run_to_end device_memory_bytes",
     "Reports and CI": "force json_mode fail_on",
 }
 
@@ -128,13 +128,6 @@ class _Grouped(click.Command):
 @click.option("--run-to-end", is_flag=True, help="Let the script finish, and try nothing in it.")
 @click.option("--rerun", is_flag=True, help="Run a short script a second time for trials.")
 @click.option(
-    "--repeats",
-    type=click.IntRange(1, 100),
-    default=1,
-    metavar="N",
-    help="Run the script N times, each time into a directory of its own.",
-)
-@click.option(
     "--fail-on",
     type=click.Choice(["error", "warn"]),
     help="Check the session against the limits of [tool.pipediag], too.",
@@ -166,10 +159,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     # Loaded before the script is run: a misspelt key must not cost a whole run.
     fail_on = options["fail_on"]
     gate = load_gate_config(None).override(fail_on=fail_on) if fail_on else None
-    if options["repeats"] > 1:
-        from pipediag.cli.repeats import repeat
-
-        ctx.exit(repeat(ctx, options, gate))
     own = [name for one in ctx.command.params if isinstance(one, click.Option) for name in one.opts]
     args, note = script_arguments(options["args"], own)
     if note and not options["quiet"]:

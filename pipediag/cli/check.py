@@ -60,14 +60,17 @@ def command(
 ) -> None:
     """Check recorded sessions against the limits in [tool.pipediag].
 
-    SESSION is a session.json, its directory, or a directory of runs from `analyze --repeats`.
-    Several runs of one script are judged together; of several scripts, the worst decides.
+    SESSION is a session.json, its directory, or a directory of the directories of several. Of
+    several runs of one script, that with the median step is judged; of several scripts, the worst
+    decides.
 
     Exit status: 0 passed, 1 failed, 2 wrong usage or input, 3 a script failed too early, 4
     inconclusive.
     """
+    from pipediag.comparison.quantities import run_in_the_middle
+    from pipediag.facts.script import script_failure
     from pipediag.gate.baseline import compare_with_baseline
-    from pipediag.gate.evaluation import evaluate_runs
+    from pipediag.gate.evaluation import evaluate
     from pipediag.gate.result import worst_status
 
     if ratios_only and not baseline:
@@ -82,10 +85,12 @@ def command(
             "--baseline is of one script, and the sessions are of several. Nothing was checked. "
             "Check the sessions of each script with a baseline of its own."
         )
-    results = [
-        evaluate_runs([session for _, session in runs], config, _label(runs, len(scripts)))
-        for runs in scripts
-    ]
+    results = []
+    for runs in scripts:
+        of_script = [session for _, session in runs]
+        failed = next(filter(script_failure, of_script), None)
+        judged = failed or run_in_the_middle(of_script)
+        results.append(evaluate(judged, config, _label(runs, len(scripts))))
     if baseline:
         base, head = ([one for _, one in runs] for runs in (load_sessions(baseline), scripts[0]))
         labels = (str(baseline[0]), str(sessions[0]))

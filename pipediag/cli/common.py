@@ -70,12 +70,7 @@ def newest_report() -> Path:
     from pipediag.facts.names import REPORTS
     from pipediag.session.files import SESSION_FILE
 
-    # Runs of `analyze --repeats` lie one level deeper.
-    found = [
-        file
-        for pattern in (f"*/{SESSION_FILE}", f"*/run-*/{SESSION_FILE}")
-        for file in Path(REPORTS).glob(pattern)
-    ]
+    found = list(Path(REPORTS).glob(f"*/{SESSION_FILE}"))
     if not found:
         raise PipediagError(
             f"There is no report below {REPORTS}/. Name a session.json, or the directory that "

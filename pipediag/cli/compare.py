@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +24,11 @@ ROUNDS = 5
 UNFINISHED = "unfinished"
 """Directory of a run that was cut short, so that it is not taken for a run of its version."""
 _STDERR = 2
+_MAIN = Path(__file__).absolute().parents[1] / "__main__.py"
+"""Started as a file: with `-m pipediag`, another package of that name in the working directory or
+in PYTHONPATH would be run in its place."""
+_LOOK_S = 0.2
+"""Interval at which signals are forwarded, seconds."""
 _Side = Literal["base", "head"]
 
 
@@ -79,8 +86,8 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     With SCRIPT, both are directories with a version of the code. SCRIPT is a path in each; both
     versions are run alternately, each time in a fresh process.
 
-    Without SCRIPT, each is a session.json, its directory, or a directory of runs from `analyze
-    --repeats`. Three runs of each are needed to find small changes.
+    Without SCRIPT, each is a session.json, its directory, or a directory of the directories of
+    several. Three runs of each are needed to find small changes.
 
     Exit status: 0 not slower, 1 slower, 2 wrong usage, input or machine, 3 a script failed too
     early, 4 inconclusive.
@@ -128,7 +135,6 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     A machine that gets steadily slower meets both alike. An interrupt ends it, and what was
     measured by then is compared.
     """
-    from pipediag.cli.repeats import analyze_afresh
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
     from pipediag.session.store import load_session, without_rows
@@ -152,11 +158,9 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
         say(f"pipediag: round {number} of {options['rounds']}, {side}, into {into}")
         status = INTERRUPTED
         if not INTERRUPTS.came:
-            # Standard output is for the comparison alone.
             status = analyze_afresh(
                 ["--output", str(into.resolve()), *passed_on, script, "--", *arguments],
-                directory=directories[side],
-                stdout=_STDERR,
+                directories[side],
             )
         made = load_session(into) if (into / SESSION_FILE).exists() else None
         if made is None or made.script.outcome in ("interrupted", "killed"):
@@ -172,6 +176,33 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
         break
     _say_end(runs, options["output"])
     return runs
+
+
+def analyze_afresh(arguments: list[str], directory: Path) -> int:
+    """Call `pipediag analyze` in a process; return its status as a shell would.
+
+    The interpreter gets the options that this one has, such as `-O`: they are the script's. Signals
+    that were sent to us alone are forwarded.
+    """
+    from pipediag.runner.child_process import same_interpreter
+    from pipediag.runner.signals import HeldSignals
+
+    with (
+        HeldSignals() as signals,
+        subprocess.Popen(
+            [*same_interpreter(), str(_MAIN), "analyze", *arguments],
+            cwd=directory,
+            # Standard output is for the comparison alone.
+            stdout=_STDERR,
+            preexec_fn=signals.prepare,  # noqa: PLW1509
+        ) as process,
+    ):
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(_LOOK_S)
+                return status if status >= 0 else 128 - status
+            for number in signals.to_forward():
+                process.send_signal(number)
 
 
 def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[str]:

@@ -159,6 +159,6 @@ def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     [directory] = given
     if not directory.is_dir() or (directory / SESSION_FILE).is_file():
         return []
-    # Runs of `analyze --repeats` are no workers.
+    # Runs that `compare` made are no workers.
     found = (file.parent for file in directory.glob(f"*/{SESSION_FILE}"))
     return sorted(one for one in found if not one.name.startswith("run-"))

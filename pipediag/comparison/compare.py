@@ -211,7 +211,7 @@ def _notes(sides: Sides) -> Iterator[str]:
     if not sides.repeated:
         yield (
             "There are fewer than three runs of each, so the spread from run to run is not known, "
-            "and only a large change counts. `pipediag analyze --repeats 3` makes three."
+            "and only a large change counts. With a script, `pipediag compare` makes five of each."
         )
     scripts = [{session.script.path for session in side} for side in (sides.base, sides.head)]
     if scripts[0] != scripts[1]:

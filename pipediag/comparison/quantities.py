@@ -45,8 +45,6 @@ class Measured:
     interval: Interval
     of: str = ""
     """The whole that it is a share of, such as `the step`."""
-    runs: tuple[float, ...] = ()
-    """The value of each run, where there are several."""
 
 
 Value = Callable[[Session], Measured | str]

@@ -7,7 +7,7 @@ from functools import partial
 from statistics import median
 
 from pipediag.comparison.compare import Comparison, GrownOperation, compare
-from pipediag.comparison.quantities import Quantity
+from pipediag.comparison.quantities import Quantity, run_in_the_middle
 from pipediag.comparison.statistics import Change, Outcome
 from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig
@@ -59,7 +59,7 @@ def result_of(found: Comparison, config: GateConfig, head: Sequence[Session]) ->
         script_failure=found.script_failure,
         notes=(*map(_explaining, explaining), *_notes(found)),
         compared=True,
-        figures=figures(head),
+        figures=figures(run_in_the_middle(head)),
     )
 
 

@@ -1,16 +1,10 @@
-"""Checks of sessions: configured limits, the verdict and the rules.
-
-Limits are judged over all runs, by the whole interval of a value; verdict and rules are those of
-the run in the middle.
-"""
+"""Checks of a session: configured limits, by the whole interval of a value, verdict and rules."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median, stdev
 from typing import Any
 
 from pipediag.comparison.quantities import (
@@ -20,15 +14,12 @@ from pipediag.comparison.quantities import (
     Unit,
     Value,
     part_percent,
-    run_in_the_middle,
     step_percent,
 )
-from pipediag.estimates import student_quantile
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place
 from pipediag.facts.run import costliest_row
 from pipediag.facts.script import script_failure
-from pipediag.facts.step import class_percent
 from pipediag.gate.config import VERDICT, GateConfig, RuleLevel
 from pipediag.gate.result import (
     UNIT_WORDS,
@@ -48,37 +39,25 @@ _RULE_LEVELS: dict[str, RuleLevel] = {"error": "error", "warn": "warn", "info": 
 _VERDICT_LEVELS: dict[VerdictSeverity, Level] = {"high": "error", "moderate": "warn"}
 
 
-def evaluate(session: Session, config: GateConfig) -> GateResult:
-    """Check a session against every limit and rule."""
-    return evaluate_runs([session], config)
-
-
-def evaluate_runs(
-    runs: Sequence[Session],
-    config: GateConfig,
-    label: str | None = None,
-    *,
-    only_named: bool = False,
+def evaluate(
+    session: Session, config: GateConfig, label: str | None = None, *, only_named: bool = False
 ) -> GateResult:
-    """Check several runs of one script, which are judged as one; `label` is the script by default.
+    """Check a session against every limit and rule; `label` is the script by default.
 
-    A value is the median of the runs, with their spread in its interval. Verdict and rules are
-    those of the run with the median step, so that one odd run decides nothing. A configured limit
-    takes the place of a verdict about the same share. If a run failed before enough steps were
-    seen, nothing is judged. With `only_named`, neither is the verdict, nor a rule that the
-    configuration does not name.
+    A configured limit takes the place of a verdict about the same share. If the script failed
+    before enough steps were seen, nothing is judged. With `only_named`, neither is the verdict, nor
+    a rule that the configuration does not name.
     """
-    failure = _failure(runs)
+    failure = script_failure(session)
     checks: list[Check] = []
     if failure is None:
-        middle = run_in_the_middle(runs)
-        checks += limit_checks(runs, config)
-        found = finding_checks(middle, config)
+        checks += limit_checks(session, config)
+        found = finding_checks(session, config)
         if only_named:
             checks += [one for one in found if one.name in config.rules]
         else:
-            checks += [*verdict_checks(middle, config), *found]
-    script = runs[0].script.path
+            checks += [*verdict_checks(session, config), *found]
+    script = session.script.path
     return GateResult(
         label=label or script,
         script=script,
@@ -86,28 +65,22 @@ def evaluate_runs(
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
         script_failure=failure,
-        figures=figures(runs),
+        figures=figures(session),
     )
 
 
-def figures(runs: Sequence[Session]) -> dict[str, Any]:
-    """Return the main numbers of the runs as medians, to be kept and compared over time."""
-    first = runs[0]
-    steps = [run.steps.mean_ms for run in runs if run.steps is not None]
-    whole = [run.run.whole_s for run in runs if run.run is not None]
-    broken_down = [run for run in runs if run.breakdown]
-    classes = list(broken_down[0].breakdown or {}) if broken_down else []
+def figures(session: Session) -> dict[str, Any]:
+    """Return the main numbers of a session, to be kept and compared over time."""
     return {
-        "created_at": first.created_at,
-        "machine": first.environment.fingerprint,
-        "pipediag_version": first.pipediag_version,
-        "runs": len(runs),
-        "step_ms": median(steps) if steps else None,
-        "run_s": median(whole) if whole else None,
+        "created_at": session.created_at,
+        "machine": session.environment.fingerprint,
+        "pipediag_version": session.pipediag_version,
+        "step_ms": session.steps.mean_ms if session.steps is not None else None,
+        "run_s": session.run.whole_s if session.run is not None else None,
         "percent_of_step": {
-            name: median(class_percent(run, (name,)) for run in broken_down) for name in classes
+            name: share.percent for name, share in (session.breakdown or {}).items()
         },
-        "bottleneck": run_in_the_middle(runs).verdict.bottleneck,
+        "bottleneck": session.verdict.bottleneck,
     }
 
 
@@ -243,19 +216,8 @@ def _is_limited(session: Session, config: GateConfig) -> bool:
             return False
 
 
-def _failure(runs: Sequence[Session]) -> str | None:
-    failures = [failure for failure in map(script_failure, runs) if failure is not None]
-    if not failures or len(runs) == 1:
-        return next(iter(failures), None)
-    return f"{len(failures)} of {len(runs)} runs failed. {failures[0]}"
-
-
 Place = tuple[str | None, int | None]
 
-MEDIAN_BY_MEAN = math.sqrt(math.pi / 2.0)
-"""Standard error of a median over that of a mean, for many normal values; for few it is less."""
-
-_MORE_RUNS = "More runs (--repeats) make the interval narrower."
 _MORE_STEPS = "More steps (--steps) make the interval narrower."
 _MORE_EPOCHS = "More epochs, with `--run-to-end`, make the interval narrower."
 _MORE_TRIALS = "A longer `--budget` makes the interval narrower."
@@ -279,14 +241,13 @@ class Limit:
     """A change of the script that keeps the limit."""
 
 
-def limit_checks(runs: Sequence[Session], config: GateConfig) -> list[Check]:
-    """Return one check for each configured limit, over all runs together."""
-    return [_check(one, of_runs(list(map(one.value, runs)))) for one in _limits(runs, config)]
+def limit_checks(session: Session, config: GateConfig) -> list[Check]:
+    """Return one check for each configured limit."""
+    return [_check(one, one.value(session)) for one in _limits(session, config)]
 
 
-def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
-    first = runs[0]
-    named = (first.verdict.file, first.verdict.line)
+def _limits(session: Session, config: GateConfig) -> Iterator[Limit]:
+    named = (session.verdict.file, session.verdict.line)
     if (most := config.max_input_wait_percent) is not None:
         share = partial(step_percent, classes=INPUT)
         yield Limit("max-input-wait-percent", "Input wait", most, share, named)
@@ -297,12 +258,12 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
     for part in RUN_PART:
         if (most := config.max_run_percent.get(part)) is not None:
             name = f"max-run-percent.{part.replace('_', '-')}"
-            row = costliest_row(first.run, part) if first.run is not None else None
+            row = costliest_row(session.run, part) if session.run is not None else None
             place = (row.file, row.line) if row is not None else (None, None)
             share = partial(part_percent, part=part)
             yield Limit(name, RUN_PART[part], most, share, place, narrower=_MORE_EPOCHS)
     if (most := config.max_confirmed_speedup_left) is not None:
-        found = _confirmed(first)
+        found = _confirmed(session)
         rules = ", ".join(dict.fromkeys(one.rule for one in found))
         yield Limit(
             "max-confirmed-speedup-left",
@@ -312,35 +273,8 @@ def _limits(runs: Sequence[Session], config: GateConfig) -> Iterator[Limit]:
             (found[0].file, found[0].line) if found else (None, None),
             "ratio",
             _MORE_TRIALS,
-            next((one.patch.diff for one in runs if one.patch and one.patch.diff), None),
+            session.patch.diff if session.patch is not None else None,
         )
-
-
-def of_runs(found: Sequence[Measured | str]) -> Measured | str:
-    """Return the median of several runs, with an interval that covers their spread.
-
-    Steps within one run are not independent: memory layout, page cache and other programs affect
-    all of them. So the interval is Student's over the runs, stretched as that of a median is wider
-    than that of a mean, and never narrower than the runs' own. If one run lacks the value, the
-    reason is returned.
-    """
-    missing = next((one for one in found if isinstance(one, str)), None)
-    if missing is not None:
-        return missing
-    runs = [one for one in found if isinstance(one, Measured)]
-    if len(runs) == 1:
-        return runs[0]
-    values = tuple(one.value for one in runs)
-    middle = median(values)
-    reach = (
-        student_quantile(0.975, len(values) - 1)
-        * MEDIAN_BY_MEAN
-        * stdev(values)
-        / math.sqrt(len(values))
-    )
-    low = min(middle - reach, median(one.interval[0] for one in runs))
-    high = max(middle + reach, median(one.interval[1] for one in runs))
-    return replace(runs[0], value=middle, interval=(low, high), runs=values)
 
 
 def _check(limit: Limit, measured: Measured | str) -> Check:
@@ -351,7 +285,7 @@ def _check(limit: Limit, measured: Measured | str) -> Check:
     low, high = measured.interval
     # No value is below 0, and no share above 100 %.
     interval = max(0.0, low), min(100.0, high) if limit.unit == "percent" else high
-    outcome, ending = _compare(interval, limit, _MORE_RUNS if measured.runs else limit.narrower)
+    outcome, ending = _compare(interval, limit)
     return Check(
         name=limit.name,
         outcome=outcome,
@@ -371,14 +305,10 @@ def _in_words(measured: Measured, interval: tuple[float, float], unit: Unit) -> 
     word = UNIT_WORDS[unit]
     low, high = (number(end, unit) for end in interval)
     of = f" of {measured.of}" if measured.of else ""
-    runs = ", ".join(number(one, unit) for one in measured.runs)
-    each = f"median of {runs}; " if runs else ""
-    return f"{number(measured.value, unit)}{word}{of} ({each}95 % interval {low} to {high}{word})"
+    return f"{number(measured.value, unit)}{word}{of} (95 % interval {low} to {high}{word})"
 
 
-def _compare(
-    interval: tuple[float, float], limit: Limit, narrower: str
-) -> tuple[CheckOutcome, str]:
+def _compare(interval: tuple[float, float], limit: Limit) -> tuple[CheckOutcome, str]:
     low, high = interval
     most = f"{limit.most:g}{UNIT_WORDS[limit.unit]}"
     if low > limit.most:
@@ -386,7 +316,7 @@ def _compare(
     if high <= limit.most:
         return "pass", f"within the limit of {most}."
     return "inconclusive", (
-        f"and the limit of {most} lies inside the interval: too close to call. {narrower}"
+        f"and the limit of {most} lies inside the interval: too close to call. {limit.narrower}"
     )
 
 

@@ -119,7 +119,7 @@ class Measurements:
         """
         __tracebackhide__ = True
         from pipediag.gate.config import config_of, reject_unknown_rules
-        from pipediag.gate.evaluation import evaluate_runs
+        from pipediag.gate.evaluation import evaluate
         from pipediag.rules.registry import BY_ID
 
         config = config_of(limits)
@@ -127,7 +127,7 @@ class Measurements:
             reject_unknown_rules(config, list(BY_ID), "The argument rules")
         except PipediagError as error:
             raise ValueError(str(error)) from None
-        judged = evaluate_runs([result.session], config, only_named=True)
+        judged = evaluate(result.session, config, only_named=True)
         self._decide(result, judged, config)
 
     def assert_passes(self, result: Result) -> None:

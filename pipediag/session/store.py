@@ -96,7 +96,7 @@ MOST = 100
 
 
 def session_paths(path: Path) -> list[Path]:
-    """Return the path itself, or, of a directory that `analyze --repeats` made, each run's."""
+    """Return the path itself, or, of a directory of directories of runs, each run's."""
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]

@@ -82,6 +82,18 @@ def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> No
     assert "70.0 % of the step" in result.stdout
 
 
+def test_of_several_runs_of_a_script_one_odd_run_decides_nothing_and_a_failed_one_all(
+    here: Path,
+) -> None:
+    odd = run_of(30.0, input_wait=70.0)
+    for name, session in (("a", run_of(10.0)), ("b", odd), ("c", run_of(9.0))):
+        write_session(here / "runs" / name, session)
+    (here / "pyproject.toml").write_text(STRICT.replace("20", "50"), encoding="utf-8")
+    assert check(here / "runs").exit_code == 0
+    write_session(here / "runs" / "d", make_crashed_session())
+    assert check(here / "runs").exit_code == 3
+
+
 def test_a_baseline_fails_what_got_slower(here: Path) -> None:
     (here / "pyproject.toml").write_text("[tool.pipediag]\nmax-input-wait-percent = 90\n")
     base = write_session(here / "base", run_of(10.0))

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from pipediag.cli import repeats
+import pipediag.cli.compare
 from pipediag.cli.compare import command
 from pipediag.errors import PipediagError
 from pipediag.runner import native_runs
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
+from tests.probe import CHECKOUT
 from tests.records import make_environment
 
 
@@ -99,8 +105,7 @@ def measuring(
         calls: list[list[str]] = []
         made: Counter[str] = Counter()
 
-        def analyze(arguments: list[str], *, directory: Path, stdout: int) -> int:
-            assert stdout == 2
+        def analyze(arguments: list[str], directory: Path) -> int:
             calls.append([str(directory), *arguments])
             made[directory.name] += 1
             session = measured(directory.name, made[directory.name])
@@ -111,7 +116,7 @@ def measuring(
             (output / "session.json").write_text(session.model_dump_json(), encoding="utf-8")
             return 0 if session.steps is not None else 3
 
-        monkeypatch.setattr(repeats, "analyze_afresh", analyze)
+        monkeypatch.setattr(pipediag.cli.compare, "analyze_afresh", analyze)
         monkeypatch.setattr(
             native_runs, "compared", lambda *_, **_tell: ["Batches: they are equal."]
         )
@@ -223,3 +228,59 @@ def test_seeded_runs_come_first_as_they_end_early(
     compare("old", "new", "--", "train.py")
     assert calls
     assert before == [0]
+
+
+NOTING = """
+import os, pathlib, sys, time
+found = sys.path[0] == str(pathlib.Path(__file__).parent)
+print(found, os.getpid(), file=sys.stderr, flush=True)
+time.sleep(float(sys.argv[1]))
+sys.exit(3)
+"""
+IMPOSTOR = "raise SystemExit('this is not pipediag')\n"
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Callable[[str], subprocess.Popen[str]]:
+    """Compares a directory with itself, which has modules called as pipediag and its own are."""
+    (tmp_path / "train.py").write_text(NOTING)
+    (tmp_path / "click.py").write_text(IMPOSTOR)
+    (tmp_path / "pipediag").mkdir()
+    for name in ("__init__.py", "__main__.py"):
+        (tmp_path / "pipediag" / name).write_text(IMPOSTOR)
+    main = str(CHECKOUT / "pipediag" / "__main__.py")
+    arguments = ["compare", "--no-results", ".", ".", "--", "train.py"]
+
+    def start(sleeps_s: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, main, *arguments, sleeps_s],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def test_no_other_of_that_name_is_started_in_place_of_it(
+    started: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    _, said = started("0").communicate(timeout=120)
+    assert "not pipediag" not in said
+    assert "\nTrue " in said
+    assert "a run failed" in said
+
+
+def test_who_ends_it_ends_the_script(
+    started: Callable[[str], subprocess.Popen[str]],
+) -> None:
+    """A CI that gives up on a job may signal only the process that it started."""
+    with started("300") as process:
+        noted = next(line for line in process.stderr if line.startswith("True "))
+        script = psutil.Process(int(noted.split()[1]))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+
+    assert process.returncode != 0
+    assert not script.is_running()

@@ -73,14 +73,11 @@ def test_a_configuration(here: Path, told: Told, table: str, said: list[str]) ->
 
 
 @pytest.mark.parametrize("kind", ["unknown rule", "unknown key", "a unit"])
-@pytest.mark.parametrize("repeats", [(), ("--repeats", "3")], ids=["one run", "repeats"])
-def test_a_configuration_is_said_before_the_script_runs(
-    here: Path, told: Told, kind: str, repeats: tuple[str, ...]
-) -> None:
+def test_a_configuration_is_said_before_the_script_runs(here: Path, told: Told, kind: str) -> None:
     table, said = CONFIGURATIONS[kind]
     (here / "pyproject.toml").write_text(f"[tool.pipediag]\n{table}\n", encoding="utf-8")
     (here / "train.py").write_text("open('it ran', 'w')\n", encoding="utf-8")
-    line = told("analyze", "--fail-on", "error", *repeats, "train.py")
+    line = told("analyze", "--fail-on", "error", "train.py")
     assert [one for one in said if one not in line] == []
     assert not (here / "it ran").exists()
 

@@ -22,7 +22,7 @@ from pipediag.cli.common import FORMATS
 from pipediag.errors import PipediagError
 from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
-from pipediag.gate.evaluation import evaluate, evaluate_runs
+from pipediag.gate.evaluation import evaluate
 from pipediag.gate.result import render
 from pipediag.reporters import html, markdown, session_file, tables
 from pipediag.reporters.terminal import summary as terminal
@@ -191,7 +191,7 @@ def show_everywhere(session: Session) -> None:
     runs, labels = [session] * 3, ("base", "head")
     results = [
         evaluate(session, GateConfig()),
-        evaluate_runs(runs, LIMITED),
+        evaluate(session, LIMITED),
         compare_with_baseline(runs, runs, GateConfig(), labels, ratios_only=False),
         compare_with_baseline(runs[:1], runs[:1], GateConfig(), labels, ratios_only=True),
     ]

@@ -1,27 +1,23 @@
-"""Verdict, rules and limits together, of one run and of several."""
+"""Verdict, rules and limits together."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 
-from pipediag.comparison.quantities import Measured, run_in_the_middle
+from pipediag.comparison.quantities import run_in_the_middle
 from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig, RuleLevel
 from pipediag.gate.evaluation import (
     evaluate,
-    evaluate_runs,
-    figures,
     finding_checks,
-    of_runs,
     verdict_checks,
 )
 from pipediag.gate.result import GateResult, Level, as_junit
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
-from tests.factories import make_compute_bound_session, make_finding, make_session, make_verdict
+from tests.factories import make_finding, make_session, make_verdict
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_steps
 
@@ -239,61 +235,8 @@ def test_what_fails_without_a_measured_speed_up_says_why(trial: Trial) -> None:
     assert check.sentence in as_junit([GateResult("train.py", (check,))])
 
 
-LIMITED = GateConfig(max_input_wait_percent=20)
-
-
-def waiting(percent: float) -> Session:
-    measured = make_breakdown(input_wait=percent, device_compute=100.0 - percent)
-    return make_session(breakdown=measured, findings=[])
-
-
-def measured(*percents: float, width: float = 2.0) -> list[Measured | str]:
-    return [Measured(one, (one - width / 2, one + width / 2), "the step") for one in percents]
-
-
-def test_the_median_and_the_spread_from_run_to_run() -> None:
-    found = of_runs(measured(10.0, 12.0, 17.0))
-    # Their standard deviation is the root of 13; Student's table has 4.3027 for two degrees.
-    reach = 4.302653 * math.sqrt(math.pi / 2) * math.sqrt(13.0 / 3.0)
-
-    assert (found.value, found.runs) == (12.0, (10.0, 12.0, 17.0))
-    assert found.interval == pytest.approx((12.0 - reach, 12.0 + reach), rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("percents", "status"),
-    [
-        ((30.0, 31.0, 32.0), ExitStatus.GATE_FAILED),
-        ((10.0, 11.0, 12.0), ExitStatus.DONE),
-        ((10.0, 11.0, 60.0), ExitStatus.INCONCLUSIVE),
-        ((10.0, 40.0), ExitStatus.INCONCLUSIVE),
-    ],
-)
-def test_one_odd_run_decides_nothing(percents: tuple[float, ...], status: ExitStatus) -> None:
-    assert evaluate_runs([waiting(one) for one in percents], LIMITED).status is status
-
-
-def test_a_run_that_failed_is_reported() -> None:
-    script = Script(path="train.py", args=[], outcome="killed", status=-9, detail="Out of memory")
-    failed = make_session(script=script, steps=None)
-    result = evaluate_runs([make_session(), failed, make_session()], GateConfig())
-
-    assert result.status is ExitStatus.SCRIPT_FAILED
-    assert (result.script_failure or "").startswith("1 of 3 runs failed. The script ended before")
-
-
-def test_the_run_with_the_median_step_decides_verdict_and_rules() -> None:
-    slow = make_session(steps=make_steps(mean_ms=30.0))
-    usual = make_compute_bound_session(steps=make_steps(mean_ms=20.0))
+def test_the_run_in_the_middle_is_that_with_the_median_step() -> None:
+    slow, usual = (make_session(steps=make_steps(mean_ms=one)) for one in (30.0, 20.0))
     lost = make_session(steps=None)
-    assert evaluate_runs([slow, usual, usual], GateConfig()).status is ExitStatus.DONE
-    assert evaluate_runs([usual, slow, slow], GateConfig()).status is ExitStatus.GATE_FAILED
+    assert run_in_the_middle([slow, usual, usual]) is usual
     assert run_in_the_middle([lost, usual, slow]) is slow
-
-
-def test_the_figures_are_medians() -> None:
-    runs = [make_session(steps=make_steps(mean_ms=one)) for one in (10.0, 30.0, 12.0)]
-    found = figures(runs)
-    assert (found["step_ms"], found["runs"], found["bottleneck"]) == (12.0, 3, "input")
-    assert found["machine"] == runs[0].environment.fingerprint
-    assert figures([make_session(steps=None, breakdown=None)])["step_ms"] is None

@@ -20,13 +20,13 @@ from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown
 
 
-def only(config: GateConfig, *sessions: Session) -> Check:
-    (check,) = limit_checks(sessions, config)
+def only(config: GateConfig, session: Session) -> Check:
+    (check,) = limit_checks(session, config)
     return check
 
 
-def speedup_check(*sessions: Session) -> Check:
-    return only(GateConfig(max_confirmed_speedup_left=1.2), *sessions)
+def speedup_check(session: Session) -> Check:
+    return only(GateConfig(max_confirmed_speedup_left=1.2), session)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_class_that_was_not_measured_is_not_zero() -> None:
         name: share for name, share in make_breakdown().items() if name in ("input_wait", "python")
     }
     config = GateConfig(max_overhead_percent=50, max_input_wait_percent=50)
-    input_wait, overhead = limit_checks([make_session(breakdown=breakdown)], config)
+    input_wait, overhead = limit_checks(make_session(breakdown=breakdown), config)
     assert input_wait.outcome == "fail"
     assert overhead.outcome == "inconclusive"
     assert "lacks dispatch, compile, device_wait" in overhead.sentence
