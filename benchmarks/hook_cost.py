@@ -1,41 +1,133 @@
 """What pipediag's hooks take of each step, in one process whose hooks are switched off and on.
 
-    python -m benchmarks.hook_cost [--steps N] [--workload NAME]...
+    python -m benchmarks.hook_cost [--steps N] [WORKLOAD...]
 
-What the parent does beside the script, sampling ten times a second, is left out.
+One process has steps with and without hooks, in turn, so that neither its memory's layout nor the
+machine's drift makes a difference; the loop is measured all the time. What the parent does beside
+the script, sampling ten times a second, is left out.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import subprocess
-import sys
+import random
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks.toggled import OFF, STAMPS
+from pipediag.capture.capture import Capture
+from pipediag.capture.link import Teller
+from pipediag.capture.measuring.pace import Pace
 from pipediag.estimates import interval, resampled_medians
+from pipediag.session.messages import RunSettings
 
 GOAL = 1.02
 """The ratio of step times that pipediag sets itself as a limit."""
-WORKLOADS: dict[str, tuple[int, Sequence[str]]] = {
-    "eager_loop_2ms": (40_000, ("eager_loop", "256", "416")),
-    "keras_fit_2ms": (40_000, ("keras_fit",)),
-    "eager_loop_20ms": (4_000, ("eager_loop", "768", "512")),
-}
-"""Steps, about a minute of each, and the script with its arguments."""
-TIMEOUT_S = 600.0
+STRETCH_NS = 60_000_000
+"""Time between switches: long against a step, short against the drift of a machine."""
 WARM_STEPS = 1000
 AT_THE_SWITCH = 3
 """Steps left out on either side of a switch: the first ones after it have cold caches."""
+
+
+def loop(stamp: Callable[[], None], steps: int) -> None:
+    """Run a loop of one's own over a dataset, a step of about 2 ms."""
+    import keras
+    import tensorflow as tf
+
+    rng = np.random.default_rng(8)
+    features = rng.normal(size=(8192, 64)).astype(np.float32)
+    dataset = tf.data.Dataset.from_tensor_slices((features, features[:, :1]))
+    dense = [keras.layers.Dense(256, activation="relu") for _ in range(2)]
+    model = keras.Sequential([keras.Input(shape=(64,)), *dense, keras.layers.Dense(1)])
+    optimizer = keras.optimizers.SGD(0.001)
+
+    @tf.function
+    def train_step(x: Any, y: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+
+    for x, y in dataset.shuffle(8192).batch(416).repeat().take(steps):
+        stamp()
+        train_step(x, y)
+
+
+def fit(stamp: Callable[[], None], steps: int) -> None:
+    """Run Keras `fit` on a dataset, a step of about 2 ms."""
+    import keras
+    import tensorflow as tf
+
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(8192, 64)).astype(np.float32)
+    labels = rng.integers(0, 10, size=8192)
+    dataset = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(8192).batch(512)
+    dense = [keras.layers.Dense(width, activation="relu") for width in (256, 128)]
+    model = keras.Sequential([keras.Input(shape=(64,)), *dense, keras.layers.Dense(10)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer="adam", loss=loss)
+
+    class Stamping(keras.callbacks.Callback):
+        # At the end of a batch, a hook would make Keras fetch the logs each time.
+        def on_train_batch_begin(self, *_: Any, **__: Any) -> None:
+            stamp()
+
+    model.fit(dataset.repeat(), steps_per_epoch=steps, verbose=0, callbacks=[Stamping()])
+
+
+WORKLOADS: dict[str, Callable[[Callable[[], None], int], None]] = {"loop": loop, "fit": fit}
+
+
+def stamped(name: str, steps: int, directory: str) -> tuple[list[int], list[bool]]:
+    """Run a workload under capture; return when each step began, and if hooks were off in it."""
+    settings = RunSettings(
+        script=__file__,
+        args=(),
+        module=False,
+        capture_directory=directory,
+        warmup=100,
+        run_to_end=True,
+    )
+    capture = Capture(settings, Teller(None))
+    capture.install()
+    _let_the_baseline_last()
+    guard, lengths = capture._guard, random.Random(1)
+    stamps: list[int] = []
+    off: list[bool] = []
+    until_ns = 0
+
+    def stamp() -> None:
+        nonlocal until_ns
+        now_ns = time.monotonic_ns()
+        if now_ns > until_ns:
+            guard.aside = not guard.aside
+            # Stretches of differing length, so that nothing periodic falls into one kind.
+            until_ns = now_ns + int(STRETCH_NS * lengths.uniform(0.7, 1.3))
+        stamps.append(now_ns)
+        off.append(guard.aside)
+
+    WORKLOADS[name](stamp, steps)
+    guard.aside = False
+    return stamps, off
+
+
+def _let_the_baseline_last() -> None:
+    """Let the loop ask as often as in any run if the baseline is over, which it never is."""
+    baseline_done = Pace.baseline_done
+
+    def never(pace: Pace, *args: Any) -> bool:
+        baseline_done(pace, *args)
+        return False
+
+    Pace.baseline_done = never  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)
@@ -49,13 +141,6 @@ class HookCost:
     ci95: tuple[float, float]
     """The interval of the ratio, over pairs."""
     pairs: int
-
-    @property
-    def judgement(self) -> str:
-        """Return how the interval lies to the goal: met, missed or undecided."""
-        if self.ci95[1] <= GOAL:
-            return "met"
-        return "missed" if self.ci95[0] > GOAL else "undecided"
 
 
 def hook_cost(stamps: NDArray[np.int64], off: NDArray[np.bool_]) -> HookCost:
@@ -89,43 +174,26 @@ def hook_cost(stamps: NDArray[np.int64], off: NDArray[np.bool_]) -> HookCost:
     )
 
 
-def measure(workload: str, steps: int | None) -> HookCost:
-    """Run a workload once and compare its steps while they are measured.
-
-    Raises:
-        click.ClickException: it failed, or is too short.
-    """
-    usual, (script, *args) = WORKLOADS[workload]
-    words = [script, str(steps or usual), *args]
-    with tempfile.TemporaryDirectory(prefix="pipediag-hooks-") as directory:
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.toggled", directory, *words],
-            cwd=Path(__file__).parents[1],
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-        stamps, off = Path(directory) / STAMPS, Path(directory) / OFF
-        if done.returncode != 0 or not off.exists():
-            raise click.ClickException(f"{workload} ended with {done.returncode}:\n{done.stderr}")
-        return hook_cost(np.fromfile(stamps, np.int64), np.fromfile(off, np.bool_))
-
-
 @click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option("--steps", type=click.IntRange(min=2000), help="[default: about a minute of each]")
-@click.option("--workload", "names", type=click.Choice(list(WORKLOADS)), multiple=True)
-def main(steps: int | None, names: tuple[str, ...]) -> None:
-    """Measure each workload and print what its hooks cost."""
+@click.option("--steps", type=click.IntRange(min=2000), default=40_000, show_default=True)
+@click.argument("names", type=click.Choice(list(WORKLOADS)), nargs=-1)
+def main(steps: int, names: tuple[str, ...]) -> None:
+    """Measure each workload in a process of its own, and print what its hooks cost."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     click.echo(f"Step with hooks over step without; goal {GOAL} or less; 95 % interval over pairs.")
+    fresh = multiprocessing.get_context("spawn")
     for name in names or WORKLOADS:
-        cost = measure(name, steps)
+        with (
+            tempfile.TemporaryDirectory(prefix="pipediag-hooks-") as directory,
+            ProcessPoolExecutor(1, fresh) as process,
+        ):
+            stamps, off = process.submit(stamped, name, steps, directory).result()
+        cost = hook_cost(np.array(stamps), np.array(off))
         low, high = cost.ci95
+        goal = "met" if high <= GOAL else "missed" if low > GOAL else "undecided"
         click.echo(
             f"{name}: native step {cost.native_ms:.3f} ms, hooks {cost.hooks_us:+.0f} us, "
-            f"{cost.ratio:.4f} [{low:.4f}, {high:.4f}] over {cost.pairs} pairs: "
-            f"goal {cost.judgement}"
+            f"{cost.ratio:.4f} [{low:.4f}, {high:.4f}] over {cost.pairs} pairs: goal {goal}"
         )
 
 

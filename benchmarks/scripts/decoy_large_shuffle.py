@@ -1,4 +1,4 @@
-"""Decoy: a shuffle buffer of all two hundred thousand rows, which fills in a moment."""
+"""Decoy: a shuffle of all 200,000 rows that fills in a moment, and no prefetch but TensorFlow's."""
 
 import keras
 import numpy as np

@@ -9,14 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.diagnosis import SCRIPTS, judge
-from benchmarks.promises import Row
-from benchmarks.promises import compared as compared_promise
 from benchmarks.public_scripts.made_data import KINDS
 from benchmarks.public_scripts.scripts import SourceError, public_scripts
-from pipediag.estimates import Estimate
-from pipediag.runner.native_runs import Obtained
-from pipediag.session.findings import Finding, Patch
-from pipediag.session.ledger import RunGain
+from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_loop, make_session, make_verdict
@@ -27,7 +22,6 @@ from tests.samples.expectation import (
     marked_lines,
     read_expectation,
 )
-from tests.trials.bench import make_edit
 
 
 @pytest.fixture
@@ -88,24 +82,6 @@ def test_a_run_without_trials_and_a_false_confirmation(expected: Expectation) ->
     false = judge(expected, session(confirmed("small-batch")), trials=True)
     assert false.false == ("small-batch",)
     assert not false.right_at_first_place
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "outcome"),
-    [(1.7, 1.9, "kept"), (2.3, 2.5, "more"), (1.2, 1.7, "less"), (2.1, 2.5, "kept")],
-)
-def test_a_promise_is_kept_where_the_intervals_overlap(
-    low: float, high: float, outcome: str
-) -> None:
-    gain = RunGain(
-        speedup=2.0, ci95=(1.8, 2.2), before_s=20, after_s=10, basis="measured", scope="run"
-    )
-    patch = Patch(diff="-a", edits=["a"], files=[], left_out=[])
-    found = make_session(findings=[confirmed("x", edit=make_edit("a"), for_run=gain)], patch=patch)
-    native = Obtained(Estimate((low + high) / 2, low, high, 3), script_s=20.0)
-    row = compared_promise(found, native, Row("one", ["x"], "", [], [], "a machine"))
-    assert row.outcome == outcome
-    assert row.good == (outcome != "less")
 
 
 LABELLED = [*sorted(SCRIPTS.glob("*.py")), *sorted(SAMPLES.glob("*.py"))]

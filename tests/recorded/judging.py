@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
-from pipediag.facts.order import concluded
+from pipediag.facts.order import concluded, to_act_on
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.registry import run_rules
 from pipediag.runner.build_session import with_trials
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
 from pipediag.trials.schedule import TrialOutcome
+from tests.samples.expectation import Expectation, false_confirmations
 
 SESSIONS = Path(__file__).parent / "sessions"
+_FIGURES = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def recorded_session(path: Path) -> Session:
@@ -75,3 +78,22 @@ def decisions(session: Session) -> dict[str, object]:
             if one.status in ("fail", "informative", "inconclusive", "error")
         ],
     }
+
+
+def answer(session: Session) -> dict[str, object]:
+    """Return the part of a session that a reader acts on, without its figures."""
+    verdict = session.verdict
+    failed = [one.title for one in session.findings if one.status == "fail"]
+    return {
+        "bottleneck": verdict.bottleneck,
+        "culprit": f"{Path(verdict.file).name}:{verdict.line}" if verdict.file else None,
+        "first advice": next((one.rule for one in session.findings if to_act_on(one)), None),
+        "causes": {_FIGURES.sub("#", text) for text in [*failed, verdict.summary]},
+    }
+
+
+def false_causes(expected: Expectation, session: Session) -> list[str]:
+    """Return the rules that failed or were confirmed although the script's truth excludes them."""
+    excluded = {*expected.must_not_fail, *expected.must_be_silent}
+    failed = {one.rule for one in session.findings if one.status == "fail"}
+    return sorted({*(failed & excluded), *false_confirmations(expected, session)})

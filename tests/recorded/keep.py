@@ -2,9 +2,9 @@
 
     python -m tests.recorded.keep SESSIONS SCRIPT[:RUN,RUN]...
 
-SESSIONS is a folder that `python -m benchmarks.repeat --keep` wrote. Of each script the first quiet
-run and the one beside a busy process are kept, or the runs named, without what no rule reads, and
-with the folders of the machine taken out.
+SESSIONS is a folder that `python -m benchmarks.diagnosis --rounds 2 --keep` wrote. Of each script
+both rounds are kept, or the runs named, without what no rule reads, and with the folders of the
+machine taken out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipediag.session.model import Session
 from pipediag.session.store import load_session
 from tests.recorded.judging import SESSIONS, decisions, judged_anew
 
-RUNS = ("quiet1", "loaded")
+RUNS = ("round1", "round2")
 STEPS = 40
 """Rows of steps that are kept, as an example; no rule reads them."""
 
