@@ -137,16 +137,6 @@ BASE = "base"
 SparseOrDense = Literal["sparse", "dense"]
 """The rows that a batch touches, or a whole table."""
 
-TablePart = Literal["lookup", "copy", "gradient", "update", "regularizer"]
-"""Parts of what a table costs in a step: gathering rows; reading the whole variable, or casting it;
-the gradient, from summing what is of one row to spreading it over the table; the optimizer's work
-on table and slots; a regulariser or a constraint over the table."""
-StepPart = Literal[TablePart, "vocabulary", "metrics", "rest", "not_told"]
-"""Parts of a step's compute: a table's, and what belongs to no table, which is logits and loss over
-a vocabulary, what only metrics are computed from, the rest of the model, and what the profile does
-not tell apart."""
-TABLE_PARTS: tuple[TablePart, ...] = get_args(TablePart)
-
 Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
 """Of threads; in the order of host.csv's columns."""
 POOLS: tuple[Pool, ...] = get_args(Pool)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
-from pipediag.session.embeddings import CostPart, Embedding, EmbeddingCost
+from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import (
@@ -23,7 +23,6 @@ from pipediag.session.loops import (
 )
 from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.vocabulary import TABLE_PARTS, StepPart
 from tests.records import (
     SCRIPT,
     make_breakdown,
@@ -193,28 +192,6 @@ def make_embedding(**overrides: Any) -> Embedding:
         "rows_touched_per_step": None,
     }
     return Embedding(**{**values, **overrides})
-
-
-def make_embedding_cost(
-    *parts: tuple[StepPart, float], layer: str | None = "embedding", **overrides: Any
-) -> EmbeddingCost:
-    """Parts with their milliseconds; those of tables are that of `make_embedding`."""
-    total = sum(ms for _, ms in parts)
-    values: dict[str, Any] = {
-        "compute_ms": total,
-        "steps": 20,
-        "overlap": 1.0,
-        "parts": [
-            CostPart(
-                part=part,
-                layer=layer if part in TABLE_PARTS else None,
-                ms=ms,
-                percent=100.0 * ms / total,
-            )
-            for part, ms in parts
-        ],
-    }
-    return EmbeddingCost(**{**values, **overrides})
 
 
 def make_verdict(**overrides: Any) -> Verdict:

@@ -1,4 +1,4 @@
-"""Embedding tables: what they cost in a step, their padding, and the memory that training takes.
+"""Embedding tables: their size, their padding, and the memory that training takes.
 
 The memory plan is computed from shapes, optimizer slots and what the step's graph shows of updates.
 Activations, the data and what TensorFlow itself takes come on top.
@@ -7,15 +7,14 @@ Activations, the data and what TensorFlow itself takes come on top.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.session.embeddings import NO_PROGRAM, Embedding, EmbeddingCost
+from pipediag.session.embeddings import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import EmbeddingIds, KerasUse
-from pipediag.vocabulary import StepPart, TablePart
 
 LARGE = Threshold(
     "size of the table", 10.0, "MB", "measured: at 26 MB Adam took 31 ms a step and SGD 7 ms"
@@ -25,48 +24,6 @@ LARGE = Threshold(
 def large(tables: Iterable[Embedding]) -> list[Embedding]:
     """Return the tables of at least that size."""
     return [table for table in tables if table.table_bytes >= LARGE.value * 1e6]
-
-
-_NOTICED_PERCENT = 1.0
-"""Percent of the compute that XLA fused or did not keep, from which it hides a part. Own choice."""
-
-
-def parts_ms(
-    session: Session, tables: Iterable[Embedding], parts: Iterable[TablePart]
-) -> float | None:
-    """Return the milliseconds of a step in these parts of these tables; None if one is unknown."""
-    cost, names = session.embedding_cost, {(table.layer, table.variable) for table in tables}
-    wanted = {(part, *name) for part in parts for name in names}
-    known = {(one.layer, one.variable) for one in cost.parts} if cost is not None else set()
-    if cost is None or not names <= known or hidden(cost, wanted):
-        return None
-    own = (one.ms for one in cost.parts if (one.part, one.layer, one.variable) in wanted)
-    return sum(own, 0.0)
-
-
-def part_ms(session: Session, part: StepPart) -> float | None:
-    """Return the milliseconds of a step in a part that is of no table; None if not known."""
-    cost = session.embedding_cost
-    if cost is None or hidden(cost, {(part, None, None)}):
-        return None
-    return sum(one.ms for one in cost.parts if one.part == part)
-
-
-def hidden(cost: EmbeddingCost, wanted: Set[tuple[StepPart, str | None, str | None]]) -> bool:
-    """Return True if XLA fused any of these parts (part, layer, variable) with others.
-
-    Also where it may have computed them in a program that the profile does not keep.
-    """
-    fused = sum(
-        one.percent
-        for one in cost.fused
-        if any((part.part, part.layer, part.variable) in wanted for part in one.parts)
-    )
-    unkept = 0.0
-    if NO_PROGRAM in cost.notes:
-        not_told = sum(one.percent for one in cost.parts if one.part == "not_told")
-        unkept = not_told - sum(one.percent for one in cost.fused)
-    return max(fused, unkept) >= _NOTICED_PERCENT
 
 
 def percent_of_step(session: Session, ms: float | None) -> float | None:

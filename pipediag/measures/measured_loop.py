@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.breakdown import break_down, measure_ceiling
-from pipediag.measures.embeddings import has_parts, measure_embedding_cost
+from pipediag.measures.embeddings import StepCompute, describe_embeddings, names_operations
 from pipediag.measures.input_wait import (
     contention_of,
     native_input_wait,
@@ -109,7 +109,7 @@ _STALLED = 4.0
 """Times the median, from which on a profiled step of several workers is not the script's: all
 of them wait while the profiler of one starts or stops. Own choice: that took seconds."""
 
-MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host", "embedding_cost")
+MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host")
 
 
 def lacking(reason: str) -> Sections:
@@ -131,7 +131,7 @@ def measure_loop(
 
     `host` is the host in its baseline.
     """
-    trace, trace_missing = trace_of(recording, loop, by_operation=has_parts(recording, loop))
+    trace, trace_missing = trace_of(recording, loop, by_operation=names_operations(recording, loop))
     split = trace.steps if trace else None
     if split is not None and recording.environment.keras_backend == "torch":
         # The trace may show only that TensorFlow does not compute the step.
@@ -170,6 +170,10 @@ def measure_loop(
     else:
         breakdown = break_down(steps.mean_ms, wait.chosen, split, compiled)
         ceiling = measure_ceiling(wait.chosen, breakdown)
+    times = trace.compute if trace is not None else None
+    compute: StepCompute | None = None
+    if times is not None and times.total_ns and not isinstance(breakdown, Missing):
+        compute = StepCompute(times, breakdown["device_compute"].ms)
     sections = {
         "steps": steps,
         "breakdown": breakdown,
@@ -178,7 +182,9 @@ def measure_loop(
         "ceiling": ceiling,
         "pipeline": pipeline,
         "host": host,
-        "embedding_cost": measure_embedding_cost(recording, loop, trace, trace_missing, breakdown),
+        "embeddings": describe_embeddings(recording.variables, loop, compute),
+        "vocabulary_ms": compute.ms_of(loop.vocabulary_operations) if compute else None,
+        "metrics_ms": compute.ms_of(loop.metric_operations) if compute else None,
         "text_work": None if isinstance(steps, Missing) else measure_text_work(steps, trace),
         "input_wait": wait.summary,
         "devices": describe_devices(trace, pipeline, operation_of) if trace else [],

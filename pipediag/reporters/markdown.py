@@ -14,7 +14,7 @@ from pipediag.encoding import (
 )
 from pipediag.facts.order import culprit_place
 from pipediag.reporters import sections
-from pipediag.reporters.words import advice, embeddings, labels
+from pipediag.reporters.words import advice, labels
 from pipediag.session.model import Session
 
 REPORT_FILE = "report.md"
@@ -34,10 +34,9 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 def render(session: Session) -> str:
     """Return verdict, first advice, where run and step go, findings, and what it ran on."""
     verdict, beside = sections.title(session)
-    summary = " ".join(filter(None, (session.verdict.summary, embeddings.largest_part(session))))
     parts = [
         [markdown_heading(2, "pipediag", f"{verdict}, {beside}" if beside else verdict)],
-        [_text(summary)],
+        [_text(session.verdict.summary)],
         [f"- {_text(reason)}" for reason in session.verdict.reasons[:MOST_ROWS]],
         *(
             [f"- **{name}**: {_text(text)}" for name, text, _ in rows]

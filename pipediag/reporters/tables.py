@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
 from pipediag.facts.devices import block_start_ms, profile_clock
-from pipediag.facts.embeddings import padding_percent, parts_ms
+from pipediag.facts.embeddings import padding_percent
 from pipediag.facts.names import run_id
 from pipediag.measures.profile import all_gaps
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
@@ -34,7 +34,7 @@ from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary
-from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS, TABLE_PARTS
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS
 
 if TYPE_CHECKING:
     import pandas
@@ -116,8 +116,6 @@ def embeddings(session: Session) -> pandas.DataFrame:
         # The field is about reading; what is copied, `copied_bytes_per_step` says.
         cells["read_whole_on_lookup"] = cells.pop("copied_on_lookup")
         cells["padding_percent"] = padding_percent(found) if found else None
-        for part in TABLE_PARTS:
-            cells[f"{part}_ms"] = parts_ms(session, [found], [part]) if found else None
         return cells | _cells(EmbeddingIds, found.ids if found else None, "ids_")
 
     return _table(session.embeddings, row)

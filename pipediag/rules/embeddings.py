@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pipediag.facts.embeddings import LARGE, hidden, large, part_ms, parts_ms, percent_of_step
+from pipediag.facts.embeddings import LARGE, large, percent_of_step
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_ms, class_percent
 from pipediag.rules.model_edits import (
@@ -24,7 +24,7 @@ from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Softmax
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar, TablePart
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _tables_rule = partial(
     Rule,
@@ -72,6 +72,12 @@ def _judged(
     )
 
 
+def _added(times_ms: Iterable[float | None]) -> float | None:
+    """Return the sum; None if one of the times is not known."""
+    found = list(times_ms)
+    return None if None in found else sum(ms for ms in found if ms is not None)
+
+
 def _names_of(tables: Sequence[Embedding]) -> str:
     names = ", ".join(f"`{table.layer}`" for table in tables[:3])
     return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
@@ -111,7 +117,6 @@ DENSE_EMBEDDING_UPDATE = _tables_rule(
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
-_UPDATE: tuple[TablePart, ...] = ("gradient", "update")
 _SGD_TOO = " SGD without momentum or weight decay also updates only those rows."
 
 
@@ -131,7 +136,7 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             UPDATE_COMPUTE,
             advice,
             evidence,
-            took_ms=parts_ms(session, from_rows, _UPDATE),
+            took_ms=_added(table.passes_ms for table in from_rows),
             edit=edit,
             untried=no_row_wise(session),
         )
@@ -153,7 +158,7 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
 
 def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
     """Return True if the tables that are updated as a whole are large, all together."""
-    took = percent_of_step(session, parts_ms(session, whole, _UPDATE))
+    took = percent_of_step(session, _added(table.passes_ms for table in whole))
     least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
     return sum(table.table_bytes for table in whole) >= least.value * 1e6
 
@@ -208,9 +213,6 @@ def _check_regularized_table(session: Session) -> list[Finding]:
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
-    # Without a regulariser, gradient and update may be the batch's rows'.
-    freed: tuple[TablePart, ...] = ("regularizer", *_UPDATE)
-    took = [parts_ms(session, [one], freed if one.regularizer else freed[:1]) for one in tables]
     return [
         _judged(
             rule,
@@ -219,7 +221,7 @@ def _check_regularized_table(session: Session) -> list[Finding]:
             f"Give {_names_of(tables)} `activity_regularizer` instead of "
             "`embeddings_regularizer`, and remove `embeddings_constraint`: both work on all rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
-            took_ms=None if None in took else sum(ms for ms in took if ms is not None),
+            took_ms=_added(table.passes_ms for table in tables),
             edit=None,
             place=next(((file, line) for file, line in made_at if line is not None), None),
             untried="It is another objective, which you have to choose and to tune.",
@@ -247,7 +249,7 @@ def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
     if not tables:
         unread = [table for table in every if table.copied_bytes_per_step is None]
         return _not_seen(rule, unread, "looked up")
-    percent = percent_of_step(session, parts_ms(session, tables, ("copy",)))
+    percent = percent_of_step(session, _added(table.copy_ms for table in tables))
     moved = sum(map(_moved_bytes, tables))
     advice = (
         "Look up rows in the variable itself, in a layer whose `call` is "
@@ -306,7 +308,7 @@ TRAINING_METRICS = Rule(
 
 @TRAINING_METRICS.found_by
 def _check_training_metrics(session: Session) -> Iterator[Finding]:
-    took_ms = part_ms(session, "metrics")
+    took_ms = session.metrics_ms
     if took_ms is None or (percent_of_step(session, took_ms) or 0.0) < METRICS_SHARE.value:
         return
     advice = (
@@ -346,7 +348,7 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
     softmaxes = loop.softmaxes if loop is not None else []
     alone = len(softmaxes) == 1
     for softmax in (one for one in softmaxes if one.classes > SAMPLED):
-        took_ms = (part_ms(session, "vocabulary") or None) if alone else None
+        took_ms = (session.vocabulary_ms or None) if alone else None
         advice = (
             f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
             f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "
@@ -372,23 +374,13 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
 
 
 def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None:
-    """Return the time of a step that goes with it at most: gradient and update of the weights, too.
+    """Return the time of a step that goes with it at most: passes over tied weights, too.
 
-    A sampled softmax gives rows, which an optimizer may update alone. All that is computed where
-    the update of the weights was not distinguished.
+    A sampled softmax gives rows, which an optimizer may update alone.
     """
-    cost = session.embedding_cost
-    if cost is None:
-        return None
-    names = {(softmax.weights, softmax.weights)} | {
-        (table.layer, table.variable)
+    passes = _added(
+        table.passes_ms
         for table in session.embeddings
-        if (table.variable or "").removesuffix(":0") == softmax.weights
-        and {table.rows, table.dim} == {softmax.classes, softmax.features}
-    }
-    own = [
-        one.ms for one in cost.parts if (one.layer, one.variable) in names and one.part in _UPDATE
-    ]
-    if not own or hidden(cost, {(part, *name) for part in _UPDATE for name in names}):
-        return class_ms(session, ["device_compute"])
-    return took_ms + sum(own)
+        if (table.rows, table.dim) == (softmax.classes, softmax.features)
+    )
+    return class_ms(session, ["device_compute"]) if passes is None else took_ms + passes

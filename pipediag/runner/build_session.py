@@ -154,7 +154,7 @@ def _sections_of(
         run, given = with_epochs_noted(run, as_written, settings.epochs)
         notes += [given] if given else []
     if loop is None:
-        measured = lacking(NO_LOOP)
+        measured = lacking(NO_LOOP) | {"embeddings": describe_embeddings(recording.variables)}
     else:
         of_loop = host_of_loop(host, recording, loop, cores)
         measured, untold = measure_loop(timeline, recording, loop, of_loop)
@@ -163,7 +163,6 @@ def _sections_of(
         **measured,
         "run": None if isinstance(run, Missing) else run,
         "run_missing": run.reason if isinstance(run, Missing) else None,
-        "embeddings": describe_embeddings(recording.variables),
         "embeddings_missing": None if loop is None else loop.tables_missing,
         "loops": loop_rows(recording, run, loop),
         "windows": window_rows(recording),

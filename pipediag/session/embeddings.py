@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipediag.session.record import Record
 from pipediag.session.recorded_loops import TableFacts, TableUse
-from pipediag.vocabulary import SparseOrDense, StepPart
+from pipediag.vocabulary import SparseOrDense
 
 
 @dataclass(kw_only=True)
@@ -23,59 +23,12 @@ class Embedding(TableUse, TableFacts):
     copied_bytes_per_step: int | None = None
     """What lookups copy of the table: all of it for each read of the variable, where rows are
     scattered into it and XLA does not compile the lookup."""
-
-
-NO_PROGRAM = (
-    "The profile does not keep every program that XLA compiled, so their work can't be "
-    "distinguished."
-)
-"""Among `notes`: each part may lack some of its time."""
-
-
-class PartName(Record):
-    """A part of a step's compute, of one table where it is a table's."""
-
-    part: StepPart
-    layer: str | None = None
-    """The table's layer, or the variable's own name, also of weights that a softmax over a
-    vocabulary is taken of; None for what is no table's."""
-    variable: str | None = None
-
-
-class CostPart(PartName):
-    """Time that one of them takes."""
-
-    ms: float
-    percent: float
-    """Of the compute; those of all parts add up to 100."""
-
-
-class FusedParts(Record):
-    """Several parts that XLA computes as one, whose shares are not known."""
-
-    parts: list[PartName]
-    ms: float
-    """Of a step; what is `not_told` holds it."""
-    percent: float
-    """Of the compute."""
-
-
-class EmbeddingCost(Record):
-    """The compute of a step, divided."""
-
-    compute_ms: float
-    """Of the step, as `breakdown` has it; the parts add up to it."""
-    steps: int
-    """Profiled steps that the shares come from."""
-    overlap: float
-    """How many operations ran at once, on average, while anything was computed: their times added
-    up are longer by this factor. Of a moment in which several ran, each has an equal part."""
-    parts: list[CostPart]
-    """The largest first."""
-    fused: list[FusedParts] = []
-    """What of `not_told` XLA made of several parts, the largest first."""
-    notes: list[str] = []
-    """What could not be attributed, and why."""
+    passes_ms: float | None = None
+    """Of a step, in operations on all of the table or its slots, such as its optimizer's and a
+    regulariser's, and in writing rows; None where the profile does not have it, or XLA fused these
+    with others."""
+    copy_ms: float | None = None
+    """Of a step, in reading and casting all of the table for lookups; None as above."""
 
 
 class TextWork(Record):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit
-from pipediag.session.embeddings import Embedding, EmbeddingCost, TextWork
+from pipediag.session.embeddings import Embedding, TextWork
 from pipediag.session.findings import Finding, Patch, Verdict
 from pipediag.session.ledger import Run
 from pipediag.session.loops import (
@@ -232,11 +232,11 @@ class Session(Record):
     """
     embeddings_missing: str | None = None
     """Reason why tables may be missing: the step of the loop could not be read."""
-    embedding_cost: EmbeddingCost | None = None
-    """The compute of a step by part: `lookup`, `copy`, `gradient`, `update` and `regularizer` of
-    each table; `vocabulary`; `rest`; `not_told`, which includes parts that XLA `fused`. The parts
-    add up to the breakdown's `device_compute`."""
-    embedding_cost_missing: str | None = None
+    vocabulary_ms: float | None = None
+    """Of a step, on a number for each of many classes: logits, loss, gradients, and the update of
+    weights that are no table; None where the profile does not have it."""
+    metrics_ms: float | None = None
+    """Of a step, in operations that nothing but its metrics needs."""
     device_memory_bytes: int | None = None
     """Value of `--device-memory`; None if it was not given."""
     text_work: TextWork | None = None

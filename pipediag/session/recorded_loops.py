@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense, TablePart
+from pipediag.vocabulary import LoopKind, LoopRole, Scalar, SparseOrDense
 
 FEWEST_PAIRS = 5
 """Pairs for an interval: as many as a trial has rounds before its first decision."""
@@ -109,15 +109,18 @@ class TableUse:
 
 @dataclass(kw_only=True)
 class RecordedTableUse(TableUse):
-    """Use of a table as the child records it, with what divides the time of the step."""
+    """Use of a table as the child records it, with the operations whose time is of interest."""
 
     writes_whole: bool
     """True if the step writes all rows of the table, or of a slot of its optimizer."""
     slots: int
     copies: int = 0
     """Times that a step copies the whole table to look rows up in it."""
-    operations: dict[TablePart, list[str]] = field(default_factory=dict)
-    """Operations of the step, by the part of what the table costs; with the calls they are in."""
+    pass_operations: list[str] = field(default_factory=list)
+    """Operations of the step that pass over all of the table or its slots; with the calls they are
+    in."""
+    copy_operations: list[str] = field(default_factory=list)
+    """Those that read or cast all of it for a lookup."""
 
 
 @dataclass(kw_only=True)
@@ -183,8 +186,6 @@ class Softmax:
     labels: SparseOrDense
     """`sparse`: a label is the class itself; `dense`: a number for each class."""
     device: str | None = None
-    update_operations: list[str] = field(default_factory=list)
-    """What an optimizer does with these weights, where they are no embedding table."""
 
 
 @dataclass
@@ -436,7 +437,8 @@ class RecordedLoop(LoopFacts):
     dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
     vocabulary_operations: list[str] = field(default_factory=list)
-    """Operations of a step on a number for each of many classes: logits, their loss, and back."""
+    """Operations of a step on a number for each of many classes: logits, their loss, and back, with
+    the update of weights that are no embedding table."""
     metric_operations: list[str] = field(default_factory=list)
     """Operations of a step that nothing but its metrics needs."""
     tables_missing: str | None = None

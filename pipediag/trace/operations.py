@@ -39,8 +39,6 @@ class ComputeTimes:
 
     total_ns: int
     """Time in which anything was computed."""
-    summed_ns: int
-    """Time added up over what ran at once."""
     by_operation: dict[str, float]
     """Operations as `scope/name:Type`; all eager ones together as `eager:`."""
     compiled_ns: float
@@ -78,7 +76,7 @@ def compute_times(
             by_xla = line.named(line.names_with(THUNK))[indices]
             pieces.append(_pieces(line, indices, spans, named, by_xla, programs))
     ran = np.concatenate([np.empty((0, 2), np.int64), *(one.spans for one in pieces)])
-    took, summed_ns = shares(ran, windows)
+    took = shares(ran, windows)
     times: dict[_Work, float] = {}
     behind = np.cumsum([len(one.spans) for one in pieces])
     for (works, work_of, _), its in zip(pieces, np.split(took, behind[:-1]), strict=True):
@@ -87,7 +85,6 @@ def compute_times(
             times[works[place]] = times.get(works[place], 0.0) + float(sums[place])
     return ComputeTimes(
         total_ns,
-        summed_ns,
         {work: ns for work, ns in times.items() if isinstance(work, str) and work},
         times.get(None, 0.0),
         {work: ns for work, ns in times.items() if isinstance(work, CompiledWork)},
@@ -133,8 +130,8 @@ def _pieces(
     return _Pieces(works, work_of, spans)
 
 
-def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-    """Divide the time within the windows among the spans; also return the sum of their times."""
+def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Divide the time within the windows among the spans."""
     edges, places = np.unique(np.concatenate((spans.ravel(), windows.ravel())), return_inverse=True)
     places = places.reshape(-1, 2)
     running = _open(places[: len(spans)], len(edges))
@@ -142,7 +139,8 @@ def shares(spans: NDArray[np.int64], windows: NDArray[np.int64]) -> tuple[NDArra
     each = np.divide(lengths, running, out=np.zeros(len(edges)), where=running > 0)
     elapsed = np.append(0.0, np.cumsum(each))
     starts, ends = places[: len(spans)].T
-    return elapsed[ends] - elapsed[starts], int((lengths * running).sum())
+    took: NDArray[np.float64] = elapsed[ends] - elapsed[starts]
+    return took
 
 
 def _open(places: NDArray[np.intp], edges: int) -> NDArray[np.int64]:

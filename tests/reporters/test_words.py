@@ -11,14 +11,11 @@ from pipediag.reporters.words import embeddings, quantities, run, trials
 from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
-from pipediag.session.embeddings import EmbeddingCost
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import EffectOnResults, Scalar
 from tests import factories, records
 from tests.factories import (
-    make_compute_bound_session,
     make_embedding,
-    make_embedding_cost,
     make_session,
 )
 from tests.reporters import trial_sessions
@@ -173,22 +170,3 @@ def test_padding_is_only_what_model_or_pipeline_call_so() -> None:
     assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
     assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING
-
-
-def test_a_compute_bound_step_says_which_table_takes_most_of_it() -> None:
-    update = make_embedding_cost(("update", 9.0), ("rest", 1.0))
-    rest = make_embedding_cost(("update", 2.0), ("rest", 8.0))
-    shared = make_embedding_cost(("update", 4.0), ("lookup", 3.0), ("rest", 3.0))
-
-    def said(cost: EmbeddingCost) -> str | None:
-        session = make_compute_bound_session()
-        return embeddings.largest_part(session.model_copy(update={"embedding_cost": cost}))
-
-    assert said(update) == (
-        "Most of that is the optimizer's update of `embedding`: 9.00\N{NO-BREAK SPACE}ms, 90 % of "
-        "the compute."
-    )
-    assert said(rest) is None
-    assert said(shared) is None
-    assert embeddings.largest_part(make_compute_bound_session()) is None
-    assert embeddings.largest_part(make_session(embedding_cost=update)) is None

@@ -19,7 +19,7 @@ from pipediag.session.edits import SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import Softmax
-from tests.factories import make_embedding, make_embedding_cost, make_keras, make_loop, make_session
+from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_breakdown, make_environment
 from tests.rules.sessions import (
     cases,
@@ -45,8 +45,6 @@ def setting(**settings: Any) -> tuple[SetModel]:
     return (SetModel(settings),)
 
 
-cost = make_embedding_cost
-
 WIDE = {
     "rows": 500_000,
     "table_bytes": 128_000_000,
@@ -71,8 +69,7 @@ def first(session: Session) -> Finding:
 
 
 ROW_WISE = setting(optimizer="row_wise")
-MATTERS = {"embedding_cost": cost(("update", 5.0), ("rest", 4.0))}
-SMALL = {"table_bytes": 7_680_000}
+COSTLY = {"table_bytes": 7_680_000, "passes_ms": 5.0}
 HALF = {"table_bytes": 6_000_000}
 
 
@@ -82,7 +79,7 @@ HALF = {"table_bytes": 6_000_000}
         "Ftrl": (updated(**fit("Ftrl")), ("fail", None)),
         "sparse": (updated({"update": "sparse"}), ("pass", None)),
         "small": (updated({"table_bytes": 9_000_000}), ("informative", ROW_WISE)),
-        "small, but costly": (updated(SMALL, **MATTERS), ("fail", ROW_WISE)),
+        "small, but costly": (updated(COSTLY), ("fail", ROW_WISE)),
         "large together": (updated(HALF, {**HALF, "layer": "other"}), ("fail", ROW_WISE)),
         "dense gradient": (updated({"gradient": "dense"}), ("informative", None)),
         "input first": (updated(**waits()), ("informative", ROW_WISE)),
@@ -107,9 +104,6 @@ def termed(*tables: dict[str, Any], **overrides: Any) -> Session:
     return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **overrides})
 
 
-LITTLE = cost(("regularizer", 0.1), ("gradient", 0.1), ("update", 0.1))
-
-
 @cases(
     {
         "regulariser": (termed(), ("fail", None)),
@@ -119,7 +113,7 @@ LITTLE = cost(("regularizer", 0.1), ("gradient", 0.1), ("update", 0.1))
         "not seen": (termed({"update": None}), ("inconclusive", None)),
         "input first": (termed(**waits()), ("informative", None)),
         "little compute": (termed(**LITTLE_COMPUTE), ("informative", None)),
-        "takes little": (termed(embedding_cost=LITTLE), ("informative", None)),
+        "takes little": (termed({"passes_ms": 0.3}), ("informative", None)),
     },
     "session, expected",
 )
@@ -135,15 +129,14 @@ COPIED = {
     "copied_on_lookup": True,
     "copied_bytes_per_step": 128_000_000,
     "whole_table_operations": {},
-    "device": "/job:localhost/replica:0/task:0/device:CPU:0",
+    "copy_ms": 5.0,
 }
 NOT_COPIED = {"copied_bytes_per_step": 0}
 
 
 def copied(table: dict[str, Any] | None = None, **overrides: Any) -> Session:
     made = [make_embedding(**{**COPIED, **(table or {})})]
-    timed = {"embedding_cost": cost(("copy", 5.0), ("rest", 4.0))}
-    return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **timed, **overrides})
+    return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **overrides})
 
 
 XLA = setting(jit_compile=True)
@@ -154,13 +147,10 @@ XLA = setting(jit_compile=True)
         "copied": (copied(), ("fail", XLA)),
         # As under XLA, under Adam, which writes the table in full, or where it is frozen.
         "read but not copied": (copied(NOT_COPIED), ("pass", None)),
-        "not timed": (copied(embedding_cost=None), ("informative", XLA)),
+        "not timed": (copied({"copy_ms": None}), ("informative", XLA)),
         "dense update": (copied({"update": "dense"}), ("informative", XLA)),
         "input first": (copied(**waits()), ("informative", XLA)),
-        "timed as little": (
-            copied(embedding_cost=cost(("copy", 0.2), ("rest", 8.0))),
-            ("informative", XLA),
-        ),
+        "timed as little": (copied({"copy_ms": 0.2}), ("informative", XLA)),
         "own loop": (copied(**OWN_LOOP), ("fail", None)),
         "not seen": (copied({"copied_bytes_per_step": None}), ("inconclusive", None)),
     },
@@ -178,13 +168,12 @@ WORDS: dict[str, Any] = {
     "features": 128,
     "labels": "sparse",
 }
-TOLD = cost(("vocabulary", 6.0), ("rest", 3.0))
 
 
 def softmax(*ones: dict[str, Any], **overrides: Any) -> Session:
     loop: dict[str, Any] = overrides.pop("loop", {})
     made = [Softmax(**{**WORDS, **one}) for one in ones]
-    values = {"loops": [make_loop(softmaxes=made, **loop)], "embedding_cost": TOLD}
+    values = {"loops": [make_loop(softmaxes=made, **loop)], "vocabulary_ms": 6.0}
     return make_session(**{**keeps_up(), **values, **overrides})
 
 
@@ -193,7 +182,7 @@ def softmax(*ones: dict[str, Any], **overrides: Any) -> Session:
         "50,000 classes": (softmax({}), ("fail", None)),
         "own loop": (softmax({}, loop={"kind": "eager", "keras": None}), ("fail", None)),
         "another Keras": (softmax({}, **LEGACY), ("fail", None)),
-        "not measured": (softmax({}, embedding_cost=None), ("informative", None)),
+        "not measured": (softmax({}, vocabulary_ms=None), ("informative", None)),
         "fewer classes": (softmax({"classes": 4_999}), ("informative", None)),
         "as few as are drawn": (softmax({"classes": 512}), ("pass", None)),
         "input first": (softmax({}, **waits()), ("informative", None)),
@@ -208,15 +197,14 @@ def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None
 
 
 def with_metrics(ms: float, **overrides: Any) -> Session:
-    values = {"embedding_cost": cost(("metrics", ms), ("rest", 3.0))}
-    return make_session(**{**keeps_up(), **values, **overrides})
+    return make_session(**{**keeps_up(), "metrics_ms": ms, **overrides})
 
 
 @cases(
     {
         "half of the step": (with_metrics(5.0), ("fail", None)),
         "little": (with_metrics(1.0), ("pass", None)),
-        "none": (make_session(**keeps_up(), embedding_cost=cost(("rest", 8.0))), ("pass", None)),
+        "none": (make_session(**keeps_up()), ("pass", None)),
         "input first": (with_metrics(5.0, **waits()), ("informative", None)),
     },
     "session, expected",

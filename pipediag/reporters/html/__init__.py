@@ -97,7 +97,6 @@ def _context(session: Session) -> dict[str, Any]:
         "blocks": source_lines.annotated(session, culprit_place(session)),
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
-        "of_compute": embeddings.largest_part(session),
     }
 
 

@@ -1,43 +1,11 @@
-"""Embedding tables in words: what a step does with them, what that costs, and their memory."""
+"""Embedding tables in words: what a step does with them, and their memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pipediag.facts.embeddings import MemoryPlan, masks_a_token, padding_percent
-from pipediag.reporters.words.quantities import (
-    NOTHING,
-    byte_count,
-    counted,
-    measured,
-    milliseconds,
-    number,
-    percent,
-)
-from pipediag.session.embeddings import Embedding, EmbeddingCost, PartName
-from pipediag.session.model import Session
+from pipediag.reporters.words.quantities import NOTHING, byte_count, number, percent
+from pipediag.session.embeddings import Embedding
 from pipediag.session.recorded_loops import EmbeddingIds
-from pipediag.vocabulary import StepPart
-
-_PARTS: dict[StepPart, str] = {
-    "lookup": "lookup",
-    "copy": "copy of the whole table",
-    "gradient": "gradient",
-    "update": "optimizer's update",
-    "regularizer": "regularizer or constraint",
-    "vocabulary": "logits and loss",
-    "metrics": "metrics",
-    "rest": "rest of the model",
-    "not_told": "not attributed to a part",
-}
-_OF_NO_TABLE: frozenset[StepPart] = frozenset({"rest", "not_told"})
-LEAST_PERCENT = 50.0
-"""The share of a step's compute from which on a part is most of it."""
-_AT_ONCE = 1.05
-"""The mean number of operations at once from which on a sentence says that they overlap: own
-choice."""
-_MOST_FUSED, _LEAST_FUSED_PERCENT = 3, 1.0
-"""Own choice: less would be shown as a part of 0 %."""
 
 
 def gradient(table: Embedding) -> str:
@@ -99,44 +67,6 @@ def wrong(table: Embedding) -> list[str]:
     if masks_a_token(table):
         found.append("id 0 is masked, and is a token")
     return found
-
-
-def part_name(part: PartName) -> str:
-    """Return the name of a part of the step's compute: `lookup`, `rest of the model`."""
-    return _PARTS[part.part]
-
-
-def fused_parts(cost: EmbeddingCost) -> Iterator[str]:
-    """Yield a sentence for each set of parts that XLA computes as one, the largest first."""
-    for one in cost.fused[:_MOST_FUSED]:
-        if one.percent >= _LEAST_FUSED_PERCENT:
-            together = ", ".join(map(_of_table, one.parts))
-            yield f"Fused by XLA and not separated, {one.percent:.0f} %: {together}."
-
-
-def _of_table(part: PartName) -> str:
-    return f"{_PARTS[part.part]} of `{part.layer}`" if part.layer else _PARTS[part.part]
-
-
-def largest_part(session: Session) -> str | None:
-    """Return what most of a compute-bound step is, where it is a table or the vocabulary."""
-    cost = session.embedding_cost
-    if cost is None or session.verdict.bottleneck != "compute":
-        return None
-    part = max(cost.parts, key=lambda one: one.ms, default=None)
-    if part is None or part.part in _OF_NO_TABLE or part.percent < LEAST_PERCENT:
-        return None
-    share = f"{milliseconds(part.ms)}, {part.percent:.0f} % of the compute"
-    return f"Most of that is the {_of_table(part)}: {share}."
-
-
-def cost_basis(cost: EmbeddingCost) -> str:
-    """Return how the time was divided among the parts, as a sentence."""
-    basis = f"By the operations of {counted(cost.steps, 'profiled step')}."
-    if cost.overlap < _AT_ONCE:
-        return basis
-    several = f"Where several ran at once, {measured(cost.overlap)} on average"
-    return f"{basis} {several}, each has an equal part of that time."
 
 
 def memory_needed(plan: MemoryPlan) -> str:

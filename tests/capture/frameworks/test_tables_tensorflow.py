@@ -33,8 +33,9 @@ def types_of(table, names):
     types = {op.name: op.type for _, op in table._step.operations}
     return sorted({types[name] for name in names if name in types})
 
-def parts_of(table):
-    return {part: types_of(table, names) for part, names in table.use.operations.items()}
+def work_of(table):
+    return {"pass": types_of(table, table.use.pass_operations),
+        "copy": types_of(table, table.use.copy_operations)}
 
 def told(name, table, given):
     use = table.use
@@ -43,7 +44,7 @@ def told(name, table, given):
         slots=use.slot_bytes, temporaries=use.temporary_peak_bytes,
         operations=sorted(use.whole_table_operations), copied=use.copied_on_lookup,
         copies=use.copies, lookups=use.lookups, through=table.passage.through,
-        dtype=table.passage.dtype, parts=parts_of(table), ids=ids.ids.tolist(),
+        dtype=table.passage.dtype, work=work_of(table), ids=ids.ids.tolist(),
         before=None if ids.before is None else ids.before.tolist(),
         rows=table.record.rows, mask=table.record.mask_zero)
 
@@ -80,32 +81,22 @@ stepped("constrained", simple(integers, embeddings_constraint="max_norm"), "sgd"
 stepped("regularised", simple(integers, embeddings_regularizer="l2"), "sgd", jit_compile=True)
 
 class Tied(keras.Model):
-    def __init__(self, of_one_length, **options):
+    def __init__(self):
         super().__init__()
-        self.items = layers.Embedding(1000, 3, **options)
-        self.of_one_length = of_one_length
+        self.items = layers.Embedding(1000, 3)
     def call(self, ids):
-        found, table = self.items(ids), self.items.embeddings
-        if self.of_one_length:
-            table = tf.math.l2_normalize(table, axis=-1)
-        return tf.matmul(found, table, transpose_b=True)
+        return tf.matmul(self.items(ids), self.items.embeddings, transpose_b=True)
 
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 classes = keras.Sequential([integers, layers.Embedding(rows, 3), layers.Flatten(),
     layers.Dense(1000)])
 for name, model, labels in [
-    ("vocabulary", classes, x[:, :1]), ("tied weights", Tied(False), x),
-    ("tied by direction", Tied(True), x),
-    ("tied regularised", Tied(False, embeddings_regularizer="l2"), x),
+    ("vocabulary", classes, x[:, :1]), ("tied weights", Tied(), x),
 ]:
     step = read(model, "adam", loss, data=(x, labels))
     table = step.tables[0]
-    updates = [one.update_operations for one in step.softmaxes]
-    others = {*step.vocabulary_operations, *sum(table.use.operations.values(), [])}
-    say(name, parts=parts_of(table), types=types_of(table, step.vocabulary_operations),
-        optimizers=any("adam" in one for one in step.vocabulary_operations),
-        updates=[types_of(table, each) for each in updates],
-        both=[one for each in updates for one in each if one in others])
+    say(name, work=work_of(table), types=types_of(table, step.vocabulary_operations),
+        both=[*{*step.vocabulary_operations} & {*table.use.pass_operations}])
 
 class Ranked(Tied):
     hits = keras.metrics.Mean()
@@ -125,10 +116,10 @@ class Ranked(Tied):
 def of_metrics(name, model, data):
     step = read(model, "adam", loss, data=data)
     kinds = {one.rpartition("/")[2] for one in step.metric_operations}
-    updates = {*step.tables[0].use.operations.get("update", [])} & {*step.metric_operations}
+    updates = {*step.tables[0].use.pass_operations} & {*step.metric_operations}
     say(name, kinds=sorted(kinds), updates=sorted(updates))
 
-of_metrics("metrics over all", Ranked(False), (x, x))
+of_metrics("metrics over all", Ranked(), (x, x))
 of_metrics("no metrics", classes, (x, x[:, :1]))
 averaged = keras.Sequential([integers, layers.Embedding(90_000, 3), layers.Flatten(),
     layers.Dense(5000, use_bias=False)])
@@ -147,7 +138,7 @@ step = read(keras.Model(integers, layers.Dense(1)(layers.Flatten()(joined))), "a
 given = step.of_batch(batch)
 say("two", slots=[table.use.slots for table in step.tables],
     lookups=[table.use.lookups for table in step.tables],
-    operations=[sorted(sum(table.use.operations.values(), [])) for table in step.tables],
+    operations=[table.use.pass_operations for table in step.tables],
     ids=[[one.ids.tolist() for one in table.looked_up(given)] for table in step.tables])
 
 table = tf.Variable(tf.random.normal((rows, 3)), name="mine")
@@ -371,7 +362,6 @@ for name, options in [("cast", {}), ("not cast", {"autocast": False})]:
     stepped(name, own, "sgd")
 """
 Steps = dict[str, dict[str, Any]]
-READS = ["ReadVariableOp"]
 
 
 @pytest.fixture(scope="module")
@@ -488,24 +478,19 @@ def test_ids_are_seen_on_each_way_to_look_rows_up(steps: Steps, way: str, masked
 
 
 @pytest.mark.parametrize(
-    ("name", "copies", "parts"),
+    ("name", "copies", "reads"),
     [
         # Rows are scattered into it, so each read of it is a copy.
-        ("sgd", 1, {"lookup": ["GatherV2"], "copy": READS}),
-        ("adam", 0, {"lookup": ["GatherV2"]}),
-        ("own loop", 0, {"lookup": ["ResourceGather"], "copy": READS}),
-        ("compiled", 0, {"lookup": ["GatherV2"], "copy": READS}),
-        ("row-wise", 1, {}),
-        ("cast", 1, {"lookup": ["GatherV2"], "copy": ["Cast", *READS]}),
-        ("not cast", 0, {"lookup": ["ResourceGather"]}),
+        ("sgd", 1, ["ReadVariableOp"]),
+        ("adam", 0, ["ReadVariableOp"]),
+        ("compiled", 0, ["ReadVariableOp"]),
+        ("row-wise", 1, ["ReadVariableOp"]),
+        ("cast", 1, ["Cast", "ReadVariableOp"]),
+        ("not cast", 0, []),
     ],
 )
-def test_how_rows_are_looked_up(
-    steps: Steps, name: str, copies: int, parts: dict[str, list[str]]
-) -> None:
-    found = steps[name]["parts"]
-    assert steps[name]["copies"] == copies
-    assert {part: found.get(part) for part in parts} == parts
+def test_how_rows_are_looked_up(steps: Steps, name: str, copies: int, reads: list[str]) -> None:
+    assert (steps[name]["copies"], steps[name]["work"]["copy"]) == (copies, reads)
 
 
 @pytest.mark.parametrize(
@@ -524,47 +509,33 @@ def test_what_makes_tensors_as_large_as_the_table(
     assert (steps[name]["operations"], steps[name]["gradient"]) == (operations, "sparse")
 
 
-@pytest.mark.parametrize("name", ["adam", "sgd", "row-wise", "decay", "clipnorm", "own loop"])
-def test_every_write_is_the_updates_and_no_part_is_the_regularisers(
-    steps: Steps, name: str
-) -> None:
-    parts = steps[name]["parts"]
-
-    assert any(one.startswith(("Assign", "Resource")) for one in parts["update"])
-    assert not any(
-        one.startswith("Assign") for part in parts for one in parts[part] if part != "update"
+def test_passes_are_the_optimizers_a_regularisers_and_a_constraints(steps: Steps) -> None:
+    adam, regularised, constrained = (
+        set(steps[name]["work"]["pass"]) for name in ("adam", "regularised", "constrained")
     )
-    assert "regularizer" not in parts
 
-
-def test_gradients_are_told_from_what_optimizers_compute(steps: Steps) -> None:
-    adam, sgd, lazy = (steps[name]["parts"] for name in ("adam", "sgd", "row-wise"))
-
-    assert "UnsortedSegmentSum" in adam["gradient"]
-    assert "UnsortedSegmentSum" not in sgd["gradient"]
-    assert {"Unique", "UnsortedSegmentSum"} <= set(lazy["gradient"])
-    assert {"Mul", "Sqrt", "Square", "Sub", "AssignSubVariableOp"} <= set(adam["update"])
-    assert {"ResourceGather", "ResourceScatterUpdate"} <= set(lazy["update"])
-
-
-def test_regularisers_and_constraints_are_a_part_of_their_own(steps: Steps) -> None:
-    regularised, constrained = (steps[name]["parts"] for name in ("regularised", "constrained"))
-
+    assert {"UnsortedSegmentSum", "Mul", "Sqrt", "AssignSubVariableOp"} <= adam
     assert steps["regularised"]["gradient"] == "dense"
-    assert {"Square", "Sum"} <= set(regularised["regularizer"])
-    assert "AssignVariableOp" in constrained["regularizer"]
-    assert "ResourceScatterSub" in constrained["update"]
+    assert {"Square", "Sum"} <= regularised
+    assert {"AssignVariableOp", "ResourceScatterSub"} <= constrained
+    # Neither a lookup nor a product with the table.
+    assert not {"GatherV2", "MatMul", "BatchMatMulV2"} & {
+        *adam,
+        *steps["tied weights"]["work"]["pass"],
+    }
 
 
-def test_logits_their_loss_and_the_update_of_their_weights_are_told(steps: Steps) -> None:
-    found = steps["vocabulary"]
+def test_logits_their_loss_and_the_update_of_their_weights_are_the_vocabularys(
+    steps: Steps,
+) -> None:
+    found, tied = steps["vocabulary"], steps["tied weights"]
 
     assert {"MatMul", "SparseSoftmaxCrossEntropyWithLogits"} <= set(found["types"])
-    assert (found["optimizers"], found["both"]) == (False, [])
-    (update,) = found["updates"]
-    assert {"AssignSubVariableOp", "Mul", "Sqrt", "Square"} <= set(update)
-    # That of a table is told with the table.
-    assert steps["tied weights"]["updates"] == [[]]
+    assert {"AssignSubVariableOp", "Mul", "Sqrt"} <= set(found["types"])
+    # Passes over a table are the table's.
+    assert {"AssignSubVariableOp", "Sqrt"} <= set(tied["work"]["pass"])
+    assert "AssignSubVariableOp" not in tied["types"]
+    assert found["both"] == tied["both"] == []
 
 
 def test_what_only_metrics_need_is_told(steps: Steps) -> None:
@@ -576,19 +547,6 @@ def test_what_only_metrics_need_is_told(steps: Steps) -> None:
     assert (found["updates"], none["updates"]) == ([], [])
     # Averages of weights are no metric's.
     assert steps["averages"]["True"] == steps["averages"]["False"]
-
-
-def test_the_gradient_of_tied_output_weights_is_the_vocabularys(steps: Steps) -> None:
-    tied, regularised = steps["tied weights"], steps["tied regularised"]
-
-    assert "regularizer" not in tied["parts"]
-    # Of each example's gradient of the weights.
-    assert {"BatchMatMulV2", "Sum"} <= set(tied["types"])
-    assert "Sum" not in tied["parts"]["gradient"]
-    # Nor is it a regulariser where the weights are computed from all of the table.
-    assert "regularizer" not in steps["tied by direction"]["parts"]
-    assert {"Square", "Mul"} <= set(regularised["parts"]["regularizer"])
-    assert regularised["types"] == tied["types"]
 
 
 @pytest.mark.parametrize(

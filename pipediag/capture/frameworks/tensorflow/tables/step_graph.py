@@ -184,21 +184,6 @@ class StepGraph:
         return callee
 
 
-def downwards(op: Any, goes_on: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield an operation and those of its graph that use it, each once, but for single numbers;
-    what lies behind one, where it `goes_on`."""
-    seen: set[str] = set()
-    waiting = [op]
-    while waiting:
-        at = waiting.pop()
-        if at.name not in seen:
-            seen.add(at.name)
-            yield at
-            if goes_on(at):
-                made = (one for one in at.outputs if one.shape.rank != 0)
-                waiting.extend(user for one in made for user in one.consumers())
-
-
 def calls_functions(op: Any) -> bool:
     """Return True if another graph does the operation's work."""
     return op.type in _FUNCTIONS

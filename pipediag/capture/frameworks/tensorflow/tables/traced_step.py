@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pipediag.capture.frameworks.tensorflow.tables.lookups import (
@@ -20,36 +20,31 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     sources_of,
     vocabularies_of,
 )
-from pipediag.capture.frameworks.tensorflow.tables.parts import (
-    Place,
-    TableParts,
-    agreed,
-    event_names,
-    only_for_metrics,
-    over_many_classes,
-    softmaxes_in,
-)
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     Key,
     StepGraph,
     arguments_of,
     of_all_devices,
 )
-from pipediag.capture.frameworks.tensorflow.tables.whole_tables import (
-    WholeTables,
-    Writes,
+from pipediag.capture.frameworks.tensorflow.tables.timed_operations import (
+    Kind,
+    Place,
+    agreed,
+    event_names,
+    only_for_metrics,
+    over_many_classes,
+    softmaxes_in,
+    work_on_table,
 )
+from pipediag.capture.frameworks.tensorflow.tables.whole_tables import WholeTables, Writes
 from pipediag.capture.pipelines.functions import constant_bytes
 from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedVariable, Softmax
-from pipediag.vocabulary import TablePart
 
-_Label = tuple[int, TablePart]
-"""Which table, by the id of its variable, and which part of what it costs."""
-_VOCABULARY: Any = ("vocabulary",)
-"""The label of what computes a number for each of many classes."""
-_METRICS: Any = ("metrics",)
-"""The label of what nothing but a metric needs."""
+_Label = tuple[Kind, int | None]
+"""What an operation does, and to which table, by the id of its variable."""
+_VOCABULARY: _Label = ("vocabulary", None)
+_METRICS: _Label = ("metrics", None)
 _NOT_TRACED = (
     "The step runs eagerly, so no graph shows which tables it reads and writes: run it in a "
     "`tf.function`, or without `run_eagerly`, and analyse the script again."
@@ -80,8 +75,6 @@ class TableInStep:
             mask_zero=masks_zero(step, lookups),
         )
         self.use = whole.use_of(variable, lookups, writes)
-        self.softmax: Softmax | None = None
-        """The loss that is taken over all of its rows, where it serves as output weights."""
         self.passage: Passage | None = None
         self.ids_missing: str | None = None
         """Reason why its ids can't be computed from a batch."""
@@ -167,23 +160,29 @@ class Step:
         self._variables = variables.values()
 
     def labels(self) -> dict[str, _Label | None]:
-        """Return what operations are, by the names that a profile may have for them; of weights
-        that a softmax is taken over and that are no tables, their updates alone."""
-        tables = {id(table.variable) for table in self.tables}
-        multiplied = {id(weight) for weight, _ in self.softmaxes}
-        labels: dict[Place, _Label | None] = agreed(
-            (place, (whole, part))
-            for one in self._variables
-            if (whole := id(of_all_devices(one))) in tables | multiplied
-            for place, part in TableParts(self.graph, self._whole, one).by_place().items()
-            if whole in tables or part == "update"
-        )
+        """Return what operations do, by the names that a profile may have for them."""
+        labels: dict[Place, _Label | None] = agreed(self._on_whole_variables())
         for place in only_for_metrics(self.graph):
             labels.setdefault(place, _METRICS)
         weights = {tuple(one.shape.as_list()) for one in self._variables}
         for place in over_many_classes(self.graph, weights):
             labels.setdefault(place, _VOCABULARY)
         return event_names(self.graph, labels)
+
+    def _on_whole_variables(self) -> Iterator[tuple[Place, _Label]]:
+        """Yield work on all of a table; that on weights of a softmax that are none is passes of
+        their update alone, and the vocabulary's."""
+        tables = {id(table.variable) for table in self.tables}
+        multiplied = {id(weight) for weight, _ in self.softmaxes}
+        for one in self._variables:
+            variable = id(of_all_devices(one))
+            if variable not in tables | multiplied:
+                continue
+            for place, kind in work_on_table(self.graph, self._whole, one):
+                if variable in tables:
+                    yield place, (kind, variable)
+                elif kind == "pass":
+                    yield place, _VOCABULARY
 
 
 def _is_a_table(variable: Any, writes: Writes) -> bool:
@@ -211,14 +210,15 @@ class TracedTables:
         self.tables: Sequence[TableInStep] = _each_once(steps)
         # A name that means different things in two functions is nobody's.
         labels = agreed(one for step in steps for one in step.labels().items())
-        self.vocabulary_operations = [name for name in labels if labels[name] == _VOCABULARY]
-        self.metric_operations = [name for name in labels if labels[name] == _METRICS]
-        seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
+        names: dict[_Label | None, list[str]] = {}
+        for name, label in labels.items():
+            names.setdefault(label, []).append(name)
+        self.vocabulary_operations = names.get(_VOCABULARY, [])
+        self.metric_operations = names.get(_METRICS, [])
         for table in self.tables:
-            table.use.operations = _by_part(labels, id(table.variable))
-            table.softmax = seen.get(id(table.variable))
-        for weight in seen.keys() - {id(table.variable) for table in self.tables}:
-            seen[weight].update_operations = _by_part(labels, weight).get("update", [])
+            table.use.pass_operations = names.get(("pass", id(table.variable)), [])
+            table.use.copy_operations = names.get(("copy", id(table.variable)), [])
+        seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
         self.softmaxes: Sequence[Softmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in steps)
 
@@ -249,14 +249,6 @@ def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
         if known is None or (known.use.gradient is None and table.use.gradient is not None):
             found[id(table.variable)] = table
     return list(found.values())
-
-
-def _by_part(labels: dict[str, _Label | None], table: int) -> dict[TablePart, list[str]]:
-    found: dict[TablePart, list[str]] = {}
-    for name, label in labels.items():
-        if label not in (None, _VOCABULARY, _METRICS) and label[0] == table:
-            found.setdefault(label[1], []).append(name)
-    return found
 
 
 def _step_of(function: Any) -> Step | None:
