@@ -1,4 +1,4 @@
-"""Puts the parts together, in the child process, before the script runs."""
+"""Puts the parts together before the script runs."""
 
 from __future__ import annotations
 
@@ -87,14 +87,11 @@ class Capture:
         self._steps = StepClock(loops, self._updates, instruments, leave, held)
         self._loops = loops
         self._plan = plan
-        self._guard.when("forked", SWITCH_INTERVAL.restore)
-        self._guard.when("forked", self._timeline.forked)
-        self._guard.when("before fork", self._timeline.sampler.stop)
-        self._guard.when("after fork", self._timeline.sample_or_rest)
-        self._guard.when("forked", self._steps.let_go)
-        self._guard.when("given up", self._in_graph.given_up)
-        self._guard.when("given up", self._steps.given_up)
-        self._guard.when("given up", self._timeline.given_up)
+        when, timeline = self._guard.when, self._timeline
+        when("forked", SWITCH_INTERVAL.restore, timeline.forked, self._steps.let_go)
+        when("before fork", timeline.sampler.stop)
+        when("after fork", timeline.sample_or_rest)
+        when("given up", self._in_graph.given_up, self._steps.given_up, timeline.given_up)
         self._watchers = Watchers(
             **vars(instruments),
             guard=self._guard,
@@ -106,9 +103,9 @@ class Capture:
             came_late=program_goes_on,
         )
 
-    def install(self) -> None:
+    def install(self, replaced: Replaced | None = None) -> None:
         """Hook onto frameworks as the script imports them, and save a first recording."""
-        install_hooks(FRAMEWORKS, self._watchers)
+        install_hooks(self._watchers, replaced)
         self._guard.watch_forks()
         self._recorder.save()
 
@@ -117,12 +114,9 @@ class Capture:
         self._steps.choice.before_training = before_training
         self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
         self._replaced = Replaced()
-        install_hooks(FRAMEWORKS, self._watchers, self._replaced)
-        self._guard.watch_forks()
-        self._recorder.save()
+        self.install(self._replaced)
 
     def step_aside(self) -> None:
-        """Do nothing in any hook from here on, until `leave_alone` takes them back."""
         self._guard.step_aside()
 
     def leave_alone(self, *, stopped: bool = True) -> None:
@@ -148,7 +142,7 @@ class Capture:
         attempt("closing what was open", self._steps.script_over, reason)
 
     def declare_training(self, reason: str) -> None:
-        """Note that the loop whose iterator was made last trains, or stands for one that does."""
+        """Note that the loop of the last iterator trains, or stands for one that does."""
         record = self._loops.all()[-1].record
         record.role, record.role_reason = "training", reason
 

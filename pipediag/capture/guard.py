@@ -102,9 +102,9 @@ class Guard:
     def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
         attempt(self._note, what, ours, *args)
 
-    def when(self, moment: Moment, call: Callable[[], None]) -> None:
-        """Have `call` called at that moment, for what no hook does."""
-        self._calls[moment].append(call)
+    def when(self, moment: Moment, *calls: Callable[[], None]) -> None:
+        """Have them called at that moment, for what no hook does."""
+        self._calls[moment] += calls
 
     def watch_forks(self) -> None:
         """Step aside in every child that this process forks, for good."""
@@ -123,8 +123,7 @@ class Guard:
     def give_up(self) -> None:
         """Step aside for good, and close what is open."""
         self.step_aside()
-        for ended in self._calls["given up"]:
-            self.attempt("closing what was open", ended)
+        self._call_all("given up", "closing what was open")
 
     def dismiss(self) -> None:
         """Step aside for good, in a program that goes on, and hold on to nothing of what we saw.
@@ -132,16 +131,19 @@ class Guard:
         The hooks on forks can't be taken back; it does nothing from here on.
         """
         self.step_aside()
-        for leave in self._calls["dismissed"]:
-            self.attempt("leaving the program alone", leave)
+        self._call_all("dismissed", "leaving the program alone")
         # The recording, among what is not held on to, is as large as what was seen.
         self._note = nothing
         self.entries.clear()
         self._calls.clear()
 
     def _around_fork(self, moment: Moment) -> None:
-        for call in self._calls[moment] if not self.aside else ():
-            self.attempt("standing back from a fork", call)
+        if not self.aside:
+            self._call_all(moment, "standing back from a fork")
+
+    def _call_all(self, moment: Moment, what: str) -> None:
+        for call in self._calls[moment]:
+            self.attempt(what, call)
 
     def _forked(self) -> None:
         self.step_aside()
@@ -151,7 +153,7 @@ class Guard:
 
     def _failed(self, entry: Entry, error: Exception) -> None:
         entry.ours = entry.natively
-        self._note(sentence(entry.what, error))
+        self._note(_sentence(entry.what, error))
         if entry.vital and not self.aside:
             self.give_up()
 
@@ -162,23 +164,18 @@ def attempt(note: Callable[[str], None], what: str, ours: Callable[..., Any], *a
         ours(*args)
     except Exception as error:
         let_pass(error)
-        note(sentence(what, error))
+        note(_sentence(what, error))
 
 
-def sentence(what: str, error: Exception) -> str:
-    """Return the sentence that says what was given up."""
+def _sentence(what: str, error: Exception) -> str:
+    try:
+        text = " ".join(str(error).split())[:300] or "without a message"
+    except Exception:
+        text = "it can't be shown"
     return (
         f"Pipediag stopped {what} after an error of its own, which the script did not see: "
-        f"{type(error).__name__}: {_text(error)}"
+        f"{type(error).__name__}: {text}"
     )
-
-
-def _text(error: Exception) -> str:
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        return "it can't be shown"
-    return text[:300] or "without a message"
 
 
 class StopScript(BaseException):

@@ -76,7 +76,7 @@ def _found_room(descriptor: int, line: bytes, limit_s: float) -> bool:
 
 
 class UnknownCommandError(Exception):
-    """The parent asked for what this process does not know."""
+    """The parent asked for something unknown."""
 
 
 class SilentParentError(Exception):

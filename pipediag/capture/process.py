@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, TypeVar
@@ -73,19 +73,12 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
     """Return the memory that the machine or the control group has left; None where unknown."""
-    known = [b for b in (_available(meminfo), _left_in_group(cgroup)) if b is not None]
-    return min(known) if known else None
-
-
-def _available(meminfo: Path) -> int | None:
-    try:
+    known = []
+    with suppress(OSError):
         lines = meminfo.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
+        known = [int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable:")]
+    left = _left_in_group(cgroup)
+    return min(known if left is None else [*known, left], default=None)
 
 
 def _left_in_group(cgroup: Path) -> int | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
-from pipediag.capture.callsites import locals_of, unwrap
+from pipediag.capture.callsites import unwrap
 
 
 def let_pass(error: BaseException) -> None:
@@ -20,7 +18,10 @@ def let_pass(error: BaseException) -> None:
 
 
 def is_of_a_signal_handler(error: BaseException) -> bool:
-    """Return True if a handler of the script's raised it, which ran while our code was running."""
+    """Return True if a handler of the script's raised it, which ran while our code was running.
+
+    One that has put another in its own place is not recognised.
+    """
     codes = {
         code
         for number in signal.valid_signals()
@@ -28,35 +29,10 @@ def is_of_a_signal_handler(error: BaseException) -> bool:
     }
     traceback = error.__traceback__
     while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code in codes or _was_given_what_it_interrupts(frame):
+        if traceback.tb_frame.f_code in codes:
             return True
         traceback = traceback.tb_next
     return False
-
-
-def _was_given_what_it_interrupts(frame: FrameType) -> bool:
-    """Return True if it was called as a handler is, which may have put another in its place."""
-    interrupted = frame.f_back
-    if interrupted is None:
-        return False
-    given = list(_arguments(frame))
-    return any(one is interrupted for one in given) and any(
-        isinstance(one, int) and one in signal.valid_signals() for one in given
-    )
-
-
-def _arguments(frame: FrameType) -> Iterator[Any]:
-    code = frame.f_code
-    named = code.co_argcount + code.co_kwonlyargcount
-    listed = bool(code.co_flags & inspect.CO_VARARGS)
-    if not named and not listed:
-        return
-    found = locals_of(frame)
-    for name in code.co_varnames[:named]:
-        yield found.get(name)
-    if listed:
-        yield from found.get(code.co_varnames[named], ())
 
 
 _Handler = Callable[[int, FrameType | None], object]

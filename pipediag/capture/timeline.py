@@ -26,10 +26,7 @@ FULL = (
     "The script's timeline became too long to be written further: what came later is missing from "
     "the ledger of the run."
 )
-DELETED = (
-    "The script deleted the file of its timeline: what came before is missing from the ledger of "
-    "the run."
-)
+DELETED = "The script deleted the file of its timeline: the ledger lacks what came before."
 
 
 # Within these a line of the script's own code says more than the span.
@@ -37,10 +34,7 @@ _OPEN_TO_LINES: frozenset[SpanKind] = frozenset({"script", "fit", "callback"})
 
 
 class Timeline:
-    """Timeline of one process; a forked child writes nothing.
-
-    What goes wrong with its file is noted, not raised.
-    """
+    """Timeline of one process; a forked child writes nothing. Errors with its file are noted."""
 
     def __init__(self, path: Path, note: Callable[[str], None]) -> None:
         self._path = path
@@ -184,7 +178,6 @@ class Timeline:
             self._write_line(encode(Unwritten(time.monotonic_ns())))
 
     def _write_line(self, line: bytes) -> None:
-        """Write a line; the spans that last are written again where the file was deleted."""
         try:
             # The script may clean up where our directory is.
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,8 +185,6 @@ class Timeline:
             with self._path.open("ab", buffering=0) as file:
                 if self._begun and file.tell() == 0:
                     self._note(DELETED)
-                    lasting = [*self._open, *([self._steps] if self._steps is not None else [])]
-                    line = b"".join(map(encode, lasting)) + line
                 self._begun = True
                 file.write(line)
         except OSError as error:

@@ -316,13 +316,3 @@ def handles_signals() -> Iterator[None]:
 def signal_arrives(*_: Any, **__: Any) -> None:
     """In the middle of what is under way."""
     os.kill(os.getpid(), signal.SIGUSR1)
-
-
-def raised_by_the_handler() -> PreemptedError:
-    """The error that comes of it."""
-    with handles_signals():
-        try:
-            signal_arrives()
-        except PreemptedError as error:
-            return error
-    raise AssertionError

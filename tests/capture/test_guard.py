@@ -187,19 +187,8 @@ def handler_that_raises(*_: Any) -> None:
     raise TimeIsUpError
 
 
-def once(number: int, frame: Any) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    raise TimeIsUpError(frame.f_lineno)
-
-
-def any_arguments(*given: Any) -> None:
-    signal.signal(given[0], signal.SIG_DFL)
-    handler_that_raises()
-
-
 class Handles:
-    def method(self, number: int, _frame: Any) -> None:
-        signal.signal(number, signal.SIG_DFL)
+    def method(self, *_: Any) -> None:
         raise TimeIsUpError
 
     def __call__(self, *_: Any) -> None:
@@ -208,8 +197,6 @@ class Handles:
 
 HANDLERS = [
     handler_that_raises,
-    once,
-    any_arguments,
     Handles().method,
     Handles(),
     functools.partial(handler_that_raises, 1),

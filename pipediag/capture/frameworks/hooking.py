@@ -7,7 +7,7 @@ belongs to arrives.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from importlib.abc import MetaPathFinder
 from types import ModuleType
@@ -18,16 +18,13 @@ from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.watching.step_clock import Watchers
 
-Framework = type[TensorFlow | Keras]
-FRAMEWORKS: tuple[Framework, ...] = (TensorFlow, Keras)
+FRAMEWORKS: tuple[type[TensorFlow | Keras], ...] = (TensorFlow, Keras)
 _PACKAGE = "tensorflow"
 """Package that is imported before all modules that are hooked into."""
 _ABSENT = object()
 
 
-def install_hooks(
-    frameworks: Iterable[Framework], watchers: Watchers, replaced: Replaced | None = None
-) -> None:
+def install_hooks(watchers: Watchers, replaced: Replaced | None = None) -> None:
     """Hook into what is imported already, and into the rest as it arrives.
 
     A hook that does not fit its module is left out, and noted. What it replaces is kept, to be put
@@ -35,7 +32,7 @@ def install_hooks(
     """
     guard = watchers.guard
     hooks: list[tuple[str, Hook]] = []
-    for framework in frameworks:
+    for framework in FRAMEWORKS:
         hooks += framework(watchers).by_module()
         for module, paths in framework.looks_at_training.items():
             hooks.append((module, partial(watchers.state.show_before, paths)))
@@ -101,7 +98,7 @@ class Replaced:
         return hook_and_note
 
     def put_back(self) -> None:
-        """Put it back, the last first; what somebody else has put there since then stays."""
+        """Put it back, the last first; what others have put there since then stays."""
         while self._before:
             owner, name, was, ours = self._before.pop()
             if vars(owner).get(name) is ours:

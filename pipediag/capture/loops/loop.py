@@ -52,9 +52,6 @@ class ScriptsOwnError(Exception):
         self.error = error
 
 
-_STEPS_TO_START_UP = 2
-"""The first step builds the model and traces, and the second one may trace again."""
-
 HandOver = Literal["next", "call", "fed"]
 """How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it; or
 that there is no iterator, as Python feeds the step itself."""
@@ -69,11 +66,8 @@ class DrawnPipeline(NamedTuple):
 
 @dataclass
 class Loop:
-    """A loop while it runs: its record, and what the hooks need at hand."""
-
     record: RecordedLoop
     runtime: Runtime
-    """Runs its steps."""
     trainer: Trainer | None = None
     """Runs it for the script, as Keras does; None for a loop of the script's own."""
     fit_frame: Any = None
@@ -82,13 +76,11 @@ class Loop:
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
-    """The model that it trains."""
     dataset: Any = None
     """Its dataset, kept from when it is diagnosed, to be tried with changes."""
     evaluated: weakref.ref[Any] | None = None
     """The dataset of its last evaluation, kept no longer than by the script."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
-    """The tf.functions that train in its steps."""
     knows_eager_step: bool = False
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
@@ -100,7 +92,6 @@ class Loop:
     joined: list[Consumer] = field(default_factory=list)
     """Other iterators that each of its steps draws from."""
     thread: threading.Thread | None = None
-    """The thread that runs it."""
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
     interruption: Interruption | None = field(default_factory=Interruption)
@@ -121,20 +112,15 @@ class Loop:
             record.steps += record.batches_per_call
         if record.asked_ns is None or record.last_ns is None:
             record.asked_ns = asked_ns
-        elif interruption is None:
-            self._step_over(now_ns, record.last_ns)
-        elif record.warm_ns is not None:
+        elif record.warm_ns is None:
+            record.warm_ns = now_ns if interruption is None else None
+        elif interruption is not None:
             self._goes_on(asked_ns, None if wait_ns is None else now_ns, interruption)
+        else:
+            boundary, self._first_step_of = self._first_step_of, None
+            if boundary is not None:
+                boundary.first_step_ns = now_ns - record.last_ns
         record.last_ns = now_ns
-
-    def _step_over(self, now_ns: int, last_ns: int) -> None:
-        record = self.record
-        if record.warm_ns is None:
-            record.warm_ns = now_ns
-            return
-        boundary, self._first_step_of = self._first_step_of, None
-        if boundary is not None:
-            boundary.first_step_ns = now_ns - last_ns
 
     def _goes_on(self, asked_ns: int, handed_ns: int | None, interruption: Interruption) -> None:
         record, self._first_step_of = self.record, None
@@ -165,7 +151,6 @@ class Loop:
             self.record.set_aside_ns += ns
 
     def ended(self, *, undisturbed: bool) -> None:
-        """Note that its steps were interrupted, as by the end of an epoch."""
         if undisturbed:
             self.undisturbed_ends.add(self.ends % self.record.period)
         self.ends += 1
@@ -181,10 +166,6 @@ class Loop:
     def let_go(self) -> None:
         self.fit_frame = self.model = self.dataset = None
         self.joined.clear()
-
-    def data_ended(self) -> None:
-        if self.record.epoch_steps is None:
-            self.record.epoch_steps = self.record.steps
 
     def joins(self, consumer: Consumer) -> bool:
         """Draw from this iterator, too; return True if no epoch before has shown that."""
@@ -222,16 +203,10 @@ class Loop:
         """Return True if it is a `fit`, of which none begins before the last one ends."""
         return self.record.kind == "keras" and self.trains
 
-    @property
-    def only_evaluates(self) -> bool:
-        """Return True if Keras runs it for the script, and does not train."""
-        return self.record.kind == "keras" and not self.trains
-
     def has_step(self, function: Any) -> bool:
         return any(ref() is function for ref in self.step_functions)
 
     def runs(self, function: Any) -> None:
-        """Note that its steps call this function, which trains."""
         if not self.has_step(function):
             self.step_functions.append(weakref.ref(function))
             name = source_location(function)
@@ -239,18 +214,12 @@ class Loop:
                 self.record.step_functions.append(name)
 
     def runs_elsewhere(self) -> bool:
-        """Return True if it is the loop of another thread, which has not ended."""
         thread = self.thread
         return thread is not None and thread.is_alive() and thread is not threading.current_thread()
 
     @property
     def trains(self) -> bool:
         return self.record.role == "training"
-
-    @property
-    def started_up(self) -> bool:
-        """Return True if the steps are over in which it builds and traces what it runs."""
-        return self.record.steps > _STEPS_TO_START_UP * self.record.batches_per_call
 
     @property
     def at_last_batch(self) -> bool:
@@ -285,7 +254,6 @@ class Loop:
 
     @property
     def may_be_followed(self) -> bool:
-        """Return True if something may train after it, as far as the script's source shows."""
         return self.record.kind == "keras" or bool(self.record.followed_by)
 
     @property
@@ -296,7 +264,6 @@ class Loop:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return how long the loop would still take, where known."""
         return self._seconds_of(self.steps_left)
 
     def seconds_to_end(self, ends: int) -> float | None:
@@ -339,7 +306,6 @@ class Consumer:
     waited_ns: int = 0
     """Time in `next` since the last step began."""
     waited_in_all_ns: int = 0
-    """Time waited for its batches in a loop that draws from several iterators."""
     drawn: DrawnPipeline | None = None
     """Its pipeline, where another iterator's pipeline is that of the loop."""
     stage: Stage = Stage.OWN
@@ -367,7 +333,3 @@ class Consumer:
             if not is_end_of_data(error):
                 raise ScriptsOwnError(error) from error
         return batches
-
-    def iterator_gone(self, _: object) -> None:
-        """Drop what natively does not outlive the iterator."""
-        self.dataset = None

@@ -87,7 +87,11 @@ class LoopRegistry:
                 loop.evaluated = weakref.ref(dataset)
         consumer = Consumer(loop, ordinal, element_spec=dataset.element_spec, dataset=dataset)
         consumer.distributed = distributed
-        consumer.iterator = weakref.ref(iterator, consumer.iterator_gone)
+
+        def gone(_: object) -> None:
+            consumer.dataset = None  # natively it does not outlive the iterator
+
+        consumer.iterator = weakref.ref(iterator, gone)
         return consumer
 
     def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:

@@ -17,9 +17,6 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.process import RandomState, free_memory_bytes
 from pipediag.capture.signals import let_pass
 
-_PARTS = 64
-"""Own choice: a table is written in so many parts where it does not fit a second time."""
-
 _MEMORY_SHARE = 0.5
 """Own choice: copies may take half of what is available, as tf.data's own buffers may."""
 
@@ -66,15 +63,13 @@ class TrainingState:
         """Put the values of the variables back, and leave the generators as they are.
 
         One after the other, as a device may have no room for a second copy of a large table: what
-        did not fit is tried once more when all others are back, a few rows at a time.
+        did not fit is tried once more when all others are back.
         """
         left = [pair for pair in self._values if not _assigned(*pair)]
         if not left:
             return
         gc.collect()  # what trials have let go of may hold the room that is missing
-        lost = [
-            variable for variable, value in left if not _assigned(variable, value, in_parts=True)
-        ]
+        lost = [variable for variable, value in left if not _assigned(variable, value)]
         if lost:
             raise NotRestoredError(
                 f"{len(lost)} of {len(self._values)} variables could not be put back as they were "
@@ -82,15 +77,10 @@ class TrainingState:
             )
 
 
-def _assigned(variable: Any, value: Any, *, in_parts: bool = False) -> bool:
-    """Write the value; in parts no copy of the whole is made. Return False where that failed."""
+def _assigned(variable: Any, value: Any) -> bool:
+    """Write the value; return False where that failed."""
     try:
-        if not in_parts or not value.ndim:
-            variable.assign(value)
-            return True
-        rows = max(1, len(value) // _PARTS)
-        for first in range(0, len(value), rows):
-            variable[first : first + rows].assign(value[first : first + rows])
+        variable.assign(value)
     except Exception as error:
         let_pass(error)
         return False

@@ -89,6 +89,8 @@ class Evaluations:
 
 
 _MOST_DIAGNOSED = 6
+_STEPS_TO_START_UP = 2
+"""The first step builds the model and traces, and the second one may trace again."""
 _SPARE_ONCE_MEASURED = 64
 """Own choice: what is noted and not reported yet is lost where the process is killed."""
 _LONGER = 0.5
@@ -251,7 +253,8 @@ class LoopChoice:
         if not loop.trains or not self._held.may_hold(loop):
             return
         loop.dataset = consumer.dataset
-        if continuous and loop.started_up:
+        record = loop.record
+        if continuous and record.steps > _STEPS_TO_START_UP * record.batches_per_call:
             self._with.recorder.save()
             self._measured(loop, consumer)
 

@@ -34,7 +34,6 @@ from pipediag.capture.watching.updates import (
     notice_beside,
     settle_role,
 )
-from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 
 _JOINED = (
@@ -87,20 +86,10 @@ class StepClock:
             return None
         return self._loops.consumer_for(iterator, dataset, distributed)
 
-    def consumed_here(self) -> RecordedLoop | None:
-        """Return the loop whose batch was handed over last on this thread."""
-        last = self._threads.here.last
-        return None if last is None else last.loop.record
-
-    def takes_own_batch_here(self) -> bool:
-        """Return True if this thread's last batch is one that the script would have had."""
-        last = self._threads.here.last
-        return last is not None and last.stage is Stage.OWN
-
-    def is_between_steps_here(self) -> bool:
-        """Return True if no step follows the last one of this thread, as at the end of an epoch."""
-        last = self._threads.here.last
-        return last is not None and last.loop.interruption is not None
+    @property
+    def last_here(self) -> Consumer | None:
+        """The iterator that handed over a batch last on this thread."""
+        return self._threads.here.last
 
     def handed_over(self, consumer: Consumer, asked_ns: int, handed_ns: int, batch: Any) -> Any:
         """Note that `next` got a batch for Python; return the one to hand over."""
@@ -179,7 +168,7 @@ class StepClock:
         self._with.timeline.passed("aside", began_ns, ended_ns)
 
     def evaluated(self, span: Span) -> None:
-        self._threads.here.call_ended(span, time.monotonic_ns())
+        self._threads.here.call_ended(span)
 
     def exhausted(self, consumer: Consumer) -> None:
         self.streak.settle()
@@ -193,7 +182,8 @@ class StepClock:
         if lead is not None and lead.loop is consumer.loop:
             # As with `zip`: the batch that the lead has handed over goes into no step.
             record.steps -= record.batches_per_call
-        consumer.loop.data_ended()
+        if record.epoch_steps is None:
+            record.epoch_steps = record.steps
         if consumer is thread.last or (lead is not None and lead is thread.last):
             self._interrupt(thread, exhausted=consumer is thread.last)
             thread.calls_nothing_more(consumer.loop)
@@ -262,10 +252,7 @@ class StepClock:
             settle_role(loop, self._loops.all())
 
     def given_up(self) -> None:
-        """End all that is measured after an error of ours, and keep it.
-
-        The script is stopped if a repeated batch has trained its model wrongly.
-        """
+        """End all that is measured after an error of ours, and keep it."""
         self.streak.let_go()
         self.choice.script_over("pipediag stopped after an error of its own")
         self._with.recorder.save()
@@ -275,14 +262,10 @@ class StepClock:
 
     def _begin_streak(self, consumer: Consumer) -> None:
         """Have the next steps noted alone where nothing can come of them."""
-        if consumer.loop.joined:
-            return
-        spare = self.choice.spare_steps(consumer.loop)
-        if spare > 0:
+        if not consumer.loop.joined and (spare := self.choice.spare_steps(consumer.loop)) > 0:
             self.streak.begins(consumer, spare)
 
     def _noted(self, consumer: Consumer, began_ns: int, wait_ns: int | None) -> None:
-        """Begin a step that a streak has noted."""
         self._boundary(consumer, began_ns, wait_ns)
         consumer.batches += consumer.loop.record.batches_per_call
 
@@ -306,7 +289,7 @@ class StepClock:
             return
         record = loop.record
         if interruption is not None:
-            self._steps_begin(loop, now_ns, wait_ns, interruption)
+            self._tell_timeline(loop, now_ns, wait_ns, interruption)
         counts = not self.choice.repeats(loop)  # else it is ours, not the script's
         if counts and continuous:
             self._step_over(consumer, now_ns - loop.last_ns)
@@ -318,7 +301,7 @@ class StepClock:
             wait_ns = thread.waited_for_all(consumer, wait_ns, continuous)
         self.choice.step(consumer, now_ns, wait_ns, continuous)
 
-    def _steps_begin(
+    def _tell_timeline(
         self, loop: Loop, now_ns: int, wait_ns: int | None, interruption: Interruption
     ) -> None:
         timeline = self._with.timeline
@@ -336,7 +319,7 @@ class StepClock:
             thread.no_lead()
         else:
             thread.fed.beside = 0
-        if loop.only_evaluates:
+        if loop.record.kind == "keras" and not loop.trains:
             part = thread.calls(loop)
         else:
             part = consumer.hand_over != "fed" and thread.joins(consumer, now_ns)
@@ -433,7 +416,6 @@ class StepClock:
         consumer.hand_out(Stage.OWN if repeated is None else Stage.REPEATED, repeated)
 
     def try_pipelines_alone(self) -> None:
-        """Try the pipelines of loops that could not be held, once the script is over."""
         self._loops.keep_evaluated()
         self._held.try_pipelines_alone(self._loops.all())
 
@@ -454,14 +436,9 @@ class Watchers(Instruments):
 
     guard: Guard
     steps: StepClock
-    """Receives iterators, and each batch that they hand over."""
     updates: UpdateWatch
-    """Receives writes of trainable variables."""
     held: Trials
-    """Receives steps that fail, and epochs that could be held."""
     in_graph: InGraphLoops
-    """Receives loops that a function runs by itself."""
     plan: PlanRecorder
-    """Receives calls that make a pipeline."""
     came_late: bool = False
     """True if the program had datasets, iterators and functions before we came."""

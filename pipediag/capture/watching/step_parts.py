@@ -39,13 +39,7 @@ class FedSteps:
     beside: int = 0
     """Calls since a batch was handed over to the loop that may be behind them."""
 
-    def begins(
-        self,
-        loops: LoopRegistry,
-        last: Consumer | None,
-        *,
-        eager: bool,
-    ) -> Consumer | None:
+    def begins(self, loops: LoopRegistry, last: Consumer | None, *, eager: bool) -> Consumer | None:
         """Return the consumer of the step that the call begins; None within another step.
 
         The first call alone shows no loop: a model is built so, too. `last` handed over a batch
@@ -134,7 +128,7 @@ class StepParts:
         self._called_before, self._called = self._called, set()
         return bool(self._called_before)
 
-    def call_ended(self, span: Span, ended_ns: int) -> None:
+    def call_ended(self, span: Span) -> None:
         """Record what a call took that was a part of a step."""
         in_call, self.in_call = self.in_call, False
         if self._outer is None or not in_call:
@@ -148,7 +142,7 @@ class StepParts:
             known = NestedCall(*place)
             nested.append(known)
         known.count += 1
-        known.elapsed_ns += ended_ns - span.start_ns
+        known.elapsed_ns += time.monotonic_ns() - span.start_ns
 
     def joins(self, consumer: Consumer, now_ns: int) -> bool:
         """Return True if an iterator's batch is for the step that `lead` has begun."""
@@ -176,7 +170,6 @@ class StepParts:
         return True
 
     def wait_for_joined(self, consumer: Consumer, wait_ns: int | None) -> None:
-        """Add what the step has waited for the batch of a joined iterator."""
         consumer.waited_in_all_ns += wait_ns or 0
         known = wait_ns is not None and self._waited_ns is not None
         self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known else None
@@ -197,7 +190,6 @@ class StepParts:
         return any(one.loop is consumer.loop for one in self._joined_to(self.lead.loop))
 
     def ended(self, loop: Loop) -> None:
-        """Note that an iterator has no more batches, or that its epoch is over."""
         if self.lead is not None and loop is self.lead.loop:
             self.no_lead()
 

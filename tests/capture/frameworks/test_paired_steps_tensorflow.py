@@ -22,15 +22,16 @@ SCRIPT = """
     from tensorflow.python.eager import backprop
     from pipediag.capture.frameworks.tensorflow.paired_steps import PairedSteps
     from pipediag.capture.guard import Guard
+    from pipediag.capture.loops.loop import Stage
 
     guard = Guard(print)
-    interrupted, borrowed = [], []
-
+    interrupted, last = [], Mock(stage=Stage.OWN)
+    clock = Mock(last_here=last, interrupted_by_us=lambda *span: interrupted.append(span))
 
     def followed():
         loop = Mock(kind="eager", graph_step=None, element_spec=None)
-        own, aside = lambda: not borrowed, lambda began, ended: interrupted.append(ended)
-        paired = PairedSteps(lambda: loop, own, aside)
+        last.loop.record = loop
+        paired = PairedSteps(clock)
         paired.install_tape(backprop, guard)
         paired.install_optimizer(base_optimizer.BaseOptimizer, guard)
         return loop
@@ -114,9 +115,9 @@ SCRIPT = """
             keras.optimizers.SGD(0.01).apply_gradients([(tape.gradient(loss, other), other)])
 
     def on_batches_of_a_trial():
-        borrowed.append(True)
+        last.stage = Stage.VARIANT
         result = trained(Static())
-        borrowed.clear()
+        last.stage = Stage.OWN
         return result
 
     def by_number():

@@ -155,23 +155,9 @@ class Variable:
         return self.values.copy()
 
     def assign(self, value: Any) -> None:
-        self._write(..., value)
-
-    def __getitem__(self, rows: slice) -> Rows:
-        return Rows(self, rows)
-
-    def _write(self, rows: Any, value: Any) -> None:
         if value.nbytes > self.room:
             raise MemoryError("ResourceExhaustedError")
-        self.values[rows] = value
-
-
-class Rows:
-    def __init__(self, variable: Variable, rows: slice) -> None:
-        self._variable, self._rows = variable, rows
-
-    def assign(self, value: Any) -> None:
-        self._variable._write(self._rows, value)
+        self.values[...] = value
 
 
 @pytest.fixture
@@ -184,17 +170,6 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> list[Variable]:
 def train(variables: list[Variable]) -> None:
     for variable in variables:
         variable.values += 1
-
-
-def test_a_table_that_does_not_fit_twice_is_put_back_a_few_rows_at_a_time(
-    variables: list[Variable],
-) -> None:
-    state = TrainingState()
-    train(variables)
-    variables[0].room = 64
-    state.restore()
-
-    assert [float(one.values.mean()) for one in variables] == [1.0, 2.0, 3.0]
 
 
 def test_one_that_can_not_be_put_back_does_not_keep_the_others(variables: list[Variable]) -> None:

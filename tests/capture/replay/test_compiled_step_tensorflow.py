@@ -96,9 +96,11 @@ SCRIPT = """
         "failures": len(failures),
     }
 
-    predictions, between = [], []
-    loop = Mock(role="other", id="loop_1", last_ns=0, set_aside_ns=0)
-    calls = PairedCalls(predictions, Mock(), lambda: loop, lambda: bool(between))
+    predictions = []
+    loop = Mock(id="loop_1", last_ns=0, set_aside_ns=0)
+    last = Mock()
+    last.loop = Mock(record=loop, trains=False, interruption=None)
+    calls = PairedCalls(predictions, Mock(), Mock(last_here=last))
     calls.install(keras.Model, Guard(print))
 
     class Keeps(keras.Model):
@@ -131,10 +133,10 @@ SCRIPT = """
     for _ in range(20):
         with tf.GradientTape():
             model(x)
-    loop.role = "training"
+    last.loop.trains = True
     for _ in range(20):
         model(x)
-    between.append(True)
+    last.loop.interruption = True
     for _ in range(20):
         model(x)
     class Validates(keras.callbacks.Callback):

@@ -20,7 +20,7 @@ from pipediag.session.messages import (
     TrialsOver,
     VariantRefused,
 )
-from tests.capture.instruments import consumer_of, raised_by_the_handler
+from tests.capture.instruments import PreemptedError, consumer_of, handles_signals, signal_arrives
 from tests.capture.trying.conversation import SECOND, WARM_STEPS, OutOfRangeError, Pipeline, Stage
 
 
@@ -170,7 +170,10 @@ def test_what_a_signal_handler_raises_in_a_step_is_the_scripts_and_ends_the_tria
     stage.parent.block("base")
     trials = stage.prepared()
 
-    assert not trials.failed(raised_by_the_handler())
+    with handles_signals():
+        with pytest.raises(PreemptedError) as raised:
+            signal_arrives()
+        assert not trials.failed(raised.value)
     assert stage.consumer.stage is InPlace.OWN
     assert stage.told == [TrialsOver("the script was interrupted in the middle of them")]
 

@@ -179,7 +179,7 @@ def test_an_iterator_that_was_made_again_elsewhere_takes_the_place_of_the_former
 
 @pytest.fixture
 def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(step_clock, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
+    monkeypatch.setattr(step_parts, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
     return stage
 
 

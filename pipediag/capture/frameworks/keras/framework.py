@@ -76,8 +76,7 @@ class Keras:
         self._predicted: Callable[..., None] | None = None
         if self._held.makes_trials:
             predictions = watchers.recorder.recording.predictions
-            here = steps.consumed_here, steps.is_between_steps_here
-            self._paired = PairedCalls(predictions, self._timeline, *here)
+            self._paired = PairedCalls(predictions, self._timeline, steps)
             self._predicted = guard.entry("timing `predict_on_batch`", self._paired.predicted)
         self._here = threading.local()
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""

@@ -20,6 +20,7 @@ from pipediag.capture.loops.source import parsed
 from pipediag.capture.pipelines.functions import side_effect, value_of
 from pipediag.capture.signals import let_pass
 from pipediag.capture.timeline import Timeline
+from pipediag.capture.watching.step_clock import StepClock
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Prediction
 
@@ -44,10 +45,7 @@ class PairedCalls:
 
     _predictions: list[Prediction]
     _timeline: Timeline
-    _consumed: Callable[[], RecordedLoop | None]
-    """Returns the loop whose batch this thread was handed last."""
-    _between_steps: Callable[[], bool]
-    """Returns True if no step of that loop follows its last one, as at the end of an epoch."""
+    _steps: StepClock
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
     _compiled: dict[tuple[str, int], Any] = field(default_factory=dict)
     _nested: threading.local = field(default_factory=threading.local)
@@ -122,10 +120,9 @@ class PairedCalls:
                 timed = _timed(lambda: compiled(model, *args, **kwargs))
             return timed
 
-        loop = self._consumed()
-        trains = loop is not None and loop.role == "training"
-        if loop is not None and (not trains or self._between_steps()):
-            evaluates = None if trains else loop
+        last = self._steps.last_here
+        if last is not None and (not last.loop.trains or last.loop.interruption is not None):
+            evaluates = None if last.loop.trains else last.loop.record
             self._pair("The model as a `tf.function`", args, own, other, evaluates)
 
     def _pair(

@@ -113,10 +113,7 @@ class TensorFlow:
             yield from self._pairs_of_steps()
 
     def _pairs_of_steps(self) -> Iterator[tuple[str, Hook]]:
-        guard, steps = self._guard, self._with.steps
-        paired = PairedSteps(
-            steps.consumed_here, steps.takes_own_batch_here, steps.interrupted_by_us
-        )
+        guard, paired = self._guard, PairedSteps(self._with.steps)
         yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
         for module, name in _OPTIMIZERS.items():
             yield module, partial(_install_optimizer, paired, name, guard)

@@ -13,7 +13,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
@@ -21,6 +21,7 @@ from typing import Any
 
 from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.loops.loop import Stage
 from pipediag.capture.pipelines.functions import (
     UNKNOWN,
     closure_of,
@@ -29,7 +30,8 @@ from pipediag.capture.pipelines.functions import (
     value_of,
 )
 from pipediag.capture.signals import let_pass
-from pipediag.session.recorded_loops import FEWEST_PAIRS, GraphStep, RecordedLoop
+from pipediag.capture.watching.step_clock import StepClock
+from pipediag.session.recorded_loops import FEWEST_PAIRS, GraphStep
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
 
 _SEEN = 5
@@ -86,16 +88,8 @@ class _Step:
 class PairedSteps:
     """Follows tapes that are opened in a loop's own body, up to where gradients are applied."""
 
-    def __init__(
-        self,
-        consumed: Callable[[], RecordedLoop | None],
-        is_own: Callable[[], bool],
-        aside: Callable[[int, int], None],
-    ) -> None:
-        """Take what returns the loop of this thread's last batch, what says whether the script
-        would have had that batch, and what hears from when until when pipediag itself was at work
-        within a step."""
-        self._consumed, self._is_own, self._aside = consumed, is_own, aside
+    def __init__(self, clock: StepClock) -> None:
+        self._clock = clock
         self._steps: dict[tuple[CodeType, int], _Step] = {}
         self._open: _Step | None = None
 
@@ -131,9 +125,10 @@ class PairedSteps:
         place = (frame.f_code, frame.f_lineno)
         step = self._steps.get(place)
         if step is None:
-            loop = self._consumed()
-            if loop is None or loop.kind != "eager":
+            last = self._clock.last_here
+            if last is None or last.loop.record.kind != "eager":
                 return
+            loop = last.loop.record
             step = self._steps[place] = _described(frame)
             step.lengths_vary = _lengths_vary(loop.element_spec or "")
             if loop.graph_step is not None:
@@ -143,7 +138,7 @@ class PairedSteps:
         step.seen += 1
         counts = not step.takes_any and step.seen <= _MOST_COUNTED
         over = step.is_over and not counts
-        if step.record.lacking is not None or over or not self._is_own():
+        if step.record.lacking is not None or over or not self._has_own_batch:
             return
         try:
             given = _given(step, frame)
@@ -155,6 +150,12 @@ class PairedSteps:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
 
+    @property
+    def _has_own_batch(self) -> bool:
+        """True if the script would have had this thread's last batch, too."""
+        last = self._clock.last_here
+        return last is not None and last.stage is Stage.OWN
+
     def _begin(self, step: _Step, frame: FrameType, given: Mapping[str, Any]) -> None:
         lacking = _unfit(given)
         if lacking is not None:
@@ -165,7 +166,7 @@ class PairedSteps:
             began_ns = time.monotonic_ns()
             step.before = _copies(step.variables)
             _wait_for(step.variables)
-            self._aside(began_ns, time.monotonic_ns())
+            self._clock.interrupted_by_us(began_ns, time.monotonic_ns())
         step.began_ns = time.monotonic_ns()
 
     def _applied(self) -> None:
@@ -192,7 +193,7 @@ class PairedSteps:
             lacking = "Tracing it takes too long."
         if lacking is not None or too_long or pairs >= _PAIRS:
             self._give_up(step, lacking)
-        self._aside(applied_ns, time.monotonic_ns())
+        self._clock.interrupted_by_us(applied_ns, time.monotonic_ns())
 
     def _give_up(self, step: _Step, lacking: str | None) -> None:
         """End the pairs of a step, and hold on to nothing of it."""
