@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import libcst as cst
 
-from pipediag.patching.chains import argument, moved, with_arguments
+from pipediag.patching.chains import argument, moved, needed_argument, with_arguments
 from pipediag.patching.names import (
     free_name,
     imported_as,
@@ -35,8 +35,7 @@ ROWS, PROCESSES = "for_each_row", "in_processes"
 _AS_IT_IS = "@tf.autograph.experimental.do_not_convert"
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
-_SHAPES = {"set_shape": 0, "ensure_shape": 1}
-"""Calls that say a tensor's shape, and the position of the shape in their arguments."""
+_SHAPES = frozenset({"set_shape", "ensure_shape"})
 _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
@@ -63,7 +62,7 @@ def for_batches(
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
     """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch."""
     tf = needed_tensorflow(source)
-    given = _given(call, "map_func", 0)
+    given = needed_argument(call, "map_func")
     span = source.span(given)
     row, rows = free_name(source, "row"), free_name(source, "rows")
     function = given if isinstance(given, cst.Lambda) else _definition(source, given, call)
@@ -120,7 +119,7 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
 
 def _by_row(source: Source, call: cst.Call) -> list[Change]:
     """Hand a batch to Python in one call, which calls the function for each of its rows."""
-    found = _calls_of(source, call, _PYTHON | _SHAPES.keys())
+    found = _calls_of(source, call, _PYTHON | _SHAPES)
     python = [each for each in found if called(each) in _PYTHON]
     if not python:
         raise NotPatchableError("The call into Python in its function was not found in this file.")
@@ -129,13 +128,10 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     name, definition = defined(source, lines_of(ROWS), ROWS, at, *needed)
     changes = [definition]
     for each in python:
-        span = source.span(_given(each, "func", 0))
+        span = source.span(needed_argument(each, "func"))
         changes += [insertion(span.start, f"{name}("), insertion(span.end, ")")]
-    for each in found:
-        position = _SHAPES.get(called(each) or "")
-        if position is not None:
-            changes.append(_of_batch(source, _given(each, "shape", position)))
-    return changes
+    shaped = (each for each in found if called(each) in _SHAPES)
+    return [*changes, *(_of_batch(source, needed_argument(each, "shape")) for each in shaped)]
 
 
 def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]:
@@ -149,23 +145,15 @@ def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]
     name, definition = defined(source, lines, PROCESSES, at, *needed)
     changes = [definition, *with_arguments(source, call, {"num_parallel_calls": processes})]
     for each in python:
-        span = source.span(_given(each, "func", 0))
+        span = source.span(needed_argument(each, "func"))
         changes += [insertion(span.start, f"{name}("), insertion(span.end, f", {processes})")]
     return changes
-
-
-def _given(call: cst.Call, name: str, position: int) -> cst.BaseExpression:
-    named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == name]
-    placed = [arg.value for arg in call.args if arg.keyword is None]
-    if any(arg.star for arg in call.args) or not (named or len(placed) > position):
-        raise NotPatchableError(f"The arguments of `{called(call)}` are not known.")
-    return (named or placed[position:])[0]
 
 
 def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
     code = source.module.code_for_node
     if isinstance(shape, cst.Call) and called(shape) == "TensorShape":
-        return _of_batch(source, _given(shape, "dims", 0))
+        return _of_batch(source, needed_argument(shape, "dims"))
     if isinstance(shape, cst.List | cst.Tuple):
         items = ["None", *(code(each.value) for each in shape.elements)]
         # The span of a tuple lies within its parentheses.
@@ -184,7 +172,7 @@ def _calls_of(
 
     Raises NotPatchableError where other code calls one of them, unless they may be `shared`.
     """
-    given = _given(call, "map_func", 0)
+    given = needed_argument(call, "map_func")
     return list(dict.fromkeys(_found(source, given, call, names, _DEPTH, shared)))
 
 
@@ -196,43 +184,35 @@ def _found(
     depth: int,
     shared: bool,
 ) -> list[cst.Call]:
-    is_lambda = isinstance(given, cst.Lambda)
-    body = given if is_lambda else _definition(source, given, at)
+    body = given if isinstance(given, cst.Lambda) else _definition(source, given, at)
     if body is None or depth == 0:
         return []
     calls = source.all(cst.Call, body)
     found = [node for node in calls if called(node) in names]
-    found += [
-        one for node in calls for one in _found(source, node.func, node, names, depth - 1, shared)
-    ]
-    if (
-        found
-        and not shared
-        and depth < _DEPTH
-        and isinstance(body, cst.FunctionDef)
-        and len(_uses(source, body)) > 1
-    ):
+    for node in calls:
+        found += _found(source, node.func, node, names, depth - 1, shared)
+    inner = found and not shared and depth < _DEPTH
+    if inner and isinstance(body, cst.FunctionDef) and len(_uses(source, body)) > 1:
         raise _is_shared(body)  # other code hands it single rows
     return found
 
 
 def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source]) -> list[Change]:
-    function = _definition(source, _given(call, "map_func", 0), call)
+    function = _definition(source, needed_argument(call, "map_func"), call)
     if function is None:
         return []
     if any(imported_as(each, function.name.value) for each in other_files):
         raise _is_shared(function)
-    uses = [source.parent(use) for use in _uses(source, function)]
-    others = [source.parent(use) if isinstance(use, cst.Arg) else None for use in uses]
     changes: list[Change] = []
-    for other in others:
+    for use in _uses(source, function):
+        given = source.parent(use)
+        other = source.parent(given) if isinstance(given, cst.Arg) else None
         if other is call:
             continue
-        if (
-            not isinstance(other, cst.Call)
-            or called(other) != "map"
-            or (batch := _batch_behind(source, other)) is None
-        ):
+        if not isinstance(other, cst.Call) or called(other) != "map":
+            raise _is_shared(function)
+        batch = _batch_behind(source, other)
+        if batch is None:
             raise _is_shared(function)
         changes += moved(source, other, batch)
     return changes

@@ -16,7 +16,6 @@ from pipediag.patching.source import (
     Span,
     called,
     insertion,
-    link,
     replaced,
 )
 from pipediag.patching.statements import (
@@ -26,7 +25,6 @@ from pipediag.patching.statements import (
     block_of,
     chain_up,
     condition_around,
-    deleted,
     rebinds,
     starts_with_its_name,
     statement_of,
@@ -56,6 +54,15 @@ POSITIONS: Mapping[str, Sequence[str]] = {
         "from_generator": "generator output_types output_shapes args output_signature name",
         "Input": "shape",
         "InputLayer": "shape",
+        "TensorShape": "dims",
+        "set_shape": "shape",
+        "ensure_shape": "x shape",
+        "numpy_function": "func inp Tout",
+        "py_function": "func inp Tout",
+        "py_func": "func inp Tout",
+        "with_options": "options",
+        "predict": "x batch_size verbose steps callbacks",
+        "choice": "a size replace p axis shuffle",
         "stack": "values axis name",
         "concat": "values axis name",
         "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly "
@@ -75,6 +82,14 @@ def argument(call: cst.Call, name: str) -> cst.Arg | None:
         if given == name:
             return arg
     return None
+
+
+def needed_argument(call: cst.Call, name: str) -> cst.BaseExpression:
+    """Return the value that is given for a parameter."""
+    given = argument(call, name)
+    if given is None:
+        raise NotPatchableError(f"The arguments of `{called(call)}` are not known.")
+    return given.value
 
 
 def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
@@ -148,15 +163,6 @@ def _blanks(source: Source, call: cst.Call) -> str:
     return ""
 
 
-def removed(source: Source, call: cst.Call) -> list[Change]:
-    """An operation taken out of its chain."""
-    found = rebinds(source, call)
-    if found:
-        return [deleted(source, found[0])]
-    _bare(source, link(source, call))
-    return [Change(link(source, call))]
-
-
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     """An operation with its arguments put behind another call of its chain."""
     down = source.span(after).end > source.span(call).end
@@ -166,26 +172,31 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     if here is not there:
         _check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
-    if isinstance(here, cst.If) and not (alone and target and alone[1] == target[1]):
+    of_one_name = alone and target and alone[1] == target[1]
+    if isinstance(here, cst.If) and not of_one_name:
         raise NotPatchableError("The condition around it would have to move into the chain.")
-    whole = isinstance(here, cst.If) or starts_with_its_name(source, after)
-    if alone and target and alone[1] == target[1] and whole:
+    if of_one_name and (isinstance(here, cst.If) or starts_with_its_name(source, after)):
         lines = whole_lines(source, here)
         at = source.next_line(source.span(there).end)
         if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):
             raise NotPatchableError("The file does not end with a newline.")
         return [Change(lines), Change(Span(at, at), (lines,))]
-    text = _bare(source, link(source, call))
-    return [*removed(source, call), _appended(source, after, [text])]
-
-
-def _bare(source: Source, whole: Span) -> Span:
-    """A link without the blanks before its dot; a comment before it stays where it is."""
-    dot = source.data.find(b".", whole.start)
-    before = source.data[whole.start : dot]
-    if before.strip(b" \t\r\n\\"):
+    if alone and len(block_of(source, here)) == 1:
+        raise NotPatchableError("Its block would be left empty.")
+    link = _link(source, call)
+    text = Span(source.data.find(b".", link.start), link.end)
+    if source.data[link.start : text.start].strip(b" \t\r\n\\"):
         raise NotPatchableError("There is a comment within the chain.")
-    return Span(dot, whole.end)
+    gone = whole_lines(source, alone[0]) if alone else link
+    return [Change(gone), _appended(source, after, [text])]
+
+
+def _link(source: Source, call: cst.Call) -> Span:
+    """Return a method's call without what it is called on, but with the blanks before its dot."""
+    if not isinstance(call.func, cst.Attribute):
+        raise NotPatchableError("It is not called as a dataset's method.")
+    dot = source.module.code_for_node(call.func.dot).encode()
+    return Span(source.span(call.func.attr).start - len(dot), source.span(call).end)
 
 
 def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:

@@ -16,6 +16,7 @@ from pipediag.patching.source import (
     NotPatchableError,
     Source,
     called,
+    chain_root,
     insertion,
     name_of,
     replaced,
@@ -134,7 +135,7 @@ def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> 
         given[0]
         for one in inner
         if isinstance(one, cst.SimpleStatementLine) and (given := assigned(one))
-        if call in walk(one) or _is_of(given[1], given[0])
+        if call in walk(one) or chain_root(given[1]) == given[0]
     }
     return bool(returned) and all(
         call in walk(one) or (isinstance(one, cst.Name) and one.value in made) for one in returned
@@ -142,13 +143,6 @@ def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> 
 
 
 _FUNCTION = cst.FunctionDef | cst.Lambda
-
-
-def _is_of(value: cst.BaseExpression, name: str) -> bool:
-    """Return True for a chain of methods on what has that name."""
-    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
-        value = value.func.value
-    return isinstance(value, cst.Name) and value.value == name
 
 
 def _bases(source: Source, loop: _Loop) -> set[str]:

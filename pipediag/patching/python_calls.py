@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.chains import argument, inserted
+from pipediag.patching.chains import argument, inserted, needed_argument
 from pipediag.patching.names import (
     bound,
     free_name,
@@ -116,11 +116,14 @@ def _padded_to_longest(source: Source, call: cst.Call) -> list[Change]:
 def _lengths(source: Source, shapes: cst.CSTNode) -> list[cst.BaseExpression]:
     """Return the length in each shape of one: `28` of `[28]`."""
     lists = [one.elements for one in source.all(cst.List, shapes)]
-    found = [elements[0].value for elements in lists if len(elements) == 1]
-    short = [
-        one for one in found if isinstance(one, cst.Integer) and one.evaluated_value < SHORTEST_CUT
+    return [
+        one.value
+        for elements in lists
+        for one in elements
+        if len(elements) == 1
+        and not (isinstance(one.value, cst.Integer) and one.value.evaluated_value < SHORTEST_CUT)
+        and source.code(one.value) != "None"
     ]
-    return [one for one in found if one not in short and source.code(one) != "None"]
 
 
 def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> list[Change]:
@@ -128,8 +131,7 @@ def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> l
     where they are padded to their longest."""
     if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
         raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
-    if any(arg.star for arg in call.args):
-        raise NotPatchableError("Its arguments are passed with `*` or `**`.")
+    needed_argument(call, "batch_size")
     if any(arg.keyword is None for arg in call.args[1:]):
         raise NotPatchableError("More than its batch size is given by position.")
     lines, span = lines_of(_BUCKETS), source.span(call)
@@ -179,8 +181,6 @@ def _imports(source: Source, needed: Iterable[str]) -> list[str]:
     return missing
 
 
-_PARAMETERS = ("a", "size", "replace", "p")
-"""Parameters of `choice`, in order."""
 WEIGHTED, ROWS_OF, DISTRIBUTED = "weighted_choice", "rows_of", "by_service"
 _OF_A_SERIES = frozenset(
     "array at attrs dtype empty flags hasnans iat iloc index is_unique loc name nbytes ndim shape "
@@ -292,31 +292,24 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     the same numbers from the same state of the generator. To see whether the weights are still the
     same takes a pass over them, which is far cheaper.
     """
-    calls = source.calls_of("choice", line=line)
-    call = only(calls, f"Line {line} calls `choice` {len(calls)} times.")
-    given = _arguments(call)
+    call = source.only_call_of("choice", line)
+    drawn_from, size, again, weights = (
+        argument(call, one) for one in ("a", "size", "replace", "p")
+    )
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a random generator's method.")
-    start, code = source.span(call).start, source.module.code_for_node
-    name, definition = defined(source, lines_of(WEIGHTED), WEIGHTED, start, "numpy as np")
-    size = code(given["size"]) if "size" in given else "None"
-    text = f"{name}({code(call.func.value)}, {code(given['a'])}, {size}, {code(given['p'])})"
-    return [definition, replaced(source.span(call), text)]
-
-
-def _arguments(call: cst.Call) -> dict[str, cst.BaseExpression]:
-    given: dict[str, cst.BaseExpression] = {}
-    for place, arg in enumerate(call.args):
-        by_place = _PARAMETERS[place] if place < len(_PARAMETERS) else "axis"
-        name = arg.keyword.value if arg.keyword is not None else by_place
-        if arg.star or name not in _PARAMETERS:
-            raise NotPatchableError(f"`choice` is called with `{name}`.")
-        given[name] = arg.value
-    replace = given.pop("replace", None)
-    if replace is not None and not (isinstance(replace, cst.Name) and replace.value == "True"):
+    if weights is None or sum(one is not None for one in (drawn_from, size, again)) + 1 < len(
+        call.args
+    ):
+        raise NotPatchableError("It draws without weights, or along an axis.")
+    if again is not None and source.code(again.value) != "True":
         raise NotPatchableError("It draws without replacement.")
-    if "p" not in given:
-        raise NotPatchableError("It draws without weights.")
-    if "a" not in given or isinstance(given["a"], cst.List | cst.Tuple | cst.ListComp):
+    if drawn_from is None or isinstance(drawn_from.value, cst.List | cst.Tuple | cst.ListComp):
         raise NotPatchableError("It draws from a list.")
-    return given
+    name, definition = defined(
+        source, lines_of(WEIGHTED), WEIGHTED, source.span(call).start, "numpy as np"
+    )
+    code = source.module.code_for_node
+    count = code(size.value) if size is not None else "None"
+    given = f"{code(drawn_from.value)}, {count}, {code(weights.value)}"
+    return [definition, replaced(source.span(call), f"{name}({code(call.func.value)}, {given})")]

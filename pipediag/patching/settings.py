@@ -22,12 +22,14 @@ from pipediag.patching.source import (
     NotPatchableError,
     Source,
     called,
+    chain_root,
     insertion,
     name_of,
     only,
+    receiver,
     replaced,
 )
-from pipediag.patching.statements import assigned, assigns, behind, block_of, receiver, statement_of
+from pipediag.patching.statements import assigned, assigns, behind, block_of, statement_of
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -71,9 +73,8 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
         return None
     call = _call_with_options(source, last)
     target = source.code(set_[0].targets[0].target)
-    options = argument(call, "options") or next(iter(call.args), None) if call else None
-    given = options.value if options is not None else None
-    if call is None or not isinstance(given, cst.Name) or target != f"{given.value}.{written}":
+    options = argument(call, "options") if call is not None else None
+    if call is None or options is None or target != f"{source.code(options.value)}.{written}":
         raise NotPatchableError(f"The file sets `{target}`, perhaps for another pipeline.")
     if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
         raise NotPatchableError(f"The file sets `{target}` only in some cases.")
@@ -87,14 +88,9 @@ def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
     if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
         return above
     found = assigns(source, last)
-    calls = [
-        call
-        for call in source.calls_of("with_options")
-        if found is not None
-        and isinstance(root := receiver(call), cst.Name)
-        and root.value == found[1]
-    ]
-    return calls[0] if len(calls) == 1 else None
+    name = found[1] if found is not None else None
+    calls = [call for call in source.calls_of("with_options") if chain_root(call) == name]
+    return calls[0] if found is not None and len(calls) == 1 else None
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
@@ -115,11 +111,6 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
 _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
 _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
-
-_BY_HAND = {
-    "dtype_policy": "The policy is meant for all layers but the last, and only you know that one.",
-}
-"""Settings and optimizers that can't be written, with the reason."""
 
 COMPILE = "compile"
 """Name by which the call of `compile` is anchored, as operations are by their ids."""
@@ -142,9 +133,8 @@ def compiled(
     source: Source, call: cst.Call, keras: KerasUse, settings: dict[str, Scalar]
 ) -> list[Change]:
     """The model compiled with other settings."""
-    for name, reason in _BY_HAND.items():
-        if name in (*settings, settings.get("optimizer")):
-            raise NotPatchableError(reason)
+    if "dtype_policy" in settings:
+        raise NotPatchableError("The policy is for all layers but the last, and only you know it.")
     given = {
         node.targets[0].target.attr.value
         for node in source.all(cst.Assign)
@@ -160,10 +150,8 @@ def compiled(
             raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
         lazy = ROW_WISE_OPTIMIZERS[own]
         change = _lazy(source, optimizer.value, own, lazy)
-        line, last = (
-            f"from pipediag.optimizers import {lazy}",
-            last_import(source, change.span.start),
-        )
+        line = f"from pipediag.optimizers import {lazy}"
+        last = last_import(source, change.span.start)
         if last is None:
             raise NotPatchableError(f"The file has no import to put `{line}` after.")
         changes += [change, behind(source, last, [line])]
@@ -194,17 +182,13 @@ def with_workers(source: Source, name: str | None, values: Mapping[str, str]) ->
     """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
     named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
     found = only(named, f"The file does not define `{name}` exactly once.")
-    made = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]
-    made = [each for each in made if each.name.value == "__init__"][:1]
-    if made:
-        code = source.module.code_for_node
-        calls = [
-            call
-            for call in source.all(cst.Call, made[0])
-            if called(call) == "__init__" and code(call.func).startswith("super(")
-        ]
-        call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
-    else:
-        calls = source.calls_of(name) if name is not None else []
+    methods = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]
+    made = next((each for each in methods if each.name.value == "__init__"), None)
+    if made is None:
+        calls = source.calls_of(str(name))
         call = only(calls, f"`{name}` is created in {len(calls)} places.")
+    else:
+        calls = [one for one in source.all(cst.Call, made) if called(one) == "__init__"]
+        calls = [one for one in calls if source.code(one.func).startswith("super(")]
+        call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
     return with_arguments(source, call, values)

@@ -15,14 +15,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 import libcst as cst
-from libcst.metadata import (
-    ByteSpanPositionProvider,
-    MetadataWrapper,
-    ParentNodeProvider,
-)
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _One = TypeVar("_One")
@@ -49,6 +46,9 @@ class Span(NamedTuple):
 
     start: int
     end: int
+
+    def holds(self, offset: int) -> bool:
+        return self.start <= offset < self.end
 
 
 Piece = bytes | Span
@@ -95,7 +95,8 @@ class Source:
             bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
             text = content[len(bom) :].decode(encoding.removesuffix("-sig"))
             data = text.encode()
-            starts = dict(enumerate(_line_starts(data), 1))
+            lines = data.split(b"\n")[:-1]
+            starts = dict(enumerate(accumulate((len(one) + 1 for one in lines), initial=0), 1))
             source = cls(path, data, encoding.removesuffix("-sig"), bom, starts=starts)
             whole = source.module.code == text
         except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
@@ -149,6 +150,10 @@ class Source:
             if called(call) in names and line in (None, self.line(name_of(call)))
         ]
 
+    def only_call_of(self, name: str, line: int) -> cst.Call:
+        calls = self.calls_of(name, line=line)
+        return only(calls, f"Line {line} calls `{name}` {len(calls)} times.")
+
     def span(self, node: cst.CSTNode) -> Span:
         """Return the place of the node, without parentheses around it."""
         found = self._spans[node]
@@ -179,9 +184,7 @@ class Source:
         return next((each for each in self.ancestors(node) if isinstance(each, kind)), None)
 
     def code(self, node: cst.CSTNode) -> str:
-        return self.at(self.span(node))
-
-    def at(self, span: Span) -> str:
+        span = self.span(node)
         return self.data[span.start : span.end].decode()
 
     def call(self, op_id: str) -> cst.Call:
@@ -219,13 +222,9 @@ class Source:
         for piece in pieces:
             part = piece if isinstance(piece, bytes) else self.data[piece.start : piece.end]
             if isinstance(piece, Span):
-                moved, end = at - piece.start, piece.end
-                for op_id, offset in self.anchors.items():
-                    if piece.start <= offset < end:
-                        anchors[op_id] = moved + offset
-                for line, offset in self.starts.items():
-                    if piece.start <= offset < end:
-                        starts[line] = moved + offset
+                moved = at - piece.start
+                anchors |= {id: moved + n for id, n in self.anchors.items() if piece.holds(n)}
+                starts |= {line: moved + n for line, n in self.starts.items() if piece.holds(n)}
             parts.append(part)
             at += len(part)
         after = replace(self, data=b"".join(parts), anchors=anchors, starts=starts)
@@ -237,13 +236,6 @@ class Source:
         except (SyntaxError, ValueError) as error:
             raise NotPatchableError("The result would not be valid Python.") from error
         return after
-
-
-def _line_starts(data: bytes) -> Iterator[int]:
-    yield 0
-    for at, byte in enumerate(data):
-        if byte == ord("\n"):
-            yield at + 1
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
@@ -285,9 +277,13 @@ def called(node: cst.CSTNode | None) -> str | None:
     return name.value if name is not None else None
 
 
-def link(source: Source, call: cst.Call) -> Span:
-    """A method's call without what it is called on: `.map(f)`, with the blanks before the dot."""
-    if not isinstance(call.func, cst.Attribute):
-        raise NotPatchableError("It is not called as a dataset's method.")
-    dot = source.module.code_for_node(call.func.dot).encode()
-    return Span(source.span(call.func.attr).start - len(dot), source.span(call).end)
+def receiver(call: cst.Call) -> cst.BaseExpression | None:
+    """Return the expression that a method is called on."""
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def chain_root(value: cst.BaseExpression | None) -> str | None:
+    """Return the variable that a chain of methods begins with: `ds` of `ds.map(f).batch(8)`."""
+    while isinstance(value, cst.Call):
+        value = receiver(value)
+    return value.value if isinstance(value, cst.Name) else None

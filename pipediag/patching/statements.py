@@ -5,7 +5,15 @@ from __future__ import annotations
 import libcst as cst
 
 from pipediag.patching.names import bound, is_parameter, references
-from pipediag.patching.source import Change, NotPatchableError, Source, Span
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    Span,
+    chain_root,
+    insertion,
+    receiver,
+)
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
@@ -50,11 +58,6 @@ def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, st
     return statement, given[0]
 
 
-def receiver(call: cst.Call) -> cst.BaseExpression | None:
-    """Return the expression that a method is called on."""
-    return call.func.value if isinstance(call.func, cst.Attribute) else None
-
-
 def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
     """The statement `name = name.op(...)` of which the call is all, with the name."""
     found = assigns(source, call)
@@ -67,23 +70,13 @@ def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, st
 def starts_with_its_name(source: Source, call: cst.Call) -> bool:
     """Return True if the statement has the form `name = name....`."""
     found = assigns(source, call)
-    root: cst.BaseExpression | None = call
-    while isinstance(root, cst.Call):
-        root = receiver(root)
-    return found is not None and isinstance(root, cst.Name) and root.value == found[1]
+    return found is not None and chain_root(call) == found[1]
 
 
 def whole_lines(source: Source, statement: Statement) -> Span:
     """All of the lines of a statement, with the comment behind it and the last line's end."""
     span = source.span(statement)
     return Span(source.line_start(span.start), source.next_line(span.end))
-
-
-def deleted(source: Source, statement: Statement) -> Change:
-    """The statement taken out."""
-    if len(block_of(source, statement)) == 1:
-        raise NotPatchableError("Its block would be left empty.")
-    return Change(whole_lines(source, statement))
 
 
 def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
@@ -94,7 +87,7 @@ def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
     text = "".join(f"{indent}{line}{newline}" for line in lines)
     if not source.data[:at].endswith(b"\n"):
         text = newline + text.removesuffix(newline)
-    return Change(Span(at, at), (text.encode(),))
+    return insertion(at, text)
 
 
 def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
@@ -148,12 +141,10 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
     elsewhere = not ends and _read_elsewhere(source, name, block)
     if read != [name] or elsewhere:
         raise NotPatchableError(f"Other code reads `{name.value}` between the two calls.")
-    added = _adds(source, block[given[-1]], name.value)
-    if added is not None:
-        return added
     found = assigned(block[given[-1]])
-    assert found is not None
-    return found[1]
+    added = _adds(source, block[given[-1]], name.value) or (found and found[1])
+    assert added
+    return added
 
 
 def condition_around(source: Source, call: cst.Call) -> cst.If | None:

@@ -15,7 +15,6 @@ from pipediag.patching.chains import (
     called_by_readers,
     inserted,
     moved,
-    removed,
     renamed,
     with_arguments,
 )
@@ -53,21 +52,18 @@ from pipediag.patching.source import (
     only,
     replaced,
 )
-from pipediag.patching.statements import assigns, rebinds
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
 from pipediag.session.pipeline import Operation
 from pipediag.step_source import NotAFunctionError, step_at
 from pipediag.vocabulary import Scalar
 
-_ADDED = frozenset("batch cache prefetch rebatch repeat shard shuffle skip take unbatch".split())
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
 _COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
 _BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
-_UNNAMED = frozenset({"buffer_size", "batch_size", "count"})
 _COUNTED = "`steps_per_epoch` counts batches and would have to change too."
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
@@ -118,12 +114,6 @@ def _refuse_contradictions(changes: Sequence[edits.Change], kinds: Sequence[str]
         for name, value in values.items():
             if given.setdefault((place, name), value) != value:
                 raise NotPatchableError(f"Two of the changes set `{name}` to different values.")
-    gone = {change.op_id for change in changes if isinstance(change, edits.Remove)}
-    if any(
-        isinstance(c, edits.SetParameters | edits.Move | edits.Replace) and c.op_id in gone
-        for c in changes
-    ):
-        raise NotPatchableError("One of the changes removes a call that another one changes.")
 
 
 def _settings(change: edits.Change) -> tuple[str, dict[str, Scalar]]:
@@ -143,22 +133,17 @@ def _set(workspace: Workspace, change: edits.SetParameters) -> None:
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
 
 
-def _fits(workspace: Workspace) -> list[cst.Call]:
-    loop = workspace.session.diagnosed_loop()
-    if loop is None or loop.keras is None or loop.file is None:
-        return []
-    return workspace.source(loop.file).calls_of("fit")
-
-
-def _counts_steps(call: cst.Call, *names: str) -> bool:
+def _counts_steps(call: cst.Call) -> bool:
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    return not keywords.isdisjoint(("steps_per_epoch", *names))
+    return not keywords.isdisjoint(("steps_per_epoch", "validation_steps"))
 
 
 def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
-    fits = _fits(workspace)
-    if any(_counts_steps(call) or any(arg.star == "**" for arg in call.args) for call in fits):
-        raise NotPatchableError(_COUNTED)
+    loop = workspace.session.diagnosed_loop()
+    if loop is not None and loop.keras is not None and loop.file is not None:
+        fits = workspace.source(loop.file).calls_of("fit")
+        if any(_counts_steps(fit) or any(arg.star == "**" for arg in fit.args) for fit in fits):
+            raise NotPatchableError(_COUNTED)
     ops = every(workspace.session)
     below = {op_id}
     for _ in ops:
@@ -170,13 +155,14 @@ def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
     given = argument(call, "batch_size")
-    if given is None or not isinstance(given.value, cst.Integer | cst.Name):
+    size = given.value if given is not None else None
+    if not isinstance(size, cst.Integer | cst.Name):
         raise NotPatchableError("The batch size is neither a number nor a variable.")
-    if isinstance(given.value, cst.Name) and is_parameter(source, given.value):
-        raise NotPatchableError(f"`{given.value.value}` is a parameter of a function.")
-    if isinstance(given.value, cst.Name) and len(references(source, given.value.value)) > 1:
-        raise NotPatchableError(f"`{given.value.value}` is used for more than these batches.")
-    if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
+    if isinstance(size, cst.Name) and is_parameter(source, size):
+        raise NotPatchableError(f"`{size.value}` is a parameter of a function.")
+    if isinstance(size, cst.Name) and len(references(source, size.value)) > 1:
+        raise NotPatchableError(f"`{size.value}` is used for more than these batches.")
+    if any(map(_counts_steps, source.calls.values())):
         raise NotPatchableError(_COUNTED)
 
 
@@ -187,7 +173,10 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
-    suits: Suits = "any" if change.kind in ("prefetch", edits.CUT_PADDING) else "one"
+    if change.kind not in ("cache", "prefetch", edits.CUT_PADDING):
+        otherwise = f"`{change.kind}` can't be written as one call."
+        raise NotPatchableError(_NOT_INSERTED.get(change.kind, otherwise))
+    suits: Suits = "any"
     if change.kind == "cache":
         if _is_kept(workspace, change.after):
             return
@@ -203,27 +192,19 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     readers = [op for op in every(workspace.session) if change.after in op.parent_ids]
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads its output.")
-    if change.kind == "repeat":
-        _check_endless(workspace, source, call)
-    if change.kind == "prefetch_to_device":
-        raise NotPatchableError("The copy to the device must stay at the end of the pipeline.")
     if change.kind == edits.CUT_PADDING:
         workspace.change(source, padding_cut(source, call))
         with_any_length(workspace)
         return
-    if change.kind not in _ADDED:
-        raise NotPatchableError(f"`{change.kind}` can't be written as one call.")
-    given = ", ".join(
-        text if name in _UNNAMED else f"{name}={text}"
-        for name, text in _texts(source, change.parameters).items()
-    )
+    # Of these kinds only a prefetch has a parameter: its buffer's size.
+    given = ", ".join(_texts(source, change.parameters).values())
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
 
 
 def _is_kept(workspace: Workspace, op_id: str) -> bool:
     """Return True if a cache before this one, of another pipeline of the same factory, keeps its
     elements, too."""
-    ops = list(every(workspace.session))
+    ops = every(workspace.session)
     above = [up.id for op in ops if op.id == op_id for up in upstream_of(ops, op)]
     return not workspace.cached.isdisjoint([op_id, *above])
 
@@ -235,15 +216,6 @@ def _distribute(workspace: Workspace, change: edits.Distribute) -> None:
         source, lines_of(DISTRIBUTED), DISTRIBUTED, start, "os", "tensorflow as tf"
     )
     workspace.change(source, [definition, *inserted(source, call, f".apply({name})")])
-
-
-def _check_endless(workspace: Workspace, source: Source, call: cst.Call) -> None:
-    fits = _fits(workspace)
-    if not fits or not all(_counts_steps(call) for call in fits):
-        raise NotPatchableError("An epoch would never end: `fit` also needs `steps_per_epoch`.")
-    found = assigns(source, call)
-    if found is not None and len(references(source, found[1])) > 1:
-        raise NotPatchableError(f"Other code reads `{found[1]}` and would never reach its end.")
 
 
 def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:
@@ -296,15 +268,6 @@ def _move(workspace: Workspace, change: edits.Move) -> None:
         _, after = workspace.call(change.after)
         rewritten = []
     workspace.change(source, [*moved(source, call, after), *rewritten])
-
-
-def _remove(workspace: Workspace, change: edits.Remove) -> None:
-    source, call = workspace.only_call(change.op_id)
-    found = assigns(source, call)
-    alone = rebinds(source, call) is not None
-    if found is not None and not alone and len(references(source, found[1])) > 1:
-        raise NotPatchableError(f"Other code also reads `{found[1]}`.")
-    workspace.change(source, removed(source, call))
 
 
 def _replace(workspace: Workspace, change: edits.Replace) -> None:
@@ -365,33 +328,22 @@ def _compile(workspace: Workspace, change: edits.SetModel) -> None:
     workspace.change(source, compiled(source, call, workspace.keras(), change.settings))
 
 
-_LEFT_OUT = frozenset({"batch_size", "verbose"})
-
-
 def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
     source = workspace.source(change.file)
-    calls = source.calls_of("predict", line=change.line)
-    call = only(calls, f"Line {change.line} calls `predict` {len(calls)} times.")
-    data = [arg for arg in call.args if arg.keyword is None or arg.keyword.value == "x"]
-    others = [arg for arg in call.args if arg not in data]
-    if (
-        len(data) != 1
-        or not isinstance(call.func, cst.Attribute)
-        or any(
-            arg.star
-            or (arg in others and (arg.keyword is None or arg.keyword.value not in _LEFT_OUT))
-            for arg in call.args
-        )
-    ):
+    call = source.only_call_of("predict", change.line)
+    data, left_out = argument(call, "x"), ("batch_size", "verbose")
+    others = [argument(call, name) for name in left_out]
+    known = [arg for arg in (data, *others) if arg is not None]
+    if data is None or len(known) < len(call.args) or not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
-    if b"#" in source.data[source.span(data[0].value).end : source.span(call).end]:
+    if b"#" in source.data[source.span(data.value).end : source.span(call).end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
     name = source.span(name_of(call))
-    if call.args[0] is data[0] and data[0].keyword is None:
-        rest = Span(source.span(data[0]).end, source.span(call.args[-1]).end)
-        changes = [replaced(name, "predict_on_batch"), replaced(rest, "")]
+    if call.args[0] is data and data.keyword is None:
+        rest = Span(source.span(data).end, source.span(call.args[-1]).end)
+        changes = [replaced(name, "predict_on_batch"), Change(rest)]
     else:
-        text = f"predict_on_batch({source.module.code_for_node(data[0].value)})"
+        text = f"predict_on_batch({source.module.code_for_node(data.value)})"
         changes = [replaced(Span(name.start, source.span(call).end), text)]
     workspace.change(source, changes)
 
@@ -420,10 +372,13 @@ def _extract(workspace: Workspace, change: edits.ExtractStep) -> None:
     starts = [0, *(one.end() for one in re.finditer(b"\n", source.data)), len(source.data)]
     apart = [""] * (1 if step.loop_indent else 2)
     above = lines[step.loop_line - 2] if step.loop_line > 1 else ""
-    definition = [*apart] if above.strip() else []
     relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
-    definition += [f"{step.loop_indent}@{tf}.function{relaxed}"]
-    definition += [*step.definition(lines, name), *apart]
+    definition = [
+        *(apart if above.strip() else ()),
+        f"{step.loop_indent}@{tf}.function{relaxed}",
+        *step.definition(lines, name),
+        *apart,
+    ]
 
     def text(lines: list[str]) -> str:
         return "".join(f"{one}{source.newline}" for one in lines)
@@ -450,11 +405,9 @@ def _compile_function(workspace: Workspace, change: edits.CompileFunction) -> No
     if change.reduce_retracing:
         workspace.change(source, _relaxed(source, found[0], tf))
         return
-    at = source.line_start(source.span(found[0].name).start)
-    indent = re.match(rb"[ \t]*", source.data[at:])
-    assert indent is not None
-    line = f"{indent.group().decode()}@{tf}.function{source.newline}"
-    workspace.change(source, [insertion(at, line)])
+    name_at = source.span(found[0].name).start
+    line = f"{source.indent(name_at)}@{tf}.function{source.newline}"
+    workspace.change(source, [insertion(source.line_start(name_at), line)])
 
 
 def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Change]:
@@ -467,7 +420,13 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
     raise NotPatchableError(f"`{definition.name.value}` has no `@{tf}.function` decorator.")
 
 
+_NOT_INSERTED = {
+    "prefetch_to_device": "The copy to the device must stay at the end of the pipeline.",
+    "repeat": "An epoch would never end: `fit` also needs `steps_per_epoch`, and nothing else may "
+    "read the dataset to its end.",
+}
 _BY_HAND = {
+    "remove": "Only you know what else reads what it leaves out.",
     "layers": "The model has to be built without these layers, and saved with them.",
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
@@ -482,7 +441,6 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "move": _move,
     "insert": _insert,
     "distribute": _distribute,
-    "remove": _remove,
     "options": _options,
     "model": _compile,
     edits.IN_PROCESSES: _in_processes,

@@ -64,7 +64,6 @@ def test_also_where_both_pipelines_were_recorded() -> None:
     "change",
     [
         Insert("map", "cache", {}),
-        Insert("map", "skip", {"count": 2}),
         SetParameters("batch", {"batch_size": 128}),
         SetParameters("shuffle", {"buffer_size": 128}),
         Move("batch", "shuffle"),

@@ -155,14 +155,6 @@ TABLE: list[tuple[str, str, tuple[Change, ...], str, str]] = [
         "ds = ds.map(f)  # costs much\nds = ds.cache()\nds = ds.shuffle(9)  # all of them\n",
     ),
     (
-        "a line taken out",
-        REBOUND,
-        (Remove("shuffle"),),
-        "ds = ds.shuffle(9)  # all of them\n",
-        "",
-    ),
-    ("a call taken out", ONE_LINE, (Remove("shuffle"),), ".shuffle(9)", ""),
-    (
         "options behind the last line",
         REBOUND,
         (SetOptions({"threading.private_threadpool_size": 16}),),
@@ -576,7 +568,9 @@ UNWRITABLE: list[tuple[str, tuple[Change, ...], str]] = [
     ("what is no operation", (Insert("map", "x;import os", {}),), "one call"),
     ("what is no argument", (SetParameters("map", {"a=1,b": 1}),), "argument"),
     ("what is no option", (SetOptions({"a = 1;b": 1}),), "option"),
-    ("an operation that is not known", (Remove("other"),), "recorded"),
+    ("an operation that is not known", (Move("other", "map"),), "recorded"),
+    ("what is taken out", (Remove("shuffle"),), "Only you know"),
+    ("a repeat", (Insert("batch", "repeat"),), "steps_per_epoch"),
     ("a service behind one that is not known", (Distribute("other"),), "recorded"),
 ]
 
