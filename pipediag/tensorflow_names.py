@@ -113,7 +113,7 @@ SEVERAL_WORKERS = ("CollectiveAllReduceStrategy", "MultiWorkerMirroredStrategy")
 
 
 OLDEST = (2, 14)
-"""Own choice: the oldest that the samples were run with. See docs/versions.md."""
+"""Own choice: the oldest that the samples were run with. See docs/faq.md."""
 
 BUILDS = (
     "tensorflow",

@@ -35,7 +35,7 @@ def environment(request: pytest.FixtureRequest) -> Environment:
 @pytest.mark.parametrize("sample", samples_for(os.environ[ASKED]))
 def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
     if sample in environment.loses:
-        pytest.skip("a part of it is lost there: docs/versions.md says which")
+        pytest.skip("a part of it is lost there: docs/faq.md says which")
     expected = read_expectation(SAMPLES / f"{sample}.expect.toml")
     if not environment.times_its_pipelines:
         expected = replace(expected, bottleneck=(*expected.bottleneck, "inconclusive"))
