@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipediag.facts.pipeline import operations, upstream, uses
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import INFINITE_CARDINALITY, OPENS_FILES, READERS
+from pipediag.tensorflow_names import OPENS_FILES, READERS
 
 
 def reads_files(session: Session, op: Operation) -> bool:
@@ -44,24 +44,8 @@ def from_disk_percent(session: Session) -> float | None:
     return min(100.0, 100.0 * host.read_bytes_per_s / host.asked_bytes_per_s)
 
 
-def bytes_of_an_epoch(session: Session) -> float | None:
-    """Return the bytes that an epoch reads: by its files, or by its steps and those measured."""
-    readers = [op for op in session.ops if op.kind in READERS]
-    sizes = [
-        op.parameters.get("file_bytes")
-        for op in readers
-        if op.parameters.get("compression_type") in (None, "")
-    ]
-    known = [float(size) for size in sizes if isinstance(size, int)]
-    if readers and len(known) == len(readers):
-        return sum(known)
-    loop, steps, host = session.diagnosed_loop(), session.steps, session.host
-    if loop is None or steps is None or host is None or host.asked_bytes_per_s is None:
-        return None
-    count: float | None = loop.keras.steps_per_epoch if loop.keras is not None else None
-    last = session.ops[-1].cardinality if session.ops else None
-    if count is None and last is not None and last not in (0, INFINITE_CARDINALITY):
-        count = last
-    if count is None and loop.epoch_ends:
-        count = loop.steps / loop.epoch_ends
-    return None if count is None else count * steps.mean_ms / 1e3 * host.asked_bytes_per_s
+def bytes_of_an_epoch(session: Session) -> int | None:
+    """Return the bytes of the files that an epoch reads; None where they are not known."""
+    sizes = [op.parameters.get("file_bytes") for op in session.ops if op.kind in READERS]
+    known = [size for size in sizes if isinstance(size, int)]
+    return sum(known) if sizes and len(known) == len(sizes) else None

@@ -42,7 +42,6 @@ from pipediag.session.edits import (
     SetModel,
 )
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
@@ -348,44 +347,8 @@ def _shorter(about: str, label: str, change: Change, keras: KerasUse) -> Edit:
     return PADDING.edit(about, f"{label}, without XLA", change, plain, check="outputs")
 
 
-ONE_HOT = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")
 _WIDE = 256
 """Values of a one-hot row. Own choice: a narrow one may be a class, or a letter."""
-ONE_HOT_INPUT = Rule(
-    id="one-hot-input",
-    title="Use an `Embedding` instead of one-hot rows",
-    why="A dense layer on a one-hot row multiplies all of its weights to read only one row of "
-    "them.",
-    fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` instead of "
-    "the dense layer: its table is that layer's kernel, with the same gradients. A bias can be "
-    "added after it.",
-    needs=("loop", "steps", "pipeline"),
-    thresholds=(ONE_HOT,),
-    effect="same up to order or rounding",
-    untried="The model needs a different first layer, and the pipeline has to yield ids.",
-)
-
-
-@ONE_HOT_INPUT.found_by
-def _check_one_hot_input(session: Session) -> Iterator[Finding]:
-    loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
-    makers = [op for op in pipeline.ops if _one_hot(op)]
-    rows = _widest(loop, _features_and_targets(loop.element_spec or "")[0])
-    if not makers or rows is None or rows.bytes < ONE_HOT.value * 1e6:
-        return
-    op = next((one for one in makers if one.kind == "map"), makers[0])
-    yield ONE_HOT_INPUT.finding(
-        "fail",
-        f"Let {call_name(op)} yield ids, and begin the model with an `Embedding` of {rows.width:,} "
-        "rows instead of the dense layer on one-hot rows. The function and its gradients stay the "
-        f"same. Each batch holds {memory_size(rows.bytes)} of one-hot values for {rows.ids:,} ids.",
-        op=op,
-        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
-        # No more than all that is computed can be on these rows.
-        speedup_at_most=at_most_without(session, class_percent(session, ["device_compute"])),
-    )
-
-
 _TARGETS = Threshold(
     "one-hot targets",
     4.0,
@@ -414,66 +377,47 @@ _SEVERAL = re.compile(r"\.?(sum|max|any|maximum)\(")
 @ONE_HOT_TARGETS.found_by
 def _check_one_hot_targets(session: Session) -> Iterator[Finding]:
     loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
-    rows = _widest(loop, _features_and_targets(loop.element_spec or "")[1])
-    if rows is None or rows.bytes < _TARGETS.value * 1e6:
+    shape = max(_wide_floats(_targets(loop.element_spec or "")), key=math.prod, default=None)
+    if shape is None:
         return
-    maker = next((op for op in pipeline.ops if _one_hot(op) and not _adds_up(op)), None)
+    ids, width = (loop.batch_size or 1) * math.prod(shape[:-1]), shape[-1]
+    size = 4.0 * ids * width
+    if size < _TARGETS.value * 1e6:
+        return
+    maker = next((op for op in pipeline.ops if _makes_one_hot(op)), None)
     lines = session.host.hot_python if session.host is not None else []
     line = next((one for one in lines if _MAKES_ONE_HOT.search(one.code or "")), None)
     if line is not None and _SEVERAL.search(line.code or ""):
         line = None
-    dense = any(one.labels == "dense" and one.classes == rows.width for one in loop.softmaxes)
+    dense = any(one.labels == "dense" and one.classes == width for one in loop.softmaxes)
     if not (maker or line or dense):
         return
-    place = (line.file, line.line) if line is not None and maker is None else None
     sure = "" if maker or line else ", if each row has a single 1"
     yield ONE_HOT_TARGETS.finding(
         "fail" if maker or line else "informative",
         "Yield the id of each class instead of its one-hot row, and compile with "
-        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(rows.bytes)} "
-        f"of one-hot values for {rows.ids:,} ids, and the loss reads them all.",
+        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(size)} "
+        f"of one-hot values for {ids:,} ids, and the loss reads them all.",
         op=maker,
-        place=place,
-        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
+        place=(line.file, line.line) if line is not None and maker is None else None,
+        evidence={"one_hot_bytes_of_a_batch": size, "width": width},
     )
 
 
-def _one_hot(op: Operation) -> bool:
-    return op.function is not None and "OneHot" in op.function.graph_ops
+def _makes_one_hot(op: Operation) -> bool:
+    """Return True if it makes rows with a single 1; a sum of such rows may have several."""
+    operations = op.function.graph_ops.keys() if op.function is not None else set()
+    return "OneHot" in operations and operations.isdisjoint({"Sum", "Max", "Any"})
 
 
-def _adds_up(op: Operation) -> bool:
-    return op.function is not None and not {"Sum", "Max", "Any"}.isdisjoint(op.function.graph_ops)
-
-
-def _features_and_targets(element_spec: str) -> tuple[str, str]:
-    """Return the first part of a batch and the rest of it, which is empty without targets."""
+def _targets(element_spec: str) -> str:
+    """Return what a batch holds after its first part; nothing without targets."""
     depth = 0
     for place, character in enumerate(element_spec):
         depth += (character in "([{") - (character in ")]}")
         if depth == 1 and character == "," and element_spec.startswith("("):
-            return element_spec[:place], element_spec[place:]
-    return element_spec, ""
-
-
-class _Rows(NamedTuple):
-    """Wide rows of floats in a batch."""
-
-    ids: int
-    """Rows of one batch, each of which an id may stand for."""
-    width: int
-
-    @property
-    def bytes(self) -> float:
-        return 4.0 * self.ids * self.width
-
-
-def _widest(loop: Loop, element_spec: str) -> _Rows | None:
-    """Return the largest of the wide tensors of floats in a batch; None without one."""
-    shape = max(_wide_floats(element_spec), key=math.prod, default=None)
-    if shape is None:
-        return None
-    return _Rows((loop.batch_size or 1) * math.prod(shape[:-1]), shape[-1])
+            return element_spec[place:]
+    return ""
 
 
 def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:

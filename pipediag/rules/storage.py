@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from pipediag.facts.limits import INPUT_WAIT, Threshold
 from pipediag.facts.machine import available_bytes
 from pipediag.facts.names import memory_size
-from pipediag.facts.pipeline import passes_over_data
 from pipediag.facts.storage import (
     bytes_of_an_epoch,
     from_disk_percent,
@@ -25,15 +23,12 @@ from pipediag.session.pipeline import Operation
 FROM_DISK = Threshold("read from disk", 10.0, "% of what the process reads", "own choice")
 _LEAST_PER_S = 1e6
 """Bytes. Own choice: less from a disk is what programs write and look up beside their data."""
-_AGAIN = 1.2
-"""Own choice: the system reads some percent more than the files hold."""
 
 COLD_FILES = pipeline_rule(
     id="cold-files",
     title="Know that the measured steps read from disk",
     why="Linux keeps files that were read in free memory. Steps that read them from disk wait "
-    "longer than those of later epochs, and a machine on which they were never read is slower than "
-    "one where they are in memory.",
+    "longer than those of later epochs, or of a second run.",
     fix="Compare runs of the same state only: read the files once before (`cat FILES > /dev/null`) "
     "or measure a later epoch, with more warm-up. Where they don't fit into memory, make them "
     "smaller or use a faster disk.",
@@ -52,59 +47,23 @@ def _check_cold_files(session: Session) -> Iterator[Finding]:
     # What comes over a network may count as read from storage.
     if percent < FROM_DISK.value or per_s < _LEAST_PER_S or remote_storage(session) is not None:
         return
-    size, free, passes = (
-        bytes_of_an_epoch(session),
-        available_bytes(session),
-        passes_over_data(session),
-    )
-    before = _read_in_loop(session)
-    said = (
-        f"In the measured steps {percent:.0f} % of what the process read came from disk "
-        f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second)."
-    )
-    if size is None:
-        said += f" How much an epoch reads is not known; {memory_size(free)} of memory are free."
-    else:
-        said += f" An epoch reads {memory_size(size)}, and {memory_size(free)} of memory are free: "
-        if size > free:
-            said += "later epochs read from disk too."
-        elif before > _AGAIN * size:
-            said += (
-                f"the files fit, yet {memory_size(before)} came from disk in the loop until then, "
-                "so they don't stay in memory."
-            )
-        elif passes is not None and passes <= 1:
-            said += "the files fit, but are read once. A second run may find them in memory."
-        else:
-            said += (
-                "the files fit, so later epochs can read from memory and wait less than measured "
-                "here. So can a second run on this machine."
-            )
+    size, free = bytes_of_an_epoch(session), available_bytes(session)
+    epoch = "How much an epoch reads is not known" if size is None else "An epoch reads "
+    epoch += "" if size is None else memory_size(size)
+    then = "" if size is None else ": later epochs and runs may read from memory, and wait less"
+    if size is not None and size > free:
+        then = ": later epochs read from disk too"
     yield COLD_FILES.finding(
         "informative",
-        said,
+        f"In the measured steps {percent:.0f} % of what the process read came from disk "
+        f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second). {epoch}, and "
+        f"{memory_size(free)} of memory are free{then}.",
         weight=weight,
         evidence={
             "from_disk_percent": percent,
             "epoch_bytes": size,
             "free_memory_bytes": free,
-            "read_from_disk_in_loop_bytes": before,
         },
-    )
-
-
-def _read_in_loop(session: Session) -> float:
-    """Return the bytes from disk since the loop's first window, until its baseline ended."""
-    loop = session.diagnosed_loop()
-    own = [one for one in session.windows if loop is not None and one.loop_id == loop.id]
-    measured = [one for one in own if one.kind == "baseline"]
-    if not measured:
-        return 0.0
-    start, end = own[0].start_ms, measured[-1].start_ms + measured[-1].duration_ms
-    return sum(
-        (row.read_bytes_per_s or 0.0) * (row.at_ms - before.at_ms) / 1e3
-        for before, row in pairwise(session.host_samples)
-        if before.at_ms >= start and row.at_ms <= end
     )
 
 

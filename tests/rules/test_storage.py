@@ -10,11 +10,9 @@ from pipediag.rules.reading import SEQUENTIAL_FILES
 from pipediag.rules.registry import run_rules
 from pipediag.rules.storage import COLD_FILES
 from pipediag.session.edits import SetParameters
-from pipediag.session.loops import Window
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import WindowKind
-from tests.factories import make_host, make_host_samples, make_loop
+from tests.factories import make_host
 from tests.records import make_function, make_operation
 from tests.rules.sessions import batch, cases, keeps_up, run, session_of, source
 
@@ -69,25 +67,10 @@ def test_files_that_come_from_disk(session: Session, status: str) -> None:
     assert [one.status for one in run(COLD_FILES, session)] == [status]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "steps_in_epoch", "expected"),
-    [
-        (SMALL, None, 300 * MB),
-        ({}, None, None),
-        # 100 MB a second in steps of 10 ms.
-        ({}, 50, 50 * MB),
-        ({**SMALL, "compression_type": "GZIP"}, 50, 50 * MB),
-    ],
-)
-def test_what_an_epoch_reads(
-    parameters: dict[str, Any], steps_in_epoch: int | None, expected: int | None
-) -> None:
-    ends = {} if steps_in_epoch is None else {"steps": 2 * steps_in_epoch, "epoch_ends": 2}
-    session = session_of(reader(**parameters), batch(), **read(loops=[make_loop(**ends)]))
-    [finding] = run(COLD_FILES, session)
-    assert finding.evidence["epoch_bytes"] == (
-        None if expected is None else pytest.approx(expected)
-    )
+@pytest.mark.parametrize(("parameters", "expected"), [(SMALL, 300 * MB), ({}, None)])
+def test_what_an_epoch_reads(parameters: dict[str, Any], expected: int | None) -> None:
+    [finding] = run(COLD_FILES, session_of(reader(**parameters), batch(), **read()))
+    assert finding.evidence["epoch_bytes"] == expected
 
 
 IMAGES = make_operation(
@@ -120,32 +103,3 @@ def test_remote_files_are_read_by_more_readers_whatever_the_disk_did() -> None:
     assert finding.status == "fail"
     assert finding.edit is not None
     assert finding.edit.changes == (SetParameters("reader", {"num_parallel_reads": 16}),)
-
-
-def window(kind: WindowKind, start_s: int) -> Window:
-    return Window(
-        kind=kind,
-        loop_id=make_loop().id,
-        start_ms=1e3 * start_s,
-        duration_ms=10e3,
-        steps=10,
-        complete=True,
-    )
-
-
-def test_what_was_read_again_does_not_stay_in_memory() -> None:
-    """From disk in the loop until the measured steps ended: once or twice what an epoch reads."""
-    parts = []
-    for rate in (10.0, 40.0):
-        rows = [
-            row.model_copy(update={"at_ms": 1e3 * second, "read_bytes_per_s": rate * MB})
-            for second in range(31)
-            for row in make_host_samples()[:1]
-        ]
-        windows = [window("warmup", 0), window("baseline", 10)]
-        given = read(host_samples=rows, windows=windows)
-        [finding] = run(COLD_FILES, session_of(reader(**SMALL), batch(), **given))
-        parts.append((finding.evidence["read_from_disk_in_loop_bytes"], finding.advice))
-    (once, first), (again, second) = parts
-    assert (once, again) == (200 * MB, 800 * MB)
-    assert first != second
