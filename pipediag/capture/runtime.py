@@ -85,8 +85,6 @@ class LookedUp:
 class Passage:
     """Way of a table's ids from the batch to the lookup."""
 
-    dtype: str
-    """Their type in the batch."""
     through: str | None = None
     """The narrowest float type that they pass on their way."""
     vocabularies: tuple[Any, ...] = ()

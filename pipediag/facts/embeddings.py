@@ -80,8 +80,8 @@ def _zero_pads(table: Embedding) -> bool:
 
 def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> bool:
     many = (ids.zero_percent or 0.0) >= AT_ENDS.value and not ids.zero_is_a_token
-    rows = (batch or 0) * (table.lookups or 1)
-    in_a_row = ids.lookups_per_step / rows if rows and ids.lookups_per_step else 0.0
+    rows = ids.batches * (batch or 0) * (table.lookups or 1)
+    in_a_row = ids.lookups / rows if rows else 0.0
     return many and in_a_row >= _LONG_ROW and within_percent(ids) < WITHIN.value
 
 
@@ -183,13 +183,12 @@ def plan_memory(session: Session) -> MemoryPlan | None:
 
 
 def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
-    peak = table.temporary_peak_bytes
     scattered = table.gradient == "sparse" and not table.gradient_spread
     copied = scattered and table.copied_on_lookup and not compiled
     return TableMemory(
         table,
         table.slot_bytes or 0,
-        (table.temporary_bytes or 0) if peak is None else peak,
+        table.temporary_bytes or 0,
         table.table_bytes if copied else 0,
     )
 

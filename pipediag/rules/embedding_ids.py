@@ -77,7 +77,7 @@ def _outside(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     follows = (
         "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
     )
-    if ids.smallest < 0 and all(id < 0 for _, id in ids.outside_examples):
+    if all(id < 0 for _, id in ids.outside_examples):
         follows = "Keras counts negative ids from the end of the table, so they read other rows."
     return IDS_OUTSIDE_TABLE.finding(
         "fail",
@@ -108,16 +108,15 @@ def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
     bits = _EXACT_BITS.get(ids.cast_through or "")
     if bits is None or (not ids.changed and table.rows - 1 <= 2**bits):
         return None
-    come = "are cast to" if ids.changed or ids.cast_from else "come as"
     shown = f"some of the {table.rows} rows can't be reached."
     if ids.changed:
         shown = ", ".join(f"{before} becomes {after}" for before, after in ids.changed_examples)
     return COLLIDING_IDS.finding(
         "fail",
         'Put `keras.Input(..., dtype="int32")` before the Embedding, so that ids stay integers. '
-        f"On their way to `{table.layer}`, they {come} {ids.cast_through}, which rounds integers "
+        f"On their way to `{table.layer}`, they pass {ids.cast_through}, which rounds integers "
         f"above {2**bits}: {shown}",
-        evidence={"layer": table.layer, "changed": ids.changed, "collided": ids.collided},
+        evidence={"layer": table.layer, "changed": ids.changed},
         severity=None if ids.changed else "warn",
     )
 

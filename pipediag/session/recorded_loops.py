@@ -86,7 +86,6 @@ class TableUse:
     """Use of an embedding table by a traced step, from its graph; None where that was not read."""
 
     variable: str | None = None
-    device: str | None = None
     lookups: int | None = None
     """Places in the step that look it up, each by other ids."""
     gradient: SparseOrDense | None
@@ -94,11 +93,9 @@ class TableUse:
     slot_bytes: int | None
     """Of the optimizer's variables for it."""
     temporary_bytes: int | None = None
-    """Of all tensors of the table's size that a step makes beside the variables, as if none shared
-    its memory with another. Estimated from the graph: XLA makes fewer of them."""
-    temporary_peak_bytes: int | None = None
-    """Of those that are in memory at one time, at most: an operation that works element by element
-    writes over an input that nothing else reads."""
+    """Of tensors of the table's size that a step makes beside the variables, and that are in memory
+    at one time, at most: an operation that works element by element writes over an input that
+    nothing else reads. Estimated from the graph: XLA makes fewer of them."""
     whole_table_operations: dict[str, int] = field(default_factory=dict)
     """Operations of the graph that make such a tensor, by type."""
     gradient_spread: bool | None = None
@@ -127,13 +124,8 @@ class RecordedTableUse(TableUse):
 class EmbeddingIds:
     """The ids that a table was looked up by in a few batches of the run, and no others."""
 
-    dtype: str
-    """In the batch, or where the step makes them."""
     lookups: int
     """Ids in all these batches together, of all replicas."""
-    unique: int
-    """Different ids in all these batches."""
-    smallest: int
     zeros_within: int = 0
     """Zeros with other ids before and behind them in one row of ids, where no padding stands."""
     outside: int = 0
@@ -145,8 +137,6 @@ class EmbeddingIds:
     token may be a name for padding."""
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
-    cast_from: str | None = None
-    """The integer type that they had before; None where they come as floats."""
     incomplete: str | None = None
     """Why some lookups of the table are not among these: of random negatives that the step draws by
     itself no batch has the ids."""
@@ -154,22 +144,14 @@ class EmbeddingIds:
     """Lookups whose id came out of it as another."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: before and after."""
-    collided: int = 0
-    """Different ids that came out of it as one that another had come out as."""
     batches: int
     """How many were looked at."""
     first_batch: int
     """The number of the first of them in the loop, counted from 1."""
     last_batch: int
-    lookups_per_step: float
     unique_per_step: float
     """Mean number of different ids in a batch, which are the rows that a step needs; of several
     replicas, in the batch that they share."""
-    hot_percent: float
-    """Share of these lookups by the most frequent ids, as many as one in a hundred of the table's
-    rows: much, whatever the ids, where the lookups are few."""
-    hot_percent_ahead: float | None = None
-    """Share of the later half of the batches by ids that were most frequent in the earlier half."""
     zero_percent: float | None = None
     """Share of lookups by id 0."""
 

@@ -3,9 +3,6 @@ said of ids is what a plain pass over the same batches finds."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import numpy as np
 import pytest
 
@@ -92,13 +89,9 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     assert len(numbers) == ids.batches
     batches = [data[(number - 1) % STEPS].tolist() for number in numbers]
     flat = [id for batch in batches for id in batch]
-    counts = Counter(flat)
-    hot = sum(count for _, count in counts.most_common(math.ceil(ROWS / 100)))
-    assert (ids.lookups, ids.unique) == (len(flat), len(counts))
-    assert (ids.smallest, ids.dtype) == (min(flat), "int64")
+    assert ids.lookups == len(flat)
     assert ids.unique_per_step == pytest.approx(np.mean([len(set(one)) for one in batches]))
-    assert ids.hot_percent == pytest.approx(100 * hot / len(flat))
-    assert ids.zero_percent == pytest.approx(100 * counts[0] / len(flat))
+    assert ids.zero_percent == pytest.approx(100 * flat.count(0) / len(flat))
 
 
 DRAWS_BY_ITSELF = """

@@ -17,7 +17,6 @@ from tests.rules.sessions import make_ids
 TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
 USE = RecordedTableUse(
     variable="words/embeddings",
-    device="CPU:0",
     lookups=1,
     copied_on_lookup=True,
     gradient="sparse",

@@ -86,14 +86,8 @@ def make_ids(**overrides: Any) -> EmbeddingIds:
         "batches": 8,
         "first_batch": 41,
         "last_batch": 48,
-        "dtype": "int64",
         "lookups": 8_000,
-        "lookups_per_step": 1_000.0,
-        "unique": 900,
         "unique_per_step": 400.0,
-        "smallest": 0,
-        "hot_percent": 30.0,
-        "hot_percent_ahead": 25.0,
         "zero_percent": 10.0,
     }
     return EmbeddingIds(**{**values, **overrides})

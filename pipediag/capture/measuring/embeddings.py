@@ -6,7 +6,6 @@ between two windows, so that no step is timed meanwhile.
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,6 @@ from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import (
     LookedUp,
-    Passage,
     StepTable,
     StepTables,
     UnreadableStepError,
@@ -27,8 +25,6 @@ from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import EmbeddingIds, RecordedVariable
 
 _MOST_BATCHES = 32
-_MOST_LOOKUPS = 4_000_000
-"""Own choice: ids of all tables together, which take 32 MB until they are counted."""
 
 _NO_BATCH = "No batch was seen whose ids could be read, before the loop ended or gave no more."
 _SEVERAL_DRAWS = (
@@ -45,7 +41,6 @@ class _Counted:
     record: RecordedVariable
     tally: IdTally | None = None
     """None where the ids are not known."""
-    zero_is_a_token: bool | None = None
 
 
 class Embeddings:
@@ -91,10 +86,8 @@ class Embeddings:
         self._read_tables(lambda: lack)
         for one in self._tables:
             record, tally = one.record, one.tally
-            if tally is not None and tally.lookups:
-                record.ids = tally.recorded()
-                record.ids.incomplete = one.table.ids_incomplete
-                record.ids.zero_is_a_token = one.zero_is_a_token
+            if tally is not None and tally.record.lookups:
+                record.ids = tally.record
             elif record.ids_missing is None:
                 record.ids_missing = lack
         self._tables.clear()
@@ -102,9 +95,8 @@ class Embeddings:
 
     @property
     def _wants_batches(self) -> bool:
-        tallies = [one.tally for one in self._tables if one.tally is not None]
-        lookups = sum(tally.lookups for tally in tallies)
-        return bool(tallies) and self._batches < _MOST_BATCHES and lookups < _MOST_LOOKUPS
+        known = any(one.tally is not None for one in self._tables)
+        return known and self._batches < _MOST_BATCHES
 
     def _read_tables(self, lack_of: Callable[[], str | None]) -> None:
         """Read the tables from the step as it was traced, once."""
@@ -136,13 +128,11 @@ class Embeddings:
             if table.passage is None or lack is not None:
                 counted.record.ids_missing = table.ids_missing or lack
                 continue
+            counted.tally = tally = IdTally(counted.record.rows, table.passage.through)
+            tally.record.incomplete = table.ids_incomplete
             handles = {id(handle) for handle in table.passage.vocabularies}
-            zeros = [
-                zero_is_a_token for handle, zero_is_a_token in vocabularies if id(handle) in handles
-            ]
-            if zeros:
-                counted.zero_is_a_token = any(zeros)
-            counted.tally = IdTally(counted.record.rows, table.passage)
+            zeros = [is_a_token for handle, is_a_token in vocabularies if id(handle) in handles]
+            tally.record.zero_is_a_token = any(zeros) if zeros else None
 
     def _record_of(
         self, table: StepTable, known: list[tuple[Any, RecordedVariable]]
@@ -188,20 +178,15 @@ class Embeddings:
 
     def _count(self, number: int, given_by: Callable[..., Any]) -> None:
         """Count ids in the middle of a step, and take the time out of the script's."""
-        counted = [one for one in self._tables if one.tally is not None]
+        counted = [(one.table, one.tally) for one in self._tables if one.tally is not None]
         if self._step is None or not counted:
             return
         began_ns = time.monotonic_ns()
         try:
             given = given_by(self._step)
-            found = [
-                (one.tally, one.table.looked_up(given))
-                for one in counted
-                if given is not None and one.table.answers(given)
-            ]
-            for tally, looked_up in found:
-                assert tally is not None
-                tally.add(number, looked_up)
+            for table, tally in counted:
+                if given is not None and table.answers(given):
+                    tally.add(number, table.looked_up(given))
             self._batches += given is not None
         except Exception as error:
             let_pass(error)
@@ -231,103 +216,62 @@ def read_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
 
 
 _EXAMPLES = 5
-_TOP_SHARE = 0.01
 
 
 class IdTally:
-    """Counts the ids of one table.
+    """Counts the ids of one table, and keeps none but as an example.
 
-    NumPy is there, as TensorFlow has it. Ids are kept until they are counted, and none goes into
-    the recording but as an example.
+    NumPy is there, as TensorFlow has it.
     """
 
-    def __init__(self, rows: int, passage: Passage) -> None:
+    def __init__(self, rows: int, through: str | None = None) -> None:
         self._np: Any = sys.modules["numpy"]
         self._rows = rows
-        self._passage = passage
-        self._batches: list[int] = []
-        self._ids: list[Any] = []
-        """Ids of each batch, flat."""
-        self._zeros_within = 0
-        self._before: list[Any] = []
-        self._after: list[Any] = []
-
-    @property
-    def lookups(self) -> int:
-        return sum(len(ids) for ids in self._ids)
+        self._zeros = self._unique = 0
+        self.record = EmbeddingIds(
+            batches=0,
+            first_batch=0,
+            last_batch=0,
+            lookups=0,
+            unique_per_step=0.0,
+            cast_through=through,
+        )
 
     def add(self, batch: int, looked_up: list[LookedUp]) -> None:
-        self._ids.append(self._np.concatenate([one.ids.ravel() for one in looked_up]))
-        self._batches.append(batch)
-        for one in looked_up:
-            self._look_at_rows(one.ids)
-            if one.before is not None and one.before.size == one.ids.size:
-                self._before.append(one.before.ravel())
-                self._after.append(one.ids.ravel())
-
-    def recorded(self) -> EmbeddingIds:
-        """Return all that was counted, of one id at least."""
-        np = self._np
-        ids = np.concatenate(self._ids)
-        values, counts = np.unique(ids, return_counts=True)
-        top = math.ceil(_TOP_SHARE * self._rows)
-        outside = (values < 0) | (values >= self._rows)
-        record = EmbeddingIds(
-            batches=len(self._batches),
-            first_batch=min(self._batches),
-            last_batch=max(self._batches),
-            dtype=self._passage.dtype,
-            lookups=len(ids),
-            lookups_per_step=len(ids) / len(self._batches),
-            unique=len(values),
-            unique_per_step=float(np.mean([len(np.unique(one)) for one in self._ids])),
-            smallest=int(values[0]),
-            zero_percent=100 * int(counts[values == 0].sum()) / len(ids),
-            zeros_within=self._zeros_within,
-            hot_percent=100 * int(np.sort(counts)[::-1][:top].sum()) / len(ids),
-            hot_percent_ahead=self._hot_percent_ahead(),
-            outside=int(counts[outside].sum()),
-            outside_examples=self._outside_examples(),
-            cast_through=self._passage.through,
-        )
-        self._count_casts(record)
-        return record
-
-    def _look_at_rows(self, ids: Any) -> None:
-        if ids.ndim < 2 or ids.shape[-1] < 2:
+        np, record = self._np, self.record
+        ids = np.concatenate([one.ids.ravel() for one in looked_up])
+        if not len(ids):
             return
+        record.first_batch = record.first_batch or batch
+        record.last_batch = batch
+        record.batches += 1
+        record.lookups += len(ids)
+        self._unique += len(np.unique(ids))
+        self._zeros += int((ids == 0).sum())
+        record.unique_per_step = self._unique / record.batches
+        record.zero_percent = 100 * self._zeros / record.lookups
+        outside = ids[(ids < 0) | (ids >= self._rows)]
+        record.outside += len(outside)
+        examples = [(batch, int(one)) for one in np.unique(outside)[:_EXAMPLES]]
+        record.outside_examples = [*record.outside_examples, *examples][:_EXAMPLES]
+        for one in looked_up:
+            record.zeros_within += self._zeros_within(one.ids)
+            if one.before is not None and one.before.size == one.ids.size:
+                self._count_changed(one.before.ravel(), one.ids.ravel())
+
+    def _zeros_within(self, ids: Any) -> int:
+        if ids.ndim < 2 or ids.shape[-1] < 2:
+            return 0
         np = self._np
-        rows = ids.reshape(-1, ids.shape[-1])
-        used = rows != 0
+        used = ids.reshape(-1, ids.shape[-1]) != 0
         before = np.logical_or.accumulate(used, axis=1)
         behind = np.logical_or.accumulate(used[:, ::-1], axis=1)[:, ::-1]
-        self._zeros_within += int((~used & before & behind).sum())
+        return int((~used & before & behind).sum())
 
-    def _hot_percent_ahead(self) -> float | None:
-        """Return percent of the later half's lookups by the earlier half's top ids."""
-        np, half = self._np, len(self._ids) // 2
-        if half == 0:
-            return None
-        values, counts = np.unique(np.concatenate(self._ids[:half]), return_counts=True)
-        top = values[np.argsort(counts, kind="stable")[::-1][: math.ceil(_TOP_SHARE * self._rows)]]
-        later = np.concatenate(self._ids[half:])
-        return 100 * int(np.isin(later, top).sum()) / len(later) if len(later) else None
-
-    def _outside_examples(self) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
-        for batch, ids in zip(self._batches, self._ids, strict=True):
-            bad = self._np.unique(ids[(ids < 0) | (ids >= self._rows)])
-            found += [(batch, int(one)) for one in bad[: _EXAMPLES - len(found)]]
-        return found
-
-    def _count_casts(self, record: EmbeddingIds) -> None:
-        if not self._before:
-            return
-        np = self._np
-        before, after = np.concatenate(self._before), np.concatenate(self._after)
-        record.cast_from = str(before.dtype)
+    def _count_changed(self, before: Any, after: Any) -> None:
         different = before != after
-        record.changed = int(different.sum())
-        pairs = np.unique(np.stack([before[different], after[different]]), axis=1)
-        record.changed_examples = [(int(b), int(a)) for b, a in pairs.T[:_EXAMPLES]]
-        record.collided = len(np.unique(before)) - len(np.unique(after))
+        self.record.changed += int(different.sum())
+        pairs = self._np.unique(self._np.stack([before[different], after[different]]), axis=1)
+        examples = [(int(b), int(a)) for b, a in pairs.T[:_EXAMPLES]]
+        known = dict.fromkeys([*self.record.changed_examples, *examples])
+        self.record.changed_examples = list(known)[:_EXAMPLES]

@@ -22,10 +22,10 @@ def update(table: Embedding) -> str:
 
 def rows_touched(table: Embedding) -> str:
     """Return how many different rows the lookups of a step need: `2,431 of 2,560`."""
-    if table.ids is None:
+    ids = table.ids
+    if ids is None:
         return NOTHING
-    unique, lookups = round(table.ids.unique_per_step), round(table.ids.lookups_per_step)
-    return f"{number(unique)} of {number(lookups)}"
+    return f"{number(round(ids.unique_per_step))} of {number(round(ids.lookups / ids.batches))}"
 
 
 def padding(table: Embedding) -> str:
@@ -33,20 +33,9 @@ def padding(table: Embedding) -> str:
     return percent(padding_percent(table))
 
 
-def hot(ids: EmbeddingIds | None) -> str:
-    """Return the share of the hottest rows, in batches to come where two batches were seen."""
-    if ids is None:
-        return NOTHING
-    return percent(ids.hot_percent if ids.hot_percent_ahead is None else ids.hot_percent_ahead)
-
-
 def details(table: Embedding) -> str:
-    """Return gradient, hottest rows and padding, as far as they are known."""
-    known = {
-        "gradient": gradient(table),
-        "hottest 1 %": hot(table.ids),
-        "padding": padding(table),
-    }
+    """Return gradient and padding, as far as they are known."""
+    known = {"gradient": gradient(table), "padding": padding(table)}
     return "; ".join(f"{name} {text}" for name, text in known.items() if text != NOTHING)
 
 

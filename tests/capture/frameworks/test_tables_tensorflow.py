@@ -41,10 +41,10 @@ def told(name, table, given):
     use = table.use
     (ids,) = table.looked_up(given)
     say(name, gradient=use.gradient, spread=use.gradient_spread, whole=use.writes_whole,
-        slots=use.slot_bytes, temporaries=use.temporary_peak_bytes,
+        slots=use.slot_bytes, temporaries=use.temporary_bytes,
         operations=sorted(use.whole_table_operations), copied=use.copied_on_lookup,
         copies=use.copies, lookups=use.lookups, through=table.passage.through,
-        dtype=table.passage.dtype, work=work_of(table), ids=ids.ids.tolist(),
+        work=work_of(table), ids=ids.ids.tolist(),
         before=None if ids.before is None else ids.before.tolist(),
         rows=table.record.rows, mask=table.record.mask_zero)
 
@@ -327,7 +327,7 @@ for name, dataset, ids_of in [
     step = TracedTables([function])
     (found,) = step.tables
     (ids,) = found.looked_up(step.of_batch(one))
-    say(name, lack=lack, ids=ids.ids.tolist(), dtype=found.passage.dtype,
+    say(name, lack=lack, ids=ids.ids.tolist(),
         traced=function.experimental_get_tracing_count())
 
 for unrolled in (1, 2):
@@ -407,7 +407,7 @@ def test_ids_are_those_of_the_batch(steps: Steps) -> None:
     # Arrays are what a step makes of them; a short last batch is traced beside the others.
     assert steps["own loop on arrays"]["ids"] == own["ids"]
     assert steps["behind a short batch"]["ids"] == own["ids"]
-    assert (adam["dtype"], adam["through"]) == ("int64", None)
+    assert adam["through"] is None
     assert (adam["copied"], own["copied"]) == (True, False)
     assert steps["another"]["given"] is None
 
@@ -426,7 +426,7 @@ def test_ids_of_ragged_and_sparse_batches_are_those_of_what_the_step_draws(
     steps: Steps, name: str, ids: list[Any]
 ) -> None:
     found = steps[name]
-    assert (found["lack"], found["ids"], found["dtype"]) == (None, ids, "int64")
+    assert (found["lack"], found["ids"]) == (None, ids)
     assert found["traced"] == 1, "handed on, the batch is the one that the step was traced for"
 
 

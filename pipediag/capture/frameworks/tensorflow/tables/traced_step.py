@@ -88,7 +88,6 @@ class TableInStep:
 
     def _follow(self, lookups: list[Lookup]) -> None:
         """Find what tells the ids of each lookup; of one with ids drawn at random, nothing does."""
-        dtypes: list[str] = []
         lacks: list[str] = []
         for lookup in lookups:
             try:
@@ -98,16 +97,12 @@ class TableInStep:
                 continue
             self._followed.append(lookup)
             self._needed |= {one.key for one in sources}
-            for one in (source.tensor.dtype for source in sources):
-                # What a ragged or sparse one is, when taken out of it.
-                dtypes.append((lookup.ids.tensor.dtype if one.name == "variant" else one).name)
-        if not dtypes:
+        if not self._needed:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
             return
         casts = [cast for one in self._followed if (cast := cast_of(self._step, one.ids))]
         self.passage = Passage(
-            dtypes[0],
             casts[0][0] if casts else None,
             tuple(one for each in self._followed for one in vocabularies_of(self._step, each.ids)),
         )

@@ -121,7 +121,6 @@ class WholeTables:
         reads = {one.read.key for one in lookups if one.read is not None and not one.frame.compiled}
         return RecordedTableUse(
             variable=variable.name,
-            device=variable.device,
             lookups=len(lookups),
             copied_on_lookup=any(lookup.read is not None for lookup in lookups),
             # XLA takes the rows of a read alone.
@@ -130,8 +129,7 @@ class WholeTables:
             gradient_spread=spread,
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
             whole_table_operations=dict(sorted(Counter(types).items())),
-            temporary_bytes=sum(sizes),
-            temporary_peak_bytes=min(sum(sizes), most),
+            temporary_bytes=min(sum(sizes), most),
             slots=len(slots),
             slot_bytes=sum(map(_bytes_behind, slots)),
         )
