@@ -313,7 +313,7 @@ SOURCE = (
         ("m.predict(ids, verbose=0)[:, 0]", "m.predict_on_batch(ids)[:, 0]"),
         ("m.predict(ids, callbacks=c)", None),
         ("m.predict(*ids)", None),
-        ("m.predict(ids, 32)", None),
+        ("m.predict(ids, 32)", "m.predict_on_batch(ids)"),
         ("m.predict(a) + n.predict(b)", None),
     ],
 )
