@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from pipediag import tensorflow_names
@@ -150,12 +150,18 @@ def bottleneck(pipeline: Pipeline | None) -> Operation | None:
     return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
 
 
+def chain(ops: Sequence[Operation], op: Operation | None) -> Iterator[Operation]:
+    """Yield the operation and those above it, as far as each reads from one other of `ops`."""
+    by_id = {one.id: one for one in ops}
+    while op is not None:
+        yield op
+        op = by_id.get(op.parent_ids[0]) if len(op.parent_ids) == 1 else None
+
+
 def last_before_prefetch(session: Session) -> Operation | None:
     """Return the last operation but for a prefetch, which is to stay at the end."""
-    op = last_operation(session)
-    while op is not None and op.kind == "prefetch" and len(op.parent_ids) == 1:
-        op = session.operation(op.parent_ids[0])
-    return op
+    path = chain(session.ops, last_operation(session))
+    return next((op for op in path if op.kind != "prefetch"), None)
 
 
 def last_operation(session: Session) -> Operation | None:
@@ -170,15 +176,9 @@ def between(session: Session, above: Operation, below: Operation) -> list[Operat
 
     None where `below` does not read from `above` alone.
     """
-    found: list[Operation] = []
-    current: Operation | None = below
-    while current is not None and len(current.parent_ids) == 1:
-        current = session.operation(current.parent_ids[0])
-        if current is not None and current.id == above.id:
-            return found[::-1]
-        if current is not None:
-            found.append(current)
-    return None
+    path = [*chain(session.ops, below)][1:]
+    ids = [op.id for op in path]
+    return path[: ids.index(above.id)][::-1] if above.id in ids else None
 
 
 def keeps_elements(ops: Iterable[Operation]) -> bool:

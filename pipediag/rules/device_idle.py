@@ -45,9 +45,6 @@ UNDER_FLOOR = Threshold("idle time, if mostly short gaps", 15.0, _OF_SPAN, "own 
 INPUT_IDLE = Threshold("waiting for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
 LAUNCH_IDLE = Threshold("waiting for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 DELAY = Threshold("median time from launch to start", 10.0, "us", "own choice: launched ahead")
-SHORT = Threshold("kernels shorter than their launch", 50.0, "% of the kernels", "own choice")
-KERNELS_IDLE = Threshold("waiting for launches of short kernels", 5.0, _OF_SPAN, "own choice")
-FEWEST = Threshold("kernels with a known launch", 100.0, "kernels", "own choice")
 SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
 PYTHON_IDLE = Threshold("idle during Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time during Python", "own choice")
@@ -122,7 +119,6 @@ def _of_cause(
     edit: Edit | None = None,
     shortest_us: float = SHORTEST_HOST_GAP_US,
     informs: str | None = None,
-    little: str | None = None,
 ) -> Iterator[Finding]:
     """Yield the finding on the device that is idle longest for one cause, as far as that matters.
 
@@ -140,8 +136,6 @@ def _of_cause(
     if percent < limit.value:
         if why := _unexplained(device, shortest_us):
             yield finding("inconclusive", why)
-        elif little:
-            yield finding("informative", little)
     elif informs := input_first_on(device) or informs:
         yield finding("informative", informs)
     elif ratio >= PERTURBED.value:
@@ -176,23 +170,9 @@ INPUT_GAP = _idle_rule(
     thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
 )
-_TUNED = "num_parallel_calls=tf.data.AUTOTUNE"
-_READ_AT_ONCE = f"Read several files at once: `files.interleave(read, {_TUNED})`."
-_BY_PREFIX = {
-    "ParallelMap": "Make the map cheaper, map whole batches, or cache its results.",
-    "Map": f"Give the map `{_TUNED}`, map whole batches, or cache its results.",
-    "ParallelInterleave": "Read fewer, larger records, or cache them.",
-    "Interleave": f"Give the interleave `{_TUNED}`.",
-    "FlatMap": f"Replace the flat_map by an interleave with `{_TUNED}`.",
-    **dict.fromkeys(("TFRecord", "TextLine", "FixedLengthRecord"), _READ_AT_ONCE),
-    "Generator": "Yield whole batches from the generator, or read files that TensorFlow reads.",
-    "Shuffle": "Shuffle before the costly maps, so that the buffer fills with cheap elements.",
-    "Batch": f"Give the batch `{_TUNED}`, or start from slices that are already batches.",
-}
-"""Advice by the name of an iterator of tf.data; the first prefix that fits decides."""
-_ANY = f"Try `{_TUNED}` on `map` and `interleave`, reading files in parallel, and `.cache()`."
 _LOADER: Mapping[Framework, str] = {
-    "tensorflow": _ANY,
+    "tensorflow": "Try `num_parallel_calls=tf.data.AUTOTUNE` on `map` and `interleave`, reading "
+    "files in parallel, and `.cache()`.",
     "jax": "Prepare batches in worker processes, several steps ahead (with `grain` or tf.data).",
     "pytorch": "Give the DataLoader more `num_workers`, `persistent_workers=True` and a larger "
     "`prefetch_factor`; make `__getitem__` cheaper.",
@@ -221,13 +201,12 @@ def _check_input_gap(
         if why := _unexplained(device, SHORTEST_HOST_GAP_US):
             yield finding("inconclusive", why)
         return
-    # An iterator such as `Root::Prefetch::MapV2` is judged by its last part.
-    last = (iterator or "").rsplit("::", 1)[-1]
-    by_name = (text for prefix, text in _BY_PREFIX.items() if last.startswith(prefix))
-    remedy = next(by_name, _ANY) if iterator else _LOADER[framework]
     where = f" at {file}:{line}" if file and line else ""
     who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
-    advice = f"{remedy} {full_name(device)} waits for input {percent:.0f} % of the time.{who}"
+    advice = (
+        f"{_LOADER[framework]} {full_name(device)} waits for input {percent:.0f} % of the time."
+        f"{who}"
+    )
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
     if session is None:
         yield finding("fail", advice, speedup_at_most=at_most, untried=PROFILE_ALONE)
@@ -259,10 +238,7 @@ LAUNCH_BOUND = _idle_rule(
     "finishes kernels faster than the host launches them runs at the host's pace.",
     fix="Use `jit_compile=True`, `steps_per_execution=16`, one stacked table instead of many, or "
     "a larger batch. XLA compiles once for each shape and changes the last digits.",
-    thresholds=(
-        *(LAUNCH_IDLE, DELAY, SHORT, KERNELS_IDLE, FEWEST),
-        *(INPUT_GAPS, UNDER_FLOOR, PERTURBED),
-    ),
+    thresholds=(LAUNCH_IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     effect="same up to order or rounding",
     frees=("dispatch",),
 )
@@ -280,23 +256,14 @@ _FEWER: Mapping[Framework, str] = {
 def _check_launch_bound(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    """Yield a finding on the accelerator that waits longest for launches.
-
-    Where most kernels are shorter than their launch, a little idle time counts, and a finding that
-    informs where there is next to none.
-    """
     device = _idlest(devices, "launch")
     launches = device.launches if device is not None else None
-    known = launches is not None and launches.matched >= FEWEST.value
-    short = launches.shorter_than_launch_percent if launches is not None and known else None
-    mostly_short = short is not None and short >= SHORT.value
     delay, ahead = launches.median_delay_us if launches else None, None
-    if delay is not None and delay >= DELAY.value and not mostly_short:
+    if delay is not None and delay >= DELAY.value:
         ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
             f"ahead of time, and the device waits only for some. {_FEWER[framework]}"
         )
-    few = f" {short:.0f} % of its kernels end before the next one can be launched." if short else ""
     edit = None
     if session is not None:
         edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
@@ -305,18 +272,19 @@ def _check_launch_bound(
         LAUNCH_BOUND,
         devices,
         "launch",
-        f"{_FEWER[framework]} A larger batch makes each kernel longer.{few}",
+        f"{_FEWER[framework]} A larger batch makes each kernel longer.",
         session,
-        limit=KERNELS_IDLE if mostly_short else LAUNCH_IDLE,
+        limit=LAUNCH_IDLE,
         evidence={
             "median_delay_us": delay,
             "median_kernel_us": launches.median_kernel_us if launches else None,
-            "shorter_than_launch_percent": short,
+            "shorter_than_launch_percent": launches.shorter_than_launch_percent
+            if launches
+            else None,
         },
         edit=edit,
         shortest_us=0.0,
         informs=ahead,
-        little="Most kernels are shorter than their launch." if mostly_short else None,
     )
 
 

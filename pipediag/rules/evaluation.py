@@ -14,6 +14,7 @@ from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     call_name,
     calls_python,
+    chain,
     changes_something,
     condition_of_cache,
     differs_by_pass,
@@ -356,8 +357,4 @@ def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
 def _chain(pipeline: Pipeline) -> Iterator[Operation]:
     """Yield operations from the loop up to where several datasets meet, or to the source."""
     path = [op for op in pipeline.ops if op.inside_function_of is None]
-    by_id = {op.id: op for op in path}
-    op = path[-1] if path else None
-    while op is not None:
-        yield op
-        op = by_id.get(op.parent_ids[0]) if len(op.parent_ids) == 1 else None
+    return chain(path, path[-1] if path else None)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pipediag.facts.limits import INPUT_BOUND, WORTH_DOING
 from pipediag.facts.pipeline import (
     call_name,
+    chain,
     last_before_prefetch,
     option,
     place_name,
@@ -41,16 +42,10 @@ RULE = Rule(
     "made faster by more hosts alone. A tf.data service runs it in workers elsewhere, which send "
     "whole batches.",
     fix="End the part that other hosts can make with `dataset.apply(tf.data.experimental.service."
-    "distribute(...))`, and start a dispatcher and workers: docs/workers.md shows how. Each batch "
-    "is serialised, compressed, sent and unpacked. Shares are handed out as they are asked for "
-    "(`ShardingPolicy.DYNAMIC`): in each epoch an example is used at most once, in another order, "
-    "and each worker's last batch may be smaller. Python functions, captured tables and variables, "
-    "caches, operations that count elements, a fixed order and seeds can't be distributed so. Of "
-    "the other policies, `FILE_OR_DATA` needs as many files as workers, and with `OFF` each worker "
-    "goes through all data. Compression pays on a slow link; `compression=None` saves CPU time. "
-    "Several trainers share the batches of one `job_name`; those that wait for one another in each "
-    "step read in turns (`num_consumers`, `consumer_index`), so that all get padded batches of one "
-    "bucket.",
+    "distribute(...))`: docs/workers.md shows how. By `ShardingPolicy.DYNAMIC` an example is used "
+    "at most once in an epoch, in another order, and each worker's last batch may be smaller; "
+    "compression pays on a slow link; trainers that wait for one another read in turns "
+    "(`job_name`, `num_consumers`), so that all get padded batches of one bucket.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     effect="same up to order or rounding",
@@ -67,7 +62,7 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
         return
     if known(session.breakdown)["input_wait"].ci95_percent[0] < INPUT_BOUND.value:
         return
-    own = [op for op in _chain(session, last) if not (op.made_by_framework or op.helper)]
+    own = [op for op in chain(session.ops, last) if not (op.made_by_framework or op.helper)]
     blocking = _blocking(session, own[0]) if own else None
     place = next((op for op in own if _blocking(session, op) is None), None)
     work = session.pipeline.bottleneck_op_id if session.pipeline else None
@@ -99,14 +94,6 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
         edit=edit,
         condition=_HOSTS if shuffled else _ORDER,
     )
-
-
-def _chain(session: Session, last: Operation) -> Iterator[Operation]:
-    """Yield the operations from the last one up, as far as each reads from one other."""
-    op: Operation | None = last
-    while op is not None:
-        yield op
-        op = session.operation(op.parent_ids[0]) if len(op.parent_ids) == 1 else None
 
 
 def _blocking(session: Session, place: Operation) -> tuple[Operation, str] | None:

@@ -14,6 +14,7 @@ from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     call_name,
     calls_python,
+    chain,
     differs_by_pass,
     last_before_prefetch,
     operations,
@@ -196,12 +197,13 @@ def _repeated_place(
     session: Session, last: Operation | None
 ) -> tuple[Operation, int | None] | None:
     """Return the last operation that gives the same in every pass, and how many make a batch."""
-    at, rows = _above(session, last), None
+    at, rows = _working(session, last), None
     if at is not None and at.kind == "batch":
         size = at.parameters.get("batch_size")
         if any(op.kind in _MIXES for op in upstream(session, at)):
             rows = size if isinstance(size, int) else None
-            at = _above(session, _only_parent(session, at)) if rows is not None else None
+            above = [*chain(session.ops, at)][1:2]
+            at = _working(session, above[0]) if above and rows is not None else None
     if at is None:
         return None
     # A cache after these could hold other elements than a later pass would have.
@@ -212,15 +214,9 @@ def _repeated_place(
     return at, rows
 
 
-def _above(session: Session, op: Operation | None) -> Operation | None:
+def _working(session: Session, op: Operation | None) -> Operation | None:
     """Return the operation itself, or the next one above it that does more than pass elements."""
-    while op is not None and op.kind in _PASSED:
-        op = _only_parent(session, op)
-    return op
-
-
-def _only_parent(session: Session, op: Operation) -> Operation | None:
-    return session.operation(op.parent_ids[0]) if len(op.parent_ids) == 1 else None
+    return next((one for one in chain(session.ops, op) if one.kind not in _PASSED), None)
 
 
 def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:

@@ -197,7 +197,6 @@ def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
 STEPS = [gap("python", 5.0, step=step, doing="callbacks.py:12 log") for step in range(8)]
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
 PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
-SHORT = {"shorter_than_launch_percent": 80.0}
 
 
 @cases(
@@ -206,18 +205,6 @@ SHORT = {"shorter_than_launch_percent": 80.0}
         "input of a CPU": (INPUT_GAP, [cpu({"input": 30.0})], "fail"),
         "a GPU before a CPU": (INPUT_GAP, [cpu({"input": 80.0}), gpu({"input": 2.0})], "pass"),
         "no device for input": (INPUT_GAP, [], "pass"),
-        "short kernels": (LAUNCH_BOUND, [late(**SHORT)], "fail"),
-        "short kernels, kept busy": (LAUNCH_BOUND, [late(4.0, **SHORT)], "informative"),
-        "short kernels, launched ahead": (
-            LAUNCH_BOUND,
-            [late(median_delay_us=400.0, **SHORT)],
-            "fail",
-        ),
-        "short kernels in short gaps": (
-            LAUNCH_BOUND,
-            [under_floor(launches=launches(**SHORT))],
-            "inconclusive",
-        ),
         "launches": (LAUNCH_BOUND, [late()], "fail"),
         "launched ahead": (LAUNCH_BOUND, [late(median_delay_us=400.0)], "informative"),
         "launches behind input": (
