@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     call_name,
@@ -18,10 +18,10 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import call_times, python_evidence
-from pipediag.facts.storage import remote_storage
 from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
 from pipediag.rules.rule import pipeline_rule
+from pipediag.rules.storage import FROM_DISK, from_disk_percent, remote_storage
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -95,7 +95,6 @@ def files_at_once(
     return Edit(id, label, (change,), caveat=caveat, whole_epoch=whole_epoch)
 
 
-FROM_DISK = Threshold("read from disk", 10.0, "% of what the reader delivers", "own choice")
 SEQUENTIAL_FILES = pipeline_rule(
     id="sequential-files",
     title="Read several files at once",
@@ -123,7 +122,9 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         # tf.data forgets the iterators of files that have ended, with what they cost: the input
         # wait that no operation explains is theirs.
         delay += uncounted_wait_ms(session)
-    weight, disk = weigh(session, costs, delay), _disk_percent(session, costs)
+    # What comes over a network counts as read from storage or not.
+    disk = from_disk_percent(session) if remote_storage(session, costs) is None else None
+    weight = weigh(session, costs, delay)
     packed = op.parameters.get("compression_type") not in (None, "")
     finding = partial(
         SEQUENTIAL_FILES.finding,
@@ -142,7 +143,7 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
     advice = f"{weight.sentence} Read several files at once: {edit.label}.".lstrip()
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
-        advice += f" Only {disk:.0f} % of its data was read from disk."
+        advice += f" Only {disk:.0f} % of what the process read came from disk."
     at_most = None
     if packed and delay is not None:
         at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
@@ -154,18 +155,6 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         edit=edit,
         speedup_at_most=at_most,
     )
-
-
-def _disk_percent(session: Session, op: Operation) -> float | None:
-    host, steps = session.host, session.steps
-    if host is None or host.read_bytes_per_s is None or steps is None:
-        return None
-    if op.elements is None or not op.bytes_per_element:
-        return None
-    if remote_storage(session, op) is not None:
-        return None  # What comes over a network counts as read from storage or not.
-    delivered_per_s = op.elements * op.bytes_per_element / (steps.mean_ms / 1000.0)
-    return min(100.0, 100.0 * host.read_bytes_per_s / delivered_per_s)
 
 
 SERIAL_FLAT_MAP = pipeline_rule(

@@ -162,11 +162,11 @@ def padded(
     last: Operation = PADS,
     **table: Any,
 ) -> Session:
-    token = table.pop("zero_is_a_token", None)
     of_ids = {
-        name: table.pop(name) for name in ("zeros_within", "lookups_per_step") if name in table
+        name: table.pop(name) for name in ("zeros_within", "zero_is_a_token") if name in table
     }
-    ids = None if zeros is None else make_ids(zero_percent=zeros, zero_is_a_token=token, **of_ids)
+    of_ids["lookups"] = 8 * table.pop("per_batch", 1_000)
+    ids = None if zeros is None else make_ids(zero_percent=zeros, batches=8, **of_ids)
     tables = [make_embedding(**{"mask_zero": True, "ids": ids, **table})]
     return session_of(
         source(),
@@ -182,7 +182,7 @@ def unpadded(spec: str | None = "TensorSpec(shape=(64, 200))", **overrides: Any)
     return padded(spec, **{"zeros": 40.0, "last": batch(), **overrides})
 
 
-LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "lookups_per_step": 6_400.0}
+LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "per_batch": 6_400}
 CUT, CUT_PADDED = (Insert("batch", "cut_padding"),), (Insert("padded", "cut_padding"),)
 BUCKETS = ("informative", (Replace("padded", "bucket_by_sequence_length", {"buckets": 4}),))
 ADVICE, NOTHING = ("informative", None), ("pass", None)
@@ -202,7 +202,7 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
         "one length": (unpadded(), ("informative", CUT)),
         "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
         "one length, little compute": (unpadded(compute=12.4), ("pass", None)),
-        "short rows, no mask": (unpadded(mask_zero=False, lookups_per_step=256.0), NOTHING),
+        "short rows, no mask": (unpadded(mask_zero=False, per_batch=256), NOTHING),
         "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ("informative", CUT)),
         "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
         "one length, a token": (unpadded(zero_is_a_token=True), NOTHING),
