@@ -30,9 +30,8 @@ from tests.rules.sessions import (
 )
 from tests.rules.sessions import source as first
 
-# The reader delivers 32 x 1000 bytes in 10 ms: 3.2 MB/s.
-COLD = make_host(read_bytes_per_s=3.2e6, io_wait_percent=40.0)
-WARM = {"host": make_host(read_bytes_per_s=0.0)}
+COLD = make_host(read_bytes_per_s=3.2e6, asked_bytes_per_s=3.2e6)
+WARM = {"host": make_host(read_bytes_per_s=0.0, asked_bytes_per_s=3.2e6)}
 PACKED = {"file_count": 10, "compression_type": "GZIP"}
 
 
@@ -84,7 +83,7 @@ NO_WAIT = session_of(reader(), batch(), host=COLD, **keeps_up())
         "cold": (read(), ("fail", READS)),
         "warm": (read(**WARM), ("informative", READS)),
         "compressed": (read(**WARM, parameters=PACKED), ("fail", READS)),
-        "unsized": (read(**WARM, bytes_per_element=None), ("fail", READS)),
+        "not counted": (read(host=None), ("fail", READS)),
         "unmeasured": (read(self_ms_per_step=None), ("informative", READS)),
         "one file": (read(parameters={"file_count": 1}), ("pass", None)),
         "parallel": (
