@@ -13,7 +13,6 @@ from pipediag.session.edits import (
     CompileCall,
     Edit,
     Insert,
-    MoveLayers,
     PredictOnBatch,
     timed_call,
 )
@@ -345,11 +344,7 @@ def _fills_the_loops_cache(finding: Finding | None) -> bool:
 
 def fills_a_cache(edit: Edit) -> bool:
     """Return True if the first epoch fills a cache that the edit adds."""
-    return any(
-        (isinstance(one, Insert) and one.kind in CACHES)
-        or (isinstance(one, MoveLayers) and one.kept is not None)
-        for one in edit.changes
-    )
+    return any(isinstance(one, Insert) and one.kind in CACHES for one in edit.changes)
 
 
 def _steps(session: Session, run: Run) -> Taken:

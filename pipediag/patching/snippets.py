@@ -83,12 +83,7 @@ def _lines(session: Session, change: edits.Change) -> list[str]:
 
 def _of_pipeline(
     session: Session,
-    change: edits.SetParameters
-    | edits.Insert
-    | edits.Move
-    | edits.Remove
-    | edits.Replace
-    | edits.MoveLayers,
+    change: edits.SetParameters | edits.Insert | edits.Move | edits.Remove | edits.Replace,
 ) -> list[str]:
     match change:
         case edits.SetParameters():
@@ -111,9 +106,6 @@ def _of_pipeline(
         case edits.Move():
             given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
             call = f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
-        case edits.MoveLayers():
-            kept = "" if change.kept is None else ".cache()"
-            call = f".map(prepare){kept}  # prepare: layers {', '.join(change.layers)}"
     return [f"{call}  # after {_place(session, change.after)}"]
 
 

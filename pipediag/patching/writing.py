@@ -81,9 +81,6 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
     _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
-    for change in changes:
-        if change.do in _BY_HAND:
-            raise NotPatchableError(_BY_HAND[change.do])
     for name, write_one in _PASSES.items():
         for change in changes:
             if _pass_of(change) == name:
@@ -425,10 +422,7 @@ _NOT_INSERTED = {
     "repeat": "An epoch would never end: `fit` also needs `steps_per_epoch`, and nothing else may "
     "read the dataset to its end.",
 }
-_BY_HAND = {
-    "remove": "Only you know what else reads what it leaves out.",
-    "layers": "The model has to be built without these layers, and saved with them.",
-}
+_BY_HAND = {"remove": "Only you know what else reads what it leaves out."}
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _predict,
     "compile_call": _compile_call,

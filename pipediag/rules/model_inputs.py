@@ -28,7 +28,6 @@ from pipediag.rules.caching import (
     against,
     bytes_each,
     elements_of_a_pass,
-    elements_to_cache,
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
@@ -38,7 +37,6 @@ from pipediag.session.edits import (
     Change,
     Edit,
     Insert,
-    MoveLayers,
     Replace,
     SetModel,
 )
@@ -60,9 +58,7 @@ PREPROCESSING_IN_MODEL = Rule(
     "original model still takes the raw inputs, and shares the weights.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
-)
-CAVEAT = (
-    "Measured with your layers and weights in a model without these layers, compiled as yours is."
+    untried="The model has to be built without these layers, and saved with them.",
 )
 _MOST_TYPES = 3
 _ARITHMETIC = frozenset({"Normalization"})
@@ -113,48 +109,30 @@ def _of_layers(
         # That is quick where the model runs.
         return
     listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
-    names = tuple(layer.name for layer in layers)
-    quoted = ", ".join(f"`{name}`" for name in names)
     evidence = {**evidence, "layers": listed.replace("`", "")}
     kept = _kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
+    title, untried = None, None
+    advice = f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps."
     if kept is not None:
         # The work is not only elsewhere, but done once.
         passes = passes_over_data(session)
-        yield finding(
+        title = "Prepare inputs once and cache them"
+        evidence["cache_bytes"] = kept.bytes
+        evidence["passes_over_data"] = "unlimited" if passes == math.inf else passes
+        advice = (
             f"Prepare the inputs once in the pipeline, with {listed} after "
             f"{call_name(kept.after)}, and cache the results: about {memory_size(kept.bytes)} in "
-            f"memory. {_code(movable, kept)}",
-            title="Prepare inputs once and cache them",
-            evidence={
-                **evidence,
-                "cache_bytes": kept.bytes,
-                "passes_over_data": "unlimited" if passes == math.inf else passes,
-            },
-            edit=PREPROCESSING_IN_MODEL.edit(
-                kept.after,
-                f"{quoted} in a map with a cache after the {place_name(kept.after)}, instead of "
-                "in the model",
-                MoveLayers(names, kept.after.id, kept.rows, kept.elements),
-                caveat=f"{CAVEAT} Measured once the cache is full.",
-            ),
+            "memory."
         )
-    untried, edit = None, None
-    if keras.unsplit is not None:
+    elif keras.unsplit is not None:
         untried = f"{keras.unsplit} Move the calls of these layers out of its code by hand."
     elif not movable:
         untried = "Also move the layers before them, if they are not trained."
-    elif after is None:
-        untried = "The dataset that `fit` reads was not recorded."
-    else:
-        label = f"{quoted} in a map after the {place_name(after)}, instead of in the model"
-        changes = (MoveLayers(names, after.id),)
-        edit = Edit(PREPROCESSING_IN_MODEL.id, label, changes, caveat=CAVEAT)
-    advice = f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps."
-    advice = f"{advice} {untried or _code(layers)}"
+    advice = f"{advice} {untried or _code(layers, kept)}"
     yield finding(
         advice if waits is None else f"{waits} {advice}",
+        title=title,
         evidence=evidence,
-        edit=edit,
         untried=untried,
     )
 
@@ -165,8 +143,6 @@ class _KeptInputs(NamedTuple):
     after: Operation
     rows: int | None
     """Examples of a batch that are prepared at once, where `after` gives single ones."""
-    elements: int
-    """Elements of the cache of a trial."""
     bytes: float
 
 
@@ -180,13 +156,13 @@ def _kept_inputs(
     if found is None or size is None or not each or None in each:
         return None
     after, rows = found
-    count, held = elements_of_a_pass(session, after), elements_to_cache(session, after)
-    if count is None or held is None:
+    count = elements_of_a_pass(session, after)
+    if count is None:
         return None
     prepared = sum(one for one in each if one is not None) * (1 if rows is not None else size)
     total = float(count * (prepared + (bytes_each(session, after) or 0.0)))
     barred = against(session, passes_over_data(session), total, count)
-    return _KeptInputs(after, rows, held, total) if barred is None else None
+    return _KeptInputs(after, rows, total) if barred is None else None
 
 
 _MIXES = ("shuffle", "repeat")

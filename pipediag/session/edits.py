@@ -163,24 +163,6 @@ class CompileFunction:
 
 
 @dataclass(frozen=True)
-class MoveLayers:
-    """Layers after a Keras model's inputs become a `map` of the pipeline, after `after`."""
-
-    layers: tuple[str, ...]
-    """Their names."""
-    after: str
-    rows: int | None = None
-    """How many single elements they are given at once; None where `after` gives batches."""
-    kept: int | None = None
-    """Elements of theirs in a cache after them, filled before it is timed; None without one."""
-    do: Literal["layers"] = "layers"
-
-    def __post_init__(self) -> None:
-        # JSON knows no tuples.
-        object.__setattr__(self, "layers", tuple(self.layers))
-
-
-@dataclass(frozen=True)
 class Distribute:
     """All up to `after` is made by the workers of a tf.data service, and sent from there."""
 
@@ -207,7 +189,6 @@ Change = (
     | CompileCall
     | ExtractStep
     | RewriteCall
-    | MoveLayers
     | CompileFunction
     | Distribute
 )
@@ -269,7 +250,6 @@ _TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
     ),
     SetOptions: ("options",),
     **dict.fromkeys((SetModel, CompileFunction), ("model",)),
-    MoveLayers: ("elements", "model"),
     **dict.fromkeys((PredictOnBatch, CompileCall, ExtractStep), ()),
 }
 
@@ -282,7 +262,7 @@ def touched(changes: Iterable[Change]) -> set[Touched]:
 def traces_otherwise(changes: Iterable[Change]) -> bool:
     """Return True if the training step becomes another one, which is traced and compiled again."""
     return any(
-        isinstance(change, SetModel | MoveLayers)
+        isinstance(change, SetModel)
         or (isinstance(change, CompileFunction) and not change.reduce_retracing)
         for change in changes
     )

@@ -16,7 +16,7 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.facts.run_gain import promised
 from pipediag.reporters import sections
 from pipediag.runner.source_files import with_patches
-from pipediag.session.edits import Change, Edit, Insert, MoveLayers, SetParameters
+from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Patch
 from pipediag.session.ledger import Run, RunGain, RunSpan
 from pipediag.session.model import Script, Session
@@ -150,12 +150,12 @@ def test_it_is_written_where_its_rule_is_named(script: Path) -> None:
 def test_what_no_patch_can_hold_is_shown_as_code_and_not_promised(
     script: Path, named: tuple[str, ...]
 ) -> None:
-    result = fix(costly(script, MoveLayers(("words",), "map")), *named)
+    result = fix(costly(script, SetModel({"dtype_policy": "mixed_bfloat16"})), *named)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "in all the same" not in result.stderr
     assert ("not the whole run: 0.80x" in result.stderr) == (not named)
-    assert result.stderr.count("The model has to be built without these layers") == 1
-    assert result.stderr.count(".map(prepare)") == 1
+    assert result.stderr.count("The line that makes it was not recorded") == 1
+    assert result.stderr.count("set_global_policy(") == 1
 
 
 def test_the_others_are_written_without_it(script: Path) -> None:

@@ -11,7 +11,6 @@ from pipediag.session.edits import (
     Edit,
     Insert,
     Move,
-    MoveLayers,
     SetModel,
     SetOptions,
     SetParameters,
@@ -39,7 +38,7 @@ CACHE = Edit("cache", "", (Insert("map", "cache", {"elements": 3}),))
 CALLS = Edit("calls", "", (SetParameters("map", {"num_parallel_calls": 4}),))
 POOL = Edit("pool", "", (SetOptions({"threading.private_threadpool_size": 16}),))
 STEPS = Edit("steps", "", (SetModel({"steps_per_execution": 16}),))
-BY_HAND = Edit("by hand", "", (MoveLayers(("words",), "map"),))
+BY_HAND = Edit("by hand", "", (SetModel({"dtype_policy": "mixed_bfloat16"}),))
 
 
 def made(*edits: Edit) -> tuple[list[str], list[str], str]:

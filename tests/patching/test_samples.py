@@ -24,7 +24,6 @@ from pipediag.session.edits import (
     ExtractStep,
     Insert,
     Move,
-    MoveLayers,
     PredictOnBatch,
     Replace,
     RewriteCall,
@@ -126,9 +125,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("slow_embedding_basic", "small-batch"): (BIGGER,),
     ("small_batch", "host-overhead"): (SEVERAL,),
     ("text_layer_in_model", "host-overhead"): (SEVERAL,),
-    ("text_layer_in_model", "preprocessing-in-model"): (
-        MoveLayers(("to_ids",), "from_tensor_slices", 256, 2560),
-    ),
     ("small_batch", "small-batch"): (BIGGER,),
     ("string_lookup", "missing-cache"): (BEHIND, CACHE),
     ("string_lookup", "parallel-map"): (TUNED,),
@@ -147,7 +143,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
 BY_HAND = {
     ("generator_waits", "python-input"),
     ("generator_waits_and_parses", "python-input"),
-    ("text_layer_in_model", "preprocessing-in-model"),
 }
 """Changes that only the author of the script can write."""
 OUTSIDE_THE_DATASETS = {

@@ -15,7 +15,7 @@ from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
 from pipediag.runner.source_files import with_excerpt, with_patches, without_source, written_since
-from pipediag.session.edits import Edit, Insert, MoveLayers, SetParameters
+from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
@@ -170,7 +170,10 @@ def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(scr
 
 
 def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path) -> None:
-    by_hand = [Edit(name, name, (MoveLayers(("words",), "map"),)) for name in ("skipped", "other")]
+    by_hand = [
+        Edit(name, name, (SetModel({"dtype_policy": "mixed_bfloat16"}),))
+        for name in ("skipped", "other")
+    ]
     alone = Combined(
         state="confirmed",
         speedup=2.1,

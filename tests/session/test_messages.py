@@ -21,7 +21,6 @@ from pipediag.session.edits import (
     ExtractStep,
     Insert,
     Move,
-    MoveLayers,
     PredictOnBatch,
     Remove,
     Replace,
@@ -108,7 +107,6 @@ ONE_OF_EACH: tuple[Change, ...] = (
     Replace("a", "interleave"),
     SetOptions({"autotune.enabled": True}),
     SetModel({"jit_compile": True}),
-    MoveLayers(("words",), "a"),
     PredictOnBatch("train.py", 30),
     CompileCall("train.py", 31, "self.model"),
     ExtractStep("train.py", 40, ("weight",)),
@@ -158,9 +156,7 @@ def test_replay_makes_every_kind(change: Change) -> None:
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
-    assert candidate(change).changes_model is isinstance(
-        change, SetModel | MoveLayers | CompileFunction
-    )
+    assert candidate(change).changes_model is isinstance(change, SetModel | CompileFunction)
 
 
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:

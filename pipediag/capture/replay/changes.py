@@ -12,7 +12,6 @@ from pipediag.capture.replay.elements import first_elements
 from pipediag.capture.replay.graph import (
     Graph,
     Node,
-    OnElements,
     draws_random,
     inserted,
     nodes_up_to,
@@ -24,7 +23,6 @@ from pipediag.capture.replay.replacing import (
     replacement,
 )
 from pipediag.session.edits import (
-    AUTOTUNE,
     CACHED_BATCHES,
     CUT_PADDING,
     IN_PROCESSES,
@@ -32,7 +30,6 @@ from pipediag.session.edits import (
     Distribute,
     Insert,
     Move,
-    MoveLayers,
     Remove,
     Replace,
     SetModel,
@@ -70,8 +67,6 @@ def _attribute(holder: Any, name: str, whole: str) -> str:
 _AT_THE_END = "prefetch_to_device"
 _INFINITE = -1
 """The value of `tf.data.INFINITE_CARDINALITY`."""
-MOVED_LAYERS = "moved_layers"
-"""The setting of a model that names the layers which it leaves to the pipeline."""
 ANY_LENGTH = "any_length"
 """The setting of a model that takes rows of another length than it declares."""
 C = TypeVar("C")
@@ -95,7 +90,6 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     # First, as they stay behind what is moved to the same place.
     _insert(graph, [one for one in inserts if one.kind == "prefetch"])
     _distribute(graph, _of(changes, Distribute))
-    _map_layers(graph, _of(changes, MoveLayers))
     _move(graph, _of(changes, Move))
     _replace(graph, in_processes)
     _insert(graph, [one for one in inserts if one.kind not in ("prefetch", _AT_THE_END)])
@@ -115,9 +109,8 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
     """Return what the changes set of the model, which is no part of the graph."""
     settings = [change.settings for change in _of(changes, SetModel)]
-    moved = [{MOVED_LAYERS: change.layers} for change in _of(changes, MoveLayers)]
     lengths = {ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {}
-    return {**_agreed("model's", settings), **_agreed("model's", moved), **lengths}
+    return {**_agreed("model's", settings), **lengths}
 
 
 def _repeated(inputs: list[Any]) -> Any:
@@ -234,29 +227,6 @@ def _distributed(change: Distribute, inputs: list[Any]) -> Any:
             policy, f"grpc://{change.address}", compression=change.compression
         )
     )
-
-
-def _map_layers(graph: Graph, changes: list[MoveLayers]) -> None:
-    if not changes:
-        return
-    if len(changes) > 1:
-        raise NotReplayableError("Two changes move the model's layers, which can be in one place.")
-    if graph.layers is None:
-        raise NotReplayableError("Layers of a model can only be moved while it is trained.")
-    (change,) = changes
-    graph.splice_in(Node([], partial(_mapped, graph.layers, change)), graph.node(change.after))
-
-
-def _mapped(layers: OnElements, change: MoveLayers, inputs: list[Any]) -> Any:
-    (dataset,) = inputs
-    if change.rows is not None:
-        batches = dataset.batch(change.rows)
-        prepared = batches.map(layers, num_parallel_calls=AUTOTUNE).unbatch()
-    else:
-        prepared = dataset.map(layers, num_parallel_calls=AUTOTUNE)
-    if change.kept is None:
-        return prepared
-    return inserted("cache", {"elements": change.kept}, [prepared])
 
 
 def _remove(graph: Graph, change: Remove) -> None:

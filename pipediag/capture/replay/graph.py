@@ -205,8 +205,6 @@ class Inner:
 
 Make = Callable[[list[Any]], Any]
 """Builds a dataset from the datasets that it reads from."""
-OnElements = Callable[..., Any]
-"""A function for a dataset's `map`."""
 
 
 @dataclass(eq=False)
@@ -266,9 +264,7 @@ def nodes_up_to(top: Node, ends: Callable[[Node], bool] = lambda _: False) -> li
 class Graph:
     """The nodes upstream of a loop. `end` stands for the loop and reads the last dataset."""
 
-    def __init__(self, dataset: Any, layers: OnElements | None = None) -> None:
-        """Read the pipeline that ends in a dataset; a trial's model leaves `layers` to it."""
-        self.layers = layers
+    def __init__(self, dataset: Any) -> None:
         self._nodes: dict[int, Node] = {}
         try:
             self.end = Node([self._read(dataset)])

@@ -26,7 +26,6 @@ from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import (
     Graph,
     Node,
-    OnElements,
     filled_cache,
     most_elements_in_memory,
 )
@@ -166,7 +165,6 @@ def rebuild(
     changes: Sequence[Change],
     endless: bool = False,
     caches: FilledCaches | None = None,
-    layers: OnElements | None = None,
 ) -> Any:
     """Return the pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
@@ -179,9 +177,8 @@ def rebuild(
         changes: what to change, in any order; changes of the model are left aside.
         endless: start over where the elements end.
         caches: stand in for the caches of the script, which are left alone then.
-        layers: what layers do that are moved here from the model.
     """
-    graph = Graph(dataset, layers)
+    graph = Graph(dataset)
     refuse_to_disturb(graph)
     if caches is not None:
         caches.stand_in(graph)

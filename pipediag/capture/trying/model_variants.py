@@ -1,6 +1,6 @@
 """The user's Keras model compiled otherwise, in the middle of its `fit`, and back again.
 
-Also without the layers that prepare its inputs, which a trial leaves to the pipeline.
+Also what its layers are that prepare its inputs.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import prod
@@ -17,7 +16,7 @@ from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
 from pipediag.capture.replay import NotReplayableError, first_line
-from pipediag.capture.replay.changes import ANY_LENGTH, MOVED_LAYERS
+from pipediag.capture.replay.changes import ANY_LENGTH
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW, RESULTS_DIFFER
@@ -30,7 +29,7 @@ _PLAIN, _MIXED = "float32", "mixed_"
 """The usual policy, and the beginning of the names of those that compute in 16 bits."""
 _OPTIMIZER = "optimizer"
 _OF_KERAS_2 = {*_NAMES, ANEW, ANY_LENGTH}
-_OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER, MOVED_LAYERS}
+_OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER}
 
 _ROUNDING, _SHARE_OF_SPREAD = 1e-6, 0.01
 """Own choice: outputs that differ by less, of the spread between examples, are the same."""
@@ -64,8 +63,6 @@ class ModelVariants:
         self._undo = ExitStack()
         """Makes the model the user's again."""
         self._functions: dict[frozenset[Any], Any] = {}
-        self._parts: dict[tuple[str, ...], tuple[Any, Any]] = {}
-        """The model's input layers, and the rest of it, by the names of these layers."""
         self._own_optimizer: Any = getattr(model, "optimizer", None)
         self._row_wise: Any = None
 
@@ -88,8 +85,6 @@ class ModelVariants:
                     f"{', '.join(_NAMES)} is changed. Make the change by hand."
                 )
             return
-        if MOVED_LAYERS in settings:
-            self._parted(settings[MOVED_LAYERS])
         if _OPTIMIZER in settings:
             _check_row_wise(self._own_optimizer, settings[_OPTIMIZER])
         if settings.get("jit_compile"):
@@ -110,11 +105,6 @@ class ModelVariants:
                 self._change(wanted, undo)
                 self._undo = undo.pop_all()
             self._current = wanted
-
-    def on_elements(self, settings: Settings) -> Callable[..., Any] | None:
-        """Return what the pipeline maps over elements in the model's place, if anything."""
-        moved = settings.get(MOVED_LAYERS)
-        return _on_elements(self._parted(moved)[0]) if moved else None
 
     def same_outputs(self, batches: Sequence[Any], others: Sequence[Any]) -> None:
         """Raise NotReplayableError if the model predicts otherwise for the others of the batches,
@@ -163,11 +153,6 @@ class ModelVariants:
         with _refused_lengths():
             return float(self._model.compute_loss(x=x, y=y, y_pred=outputs, sample_weight=weights))
 
-    def _parted(self, layers: tuple[str, ...]) -> tuple[Any, Any]:
-        if layers not in self._parts:
-            self._parts[layers] = _split(self._model, layers)
-        return self._parts[layers]
-
     def _change(self, wanted: Settings, undo: ExitStack) -> None:
         model, compiled = self._model, self._compiled
         assert compiled is not None
@@ -184,10 +169,7 @@ class ModelVariants:
             _take_any_length(model, undo)
         key = frozenset(wanted.items())
         if key not in self._functions:
-            moved = wanted.get(MOVED_LAYERS)
-            rest = self._parted(moved)[1] if moved else None
-            made = compiled.train_function() if rest is None else _step_of_rest(model, rest)
-            self._functions[key] = self._guarded(made)
+            self._functions[key] = self._guarded(compiled.train_function())
         model.train_function = self._functions[key]
 
     def _guarded(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -378,7 +360,7 @@ _BITS = re.compile(r"\d+$")
 def input_layers(model: Any) -> list[InputLayer]:
     """Return the layers of such a kind that a model holds, and which can be taken off it."""
     graph = graph_of(model)
-    movable, tensors = front_of(graph) if graph is not None else ([], [])
+    movable, tensors = _front_of(graph) if graph is not None else ([], [])
     ends = [tensor._keras_history[0] for tensor in tensors]
     found = [layer for layer in all_layers(model) if is_keras_class(type(layer), _KINDS)]
     # A TextVectorization is made of a StringLookup.
@@ -426,17 +408,16 @@ def graph_of(model: Any) -> Any:
     return graph if all(hasattr(graph, name) for name in known) else None
 
 
-def front_of(graph: Any, names: Container[str] | None = None) -> tuple[list[Any], list[Any]]:
-    """Return the layers that see nothing but inputs and each other, all or those of these names;
-    and what the rest takes: their symbolic outputs, and inputs that go there as they are."""
+def _front_of(graph: Any) -> tuple[list[Any], list[Any]]:
+    """Return the layers that see nothing but inputs and each other; and what the rest takes: their
+    symbolic outputs, and inputs that go there as they are."""
     ready = {id(tensor): tensor for tensor in graph.inputs}
     layers: dict[int, Any] = {}
     wanted = {id(tensor) for tensor in graph.outputs}
     by_depth = sorted(graph._nodes_by_depth.items(), reverse=True)
     for node in (one for _, nodes in by_depth for one in nodes if not one.is_input):
         layer, read = node.operation, node.input_tensors
-        chosen = is_keras_class(type(layer), _KINDS) and (names is None or layer.name in names)
-        if chosen and all(id(tensor) in ready for tensor in read):
+        if is_keras_class(type(layer), _KINDS) and all(id(tensor) in ready for tensor in read):
             layers[id(layer)] = layer
             ready.update((id(tensor), tensor) for tensor in node.output_tensors)
         else:
@@ -468,75 +449,3 @@ def all_layers(model: Any) -> list[Any]:
         return list(flatten() if flatten is not None else model.layers)
     except Exception:  # a class of the script's may answer with anything
         return []
-
-
-_SHARED = ("loss", "_compile_loss", "_compile_metrics", "_loss_tracker")
-"""Attributes of a compiled model that two ways to compile it share."""
-
-
-def _split(model: Any, layers: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return a model of these layers, and one of the rest, which shares weights with the user's.
-
-    Nothing of the user's model is changed, nor what its layers know of their places.
-    """
-    refusal = unsplit(model)
-    if refusal is not None:
-        raise NotReplayableError(refusal)
-    graph = graph_of(model)
-    known, tensors = front_of(graph, layers)
-    missing = sorted(set(layers) - {layer.name for layer in known})
-    if missing:
-        raise NotReplayableError(
-            f"The model has no layer {', '.join(missing)} directly behind its inputs."
-        )
-    if not tensors or any(is_among(tensor, graph.outputs) for tensor in tensors):
-        raise NotReplayableError("Behind these layers the model has nothing that is trained.")
-    from keras.src.models.functional import Functional
-
-    with _places_kept(graph), warnings.catch_warnings():
-        # About names of inputs given as a dict, which are the user's own.
-        warnings.simplefilter("ignore")
-        ahead = Functional(graph._inputs_struct, tensors, name=f"{model.name}_inputs")
-        given = tensors[0] if len(tensors) == 1 else tensors
-        return ahead, Functional(given, graph._outputs_struct, name=model.name)
-
-
-def _on_elements(ahead: Any) -> Callable[..., Any]:
-    """Return what these layers do, as a function for a dataset's `map`."""
-
-    def prepared(inputs: Any, *others: Any) -> Any:
-        given = ahead(inputs)
-        # A dataset makes one tensor of a list.
-        given = tuple(given) if isinstance(given, list) else given
-        return (given, *others) if others else given
-
-    return prepared
-
-
-def _step_of_rest(model: Any, rest: Any) -> Callable[[Any], Any]:
-    """Return a step of the rest, compiled as the user's model is at this moment."""
-    from keras.src.utils.tracking import DotNotTrackScope
-
-    own = {name: getattr(model, name) for name in ("optimizer", *_NAMES)}
-    rest.compile(**own, auto_scale_loss=False)
-    with DotNotTrackScope():
-        for name in _SHARED:
-            setattr(rest, name, getattr(model, name))
-    return _Compiled(rest).train_function()
-
-
-@contextmanager
-def _places_kept(graph: Any) -> Iterator[None]:
-    """Keep each layer's list of places: one that is used again lists its new place, and the user's
-    code may look at that list."""
-    lists = [
-        listed
-        for operation in graph._operations
-        for listed in (operation._inbound_nodes, operation._outbound_nodes)
-    ]
-    lengths = [len(listed) for listed in lists]
-    try:
-        yield
-    finally:
-        for listed, length in zip(lists, lengths, strict=True):
-            del listed[length:]

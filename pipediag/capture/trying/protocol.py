@@ -36,12 +36,6 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 
-# When such a step is reported, it has its batch, and the next one is called with the next model: no
-# batch is in time for both.
-_TAKES_ITS_BATCH_ITSELF = (
-    "The model runs eagerly, so a step has its batch before another model can be put in its place. "
-    "Let it run as a graph, and analyse again."
-)
 _INTERRUPTED = "the script was interrupted in the middle of them"
 
 
@@ -110,12 +104,10 @@ class TrialsOfLoop:
             return False
         if self._iterator is None or self._failure is not None:
             return False
-        base, running = self._variants.base, self._running
+        base = self._variants.base
         self._step_failed(error)
         self._hand_out(self._variants.iterator(base) if base is not None else None)
-        # A model that leaves layers to its pipeline takes no batch of the base: the error goes on
-        # to where the script's own takes its place.
-        return running is None or not running.moved
+        return True
 
     def stop(self, reason: str) -> None:
         """End the trials, as the loop is over by itself or by an error."""
@@ -156,8 +148,6 @@ class TrialsOfLoop:
         if self._consumer is None:
             return Prepared(command.variant, same_elements=same)
         variant = self._variants[command.variant]
-        if variant.moved and self._consumer.hand_over == "next":
-            raise NotReplayableError(_TAKES_ITS_BATCH_ITSELF)
         yield from self._switch_to(variant)
         began_ns = self._give_iterator(variant)
         first = yield
@@ -257,7 +247,6 @@ class TrialsOfLoop:
             self._consumer.hand_out(Stage.OWN if iterator is None else Stage.VARIANT, iterator)
 
     def _step_failed(self, error: BaseException) -> None:
-        # The first one says why: a model without some of its layers fails on the base's batch too.
         self._failure = self._failure or _sentence(error)
         self._running = None
 

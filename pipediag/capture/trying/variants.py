@@ -9,7 +9,7 @@ from typing import Any
 
 from pipediag.capture.loops.loop import Loop
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.replay.changes import MOVED_LAYERS, model_settings
+from pipediag.capture.replay.changes import model_settings
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
@@ -35,11 +35,6 @@ class Variant:
     batches_per_step: int
     rewritten: Rewritten
     """The code that the script's functions run for it."""
-
-    @property
-    def moved(self) -> tuple[str, ...]:
-        """Return the layers that its pipeline has in the model's place."""
-        return tuple(self.settings.get(MOVED_LAYERS, ()))
 
 
 class Variants:
@@ -91,13 +86,7 @@ class Variants:
         runtime = self._loop.runtime
         with rewritten.patched():
             # Endless, as blocks don't end where the elements do.
-            dataset = rebuild(
-                self._dataset,
-                changes,
-                endless=True,
-                caches=self._caches,
-                layers=self._model.on_elements(settings),
-            )
+            dataset = rebuild(self._dataset, changes, endless=True, caches=self._caches)
             first = runtime.pull(runtime.unobserved(dataset))
         rows = runtime.rows(first) or self._loop.record.batch_size or 1
         base = self.base

@@ -70,16 +70,6 @@ SCRIPT = """
     results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
     results["moved up"] = chain(rebuild(last, [Move(BATCH, op(last, "range"))]))
     results["removed"] = chain(rebuild(last, [Remove(PREFETCH)]))
-    ahead = Insert(BATCH, "prefetch", {"buffer_size": 1})
-    moved = [ahead, MoveLayers(("layer",), BATCH), Move(MAP, BATCH)]
-    results["layers moved"] = values(rebuild(last, moved, layers=lambda x: x + 1))
-    refused("layers without a model", last, *moved)
-    kept = MoveLayers(("layer",), MAP, rows=4, kept=4)
-    by_size = rebuild(last, [kept], layers=lambda x: x + tf.size(x, tf.int64))
-    results["layers kept"] = values(by_size, 3)
-    kept = MoveLayers(("layer",), BATCH, kept=2)
-    results["layers kept of batches"] = values(rebuild(last, [kept], layers=lambda x: x + 1), 3)
-    refused("layers moved twice", last, kept, MoveLayers(("layer",), MAP))
     results["inserted twice"] = values(
         rebuild(last, [Insert(BATCH, "unbatch"), Insert(BATCH, "batch", {"batch_size": 5})])
     )
@@ -367,17 +357,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("vectorised values", [[0, 2], [4, 6], [8, 10]]),
         ("moved up", ["_RangeDataset", "_BatchDataset", "_MapDataset", "_PrefetchDataset"]),
         ("removed", ["_RangeDataset", "_MapDataset", "_BatchDataset"]),
-        ("layers moved", [[1, 3], [5, 7], [9, 11]]),
-        ("layers kept", [[4, 6], [8, 10], [4, 6]]),
-        ("layers kept of batches", [[1, 3], [5, 7], [1, 3]]),
-        (
-            "layers moved twice",
-            "Two changes move the model's layers, which can be in one place.",
-        ),
-        (
-            "layers without a model",
-            "Layers of a model can only be moved while it is trained.",
-        ),
         ("inserted twice", [[0, 2, 4, 6, 8], [10]]),
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),

@@ -63,10 +63,6 @@ class Model:
     def use(self, settings: dict[str, Any]) -> None:
         self.used.append(settings)
 
-    def on_elements(self, settings: dict[str, Any]) -> Any:
-        moved = settings.get("moved_layers")
-        return f"what {', '.join(moved)} does" if moved else None
-
 
 def played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let variants be built of such pipelines."""

@@ -10,7 +10,7 @@ from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants
-from pipediag.session.edits import MoveLayers, SetModel
+from pipediag.session.edits import SetModel
 from pipediag.session.messages import (
     BlockRun,
     EndTrials,
@@ -268,54 +268,6 @@ def test_a_variant_that_fails_in_its_first_steps_leaves_the_next_block_alone(sta
     assert stage.events == [VariantRefused, BlockRun]
 
 
-# A model that leaves layers to its pipeline.
-
-
-MOVED: Any = MoveLayers(("words",), "op1")
-
-
-def hands_out_prepared(stage: Stage) -> bool:
-    return MOVED in Pipeline.changes_of[stage.handed_out]
-
-
-def with_a_shorter_model(stage: Stage) -> Any:
-    """Trials in which it has been called for and the step before it has not ended."""
-    stage.consumer.hand_over = "call"
-    stage.parent.asks.append(Prepare("shorter", (MOVED,), None))
-    stage.parent.block("shorter")
-    stage.parent.block("base")
-    return stage.prepared()
-
-
-def test_the_step_that_is_called_already_gets_batches_for_its_own_model(stage: Stage) -> None:
-    trials = with_a_shorter_model(stage)
-    assert stage.model.used[-1] == {"moved_layers": ("words",)}
-    assert not hands_out_prepared(stage)
-    stage.step(trials)
-    assert hands_out_prepared(stage)
-    assert stage.told == []
-    stage.step(trials, times=2)
-    assert stage.told == [Prepared("shorter")]
-    stage.step(trials, times=WARM_STEPS + 10)
-    assert stage.model.used[-1] == {}
-    assert hands_out_prepared(stage)
-    stage.step(trials)
-    assert not hands_out_prepared(stage)
-
-
-def test_where_steps_take_their_batches_themselves_no_shorter_model_is_tried(stage: Stage) -> None:
-    stage.consumer.hand_over = "next"
-    stage.parent.asks += [Prepare("base", (), None), Prepare("shorter", (MOVED,), None)]
-    trials = stage.begun()
-    stage.step(trials, times=2)
-
-    refused = stage.told[-1]
-    assert "The model runs eagerly" in refused.reason
-    assert stage.model.used[-1] == {}
-    stage.step(trials)
-    assert stage.consumer.substitute is None
-
-
 def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Stage) -> None:
     """What the call before it took is none of its first step, nor of the first one of the base."""
     longer = SetModel({"steps_per_execution": 8})
@@ -341,14 +293,3 @@ def test_a_block_of_a_model_with_longer_calls_begins_with_such_a_call(stage: Sta
 
 def block_runs(stage: Stage) -> list[BlockRun]:
     return [one for one in stage.told if isinstance(one, BlockRun)]
-
-
-def test_a_step_of_the_shorter_model_that_fails_is_the_scripts_own_again(stage: Stage) -> None:
-    trials = with_a_shorter_model(stage)
-    stage.step(trials)
-    assert not trials.failed(ValueError("no such word"))
-    assert not hands_out_prepared(stage)
-    stage.step_failed(ValueError("a batch of strings"))
-    stage.step(trials)
-
-    assert stage.told == [VariantRefused("shorter", "It failed with ValueError: no such word")]

@@ -13,7 +13,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants as module
 from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
 from pipediag.capture.trying.variants import Variants
-from pipediag.session.edits import MoveLayers, SetModel
+from pipediag.session.edits import SetModel
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
 
@@ -82,25 +82,6 @@ def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
         variants.build("larger", (), None)
-
-
-MOVED = MoveLayers(("words",), "op1")
-
-
-def test_a_variant_knows_which_layers_its_pipeline_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-
-    def rebuild(*_: Any, layers: Any, **__: Any) -> Pipeline:
-        given.append(layers)
-        return Pipeline()
-
-    monkeypatch.setattr(module, "rebuild", rebuild)
-    variants = variants_of()
-    variants.build("base", (), None)
-    variants.build("moved", (MOVED,), None)
-
-    assert (variants["base"].moved, variants["moved"].moved) == ((), ("words",))
-    assert given == [None, "what words does"]
 
 
 MS = 1_000_000
