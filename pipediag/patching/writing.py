@@ -81,6 +81,9 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
         # What else there is imitates what Keras does by itself when it has workers.
         changes = workers
     _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
+    for change in changes:
+        if change.do in _BY_HAND:
+            raise NotPatchableError(_BY_HAND[change.do])
     for name, write_one in _PASSES.items():
         for change in changes:
             if _pass_of(change) == name:
