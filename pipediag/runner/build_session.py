@@ -56,12 +56,7 @@ from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
 from pipediag.session.messages import ChildResult, RunSettings
-from pipediag.session.model import (
-    SCHEMA_VERSION,
-    OtherProcesses,
-    Script,
-    Session,
-)
+from pipediag.session.model import SCHEMA_VERSION, OtherProcesses, Script, Session
 from pipediag.session.reading import read_recording, read_timeline
 from pipediag.session.recording import Recording
 from pipediag.session.store import save_session
@@ -132,7 +127,7 @@ def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Sess
         wall_s=(child.ended_ns - child.started_ns) / 1e9,
         **sections,
     )
-    decided = draft.model_copy(update={"verdict": decide(draft)})
+    decided = draft.but(verdict=decide(draft))
     return concluded(decided, run_rules(decided))
 
 
@@ -188,13 +183,17 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     # Loops that evaluate and whose pipelines an edit would change, each once.
     loops = dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None)
     evaluated = [outcomes[id].run for id in loops if id in outcomes]
-    tried = tried.model_copy(update={"evaluation_trials": evaluated})
+    tried = tried.but(evaluation_trials=evaluated)
 
     def with_trial(finding: Finding) -> Finding:
         if is_of_prediction(finding):
             return with_prediction_trial(session, finding)
-        if _is_of_evaluation(finding):
-            return _of_evaluation(session, finding, outcomes)
+        loop_id = finding.edit.loop_id if finding.edit is not None else None
+        if loop_id is not None and loop_id in outcomes:
+            return _tried(finding, outcomes[loop_id])
+        if loop_id is not None:
+            evaluating = next((one for one in session.loops if one.id == loop_id), None)
+            return _not_tried(finding, (evaluating and evaluating.untried) or EVALUATION_OVER)
         if outcome is None:
             return _not_tried(finding, missing)
         found = _of_the_run(session, _tried(finding, outcome), outcome.run)
@@ -210,91 +209,67 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:
-        return tried.model_copy(update={"findings": findings})
+        return tried.but(findings=findings)
     session = concluded(tried, findings)
     # Its bound is not below what a trial gained.
     decided = decide(session)
-    changes = {"summary": decided.summary, "reasons": decided.reasons}
-    return session.model_copy(update={"verdict": session.verdict.model_copy(update=changes)})
+    verdict = session.verdict.but(summary=decided.summary, reasons=decided.reasons)
+    return session.but(verdict=verdict)
 
 
 def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) -> Session:
     if outcome is None:
-        reasons = ("combined_missing", "pipeline_alone_missing", "trials_missing")
-        return session.model_copy(update=dict.fromkeys(reasons, missing))
-    tried = session.model_copy(
-        update={
-            "combined": outcome.combined,
-            "combined_missing": outcome.combined_missing,
-            "pipeline_alone": outcome.pipeline_alone,
-            "pipeline_alone_missing": outcome.pipeline_alone_missing,
-            "service": outcome.service,
-            "trials": outcome.run,
-            "trials_missing": None,
-        }
+        return session.but(
+            combined_missing=missing, pipeline_alone_missing=missing, trials_missing=missing
+        )
+    tried = session.but(
+        combined=outcome.combined,
+        combined_missing=outcome.combined_missing,
+        pipeline_alone=outcome.pipeline_alone,
+        pipeline_alone_missing=outcome.pipeline_alone_missing,
+        service=outcome.service,
+        trials=outcome.run,
+        trials_missing=None,
     )
     if tried.combined is None:
         return tried
-    gain = gain_of_all(tried, tried.combined)
-    combined = tried.combined.model_copy(update={"for_run": gain})
-    return tried.model_copy(update={"combined": combined})
-
-
-def _is_of_evaluation(finding: Finding) -> bool:
-    return finding.edit is not None and finding.edit.loop_id is not None
-
-
-def _of_evaluation(
-    session: Session, finding: Finding, outcomes: Mapping[str, TrialOutcome]
-) -> Finding:
-    assert finding.edit is not None
-    outcome = outcomes.get(finding.edit.loop_id or "")
-    if outcome is not None:
-        return _tried(finding, outcome)
-    loop = next((one for one in session.loops if one.id == finding.edit.loop_id), None)
-    return _not_tried(finding, (loop.untried if loop is not None else None) or EVALUATION_OVER)
+    return tried.but(combined=tried.combined.but(for_run=gain_of_all(tried, tried.combined)))
 
 
 def with_remark(session: Session, remark: str | None) -> Session:
     """Return the session with a sentence added wherever it says why an edit was not tried."""
     if remark is None:
         return session
-    missing = session.trials_missing
-    findings = [
-        _not_tried(finding, _and(finding.trial.reason, remark))
-        if finding.trial.state == "not_tried" and not _is_of_evaluation(finding)
-        else finding
-        for finding in session.findings
-    ]
-    return session.model_copy(
-        update={"findings": findings, "trials_missing": missing and _and(missing, remark)}
-    )
 
+    def remarked(finding: Finding) -> Finding:
+        of_evaluation = finding.edit is not None and finding.edit.loop_id is not None
+        if finding.trial.state != "not_tried" or of_evaluation:
+            return finding
+        return _not_tried(finding, " ".join(filter(None, (finding.trial.reason, remark))))
 
-def _and(reason: str | None, remark: str) -> str:
-    return f"{reason} {remark}" if reason else remark
+    missing = session.trials_missing and f"{session.trials_missing} {remark}"
+    return session.but(findings=list(map(remarked, session.findings)), trials_missing=missing)
 
 
 def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
     if trial is None:
         return finding
-    tried = finding.model_copy(update={"trial": trial})
+    tried = finding.but(trial=trial)
     same = trial.same_elements
     if same is not None and same >= ENOUGH_THE_SAME:
         advice = f"{finding.advice} In two passes the first {same:,} elements were the same."
-        known = {"condition": None, "effect_on_results": "same results", "advice": advice}
-        return tried.model_copy(update=known)
+        return tried.but(condition=None, effect_on_results="same results", advice=advice)
     if finding.edit is not None and finding.edit.check == "outputs" and trial.speedup is not None:
         advice = f"{finding.advice} The model's outputs were the same for the batches compared."
         mixes_less = any(isinstance(change, Replace) for change in finding.edit.changes)
         condition = finding.condition if mixes_less else None
-        return tried.model_copy(update={"condition": condition, "advice": advice})
-    if (trial.reason or "").startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
-        known = {"status": "informative", "severity": "info", "effect_on_results": "not safe here"}
-        return tried.model_copy(update=known)
-    if (trial.reason or "").startswith(RESULTS_DIFFER):
-        return tried.model_copy(update={"effect_on_results": "not safe here"})
+        return tried.but(condition=condition, advice=advice)
+    reason = trial.reason or ""
+    if reason.startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
+        tried = tried.but(status="informative", severity="info")
+    if reason.startswith((PASSES_DIFFER, *RESULTS_DIFFER)):
+        tried = tried.but(effect_on_results="not safe here")
     return tried
 
 
@@ -307,12 +282,11 @@ def _of_the_run(session: Session, finding: Finding, run: TrialRun) -> Finding:
         with_pauses_left_out(session, trial, run) if pauses else with_saved_traces(session, trial)
     )
     if saved is not None and saved.ci95 is not None:
-        known = saved.model_copy(update={"state": judge(*saved.ci95), "reason": None})
-        return finding.model_copy(update={"trial": known})
+        return finding.but(trial=saved.but(state=judge(*saved.ci95), reason=None))
     what = "pauses" if pauses else "traces"
     reason = f"It saves {what}, and it is not known how many the whole run would have."
-    unknown = {"state": "inconclusive", "reason": reason, "speedup": None, "ci95": None}
-    return finding.model_copy(update={"trial": trial.model_copy(update=unknown)})
+    unknown = trial.but(state="inconclusive", reason=reason, speedup=None, ci95=None)
+    return finding.but(trial=unknown)
 
 
 def _advised(session: Session, finding: Finding) -> Finding:
@@ -322,14 +296,13 @@ def _advised(session: Session, finding: Finding) -> Finding:
     if finding.trial.state != "confirmed" or finding.edit is None or words is None:
         return finding
     rest = finding.advice.removeprefix(words).strip()
-    advice = rest or f"Apply the confirmed change: {finding.edit.label}."
-    return finding.model_copy(update={"advice": advice})
+    return finding.but(advice=rest or f"Apply the confirmed change: {finding.edit.label}.")
 
 
 def _not_tried(finding: Finding, reason: str) -> Finding:
     if finding.edit is None:
         return finding
-    return finding.model_copy(update={"trial": Trial(state="not_tried", reason=reason)})
+    return finding.but(trial=Trial(state="not_tried", reason=reason))
 
 
 NOT_WAITED = "The script ended before its loop could be measured and held for trials."
@@ -406,9 +379,8 @@ def with_second_run(first: Recorded, second: SecondRun) -> Session:
         session = with_trials(first.untried, {**run.outcomes, loop.id: outcome}, NOT_WAITED)
     else:
         session = with_remark(session, second.says)
-    script = session.script.model_copy(update={"second_run": second.says})
-    notes = [*session.notes, second.says]
-    session = session.model_copy(update={"script": script, "notes": notes})
+    script = session.script.but(second_run=second.says)
+    session = session.but(script=script, notes=[*session.notes, second.says])
     if second.began_s is not None and second.cut_short:
         stopped = "The script was stopped in its second run."
         session = _with_written_files(session, run, second.began_s, stopped)
@@ -452,9 +424,8 @@ def _with_written_files(session: Session, run: EndedRun, began_s: float, stopped
     files = written_since(began_s, folders, [output.path, *aside])
     if not files:
         return session
-    script = session.script.model_copy(update={"files_written": files[:MOST_NAMED]})
-    notes = [*session.notes, sentence(files, stopped)]
-    return session.model_copy(update={"script": script, "notes": notes})
+    script = session.script.but(files_written=files[:MOST_NAMED])
+    return session.but(script=script, notes=[*session.notes, sentence(files, stopped)])
 
 
 @contextmanager

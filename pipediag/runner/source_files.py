@@ -47,8 +47,7 @@ def with_excerpt(session: Session, began_s: float) -> Session:
         except (NotPatchableError, SyntaxError, ValueError):
             return None
 
-    verdict = session.verdict.model_copy(update=excerpts(session, text_of))
-    return session.model_copy(update={"verdict": verdict})
+    return session.but(verdict=session.verdict.but(**excerpts(session, text_of)))
 
 
 def excerpts(
@@ -57,17 +56,13 @@ def excerpts(
     """Return the lines around what each field of the verdict names, and the Python behind it."""
     place, hot = culprit_place(session), python_behind(session)
     behind = SourcePlace(hot.file, hot.line) if hot is not None else None
-    return {
-        "source": _excerpt(place, text_of),
-        "python_source": _excerpt(behind, text_of),
-    }
+    return {"source": _excerpt(place, text_of), "python_source": _excerpt(behind, text_of)}
 
 
 def _excerpt(
     place: SourcePlace | None, text_of: Callable[[str], str | None]
 ) -> SourceExcerpt | None:
-    text = text_of(place.file) if place is not None else None
-    if place is None or place.line is None or text is None:
+    if place is None or place.line is None or (text := text_of(place.file)) is None:
         return None
     lines = text.split("\n")
     if not 1 <= place.line <= len(lines):
@@ -90,12 +85,7 @@ _AUTOGRAPH_FILE = "__autograph_generated_file"
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
 
 
-def written_since(
-    began_s: float,
-    folders: Iterable[Path],
-    left_out: Iterable[Path],
-    clock: Callable[[], float] = time.monotonic,
-) -> list[str]:
+def written_since(began_s: float, folders: Iterable[Path], left_out: Iterable[Path]) -> list[str]:
     """Return files in and below these folders that were made or changed since then, sorted.
 
     Relative to the working directory where they lie in it. The search is a short one, as a folder
@@ -107,10 +97,10 @@ def written_since(
         with suppress(OSError):
             ours.append(os.fstat(descriptor))
     skipped = set(map(os.path.realpath, left_out))
-    give_up_at = clock() + LONGEST_S
+    give_up_at = time.monotonic() + LONGEST_S
     found: set[str] = set()
     for path in islice(_files(folders, skipped), MOST_ENTRIES):
-        if clock() > give_up_at:
+        if time.monotonic() > give_up_at:
             break
         with suppress(OSError):
             status = os.lstat(path)
@@ -143,15 +133,12 @@ def _files(folders: Iterable[Path], skipped: Collection[str]) -> Iterator[str]:
                     yield os.path.join(folder, name)  # noqa: PTH118
 
 
-def sentence(files: list[str], stopped: str = "The script was stopped.") -> str:
+def sentence(files: list[str], stopped: str) -> str:
     """Return the report's sentence on these files."""
-    named = ", ".join(files[:_SAID])
-    more = len(files) - _SAID
-    one = len(files) == 1
+    more = f" and {len(files) - _SAID} more" if len(files) > _SAID else ""
     return (
-        f"{stopped} While it ran, {named}"
-        f"{f' and {more} more' if more > 0 else ''} {'was' if one else 'were'} created or changed: "
-        f"the next run may find and use {'it' if one else 'them'}."
+        f"{stopped} Files that were created or changed while it ran, which the next run may find "
+        f"and use: {', '.join(files[:_SAID])}{more}."
     )
 
 
@@ -164,10 +151,10 @@ def with_patches(session: Session, began_s: float) -> Session:
     findings = [
         finding
         if finding.edit is None or finding.dropped
-        else finding.model_copy(update={"patch": _patch(session, [finding.edit], began_s)})
+        else finding.but(patch=_patch(session, [finding.edit], began_s))
         for finding in session.findings
     ]
-    session = session.model_copy(update={"findings": findings})
+    session = session.but(findings=findings)
     found = confirmed_findings(session)
     confirmed = [one.edit for one in found if one.edit is not None and not only_by_name(one)]
     by_name = [
@@ -178,8 +165,8 @@ def with_patches(session: Session, began_s: float) -> Session:
     together = _patch(session, confirmed, began_s) if confirmed else None
     if by_name:
         together = together or Patch()
-        together = together.model_copy(update={"left_out": [*together.left_out, *by_name]})
-    return session.model_copy(update={"patch": together})
+        together = together.but(left_out=[*together.left_out, *by_name])
+    return session.but(patch=together)
 
 
 def only_by_name(finding: Finding) -> bool:
@@ -224,9 +211,9 @@ def _why_by_name(finding: Finding) -> str:
         return "It changes how the model learns, which no trial of speed shows: tune it again."
     found = finding.for_run
     comes_to = (gain(found) or "").replace(NO_BREAK, " ")
-    if found is not None and found.ci95 is not None and found.ci95[1] > 1.0:
-        return f"It makes its part of the run faster; the whole run may not gain: {comes_to}."
-    return f"It makes its part of the run faster, but not the whole run: {comes_to}."
+    may_gain = found is not None and found.ci95 is not None and found.ci95[1] > 1.0
+    whole = "; the whole run may not gain" if may_gain else ", but not the whole run"
+    return f"It makes its part of the run faster{whole}: {comes_to}."
 
 
 def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
@@ -258,17 +245,16 @@ def without_source(session: Session) -> Session:
     pipeline = _without_code(session.pipeline)
     host = session.host
     if host is not None:
-        lines = [line.model_copy(update={"code": None}) for line in host.hot_python]
-        calls = [call.model_copy(update={"code": None}) for call in host.python_calls]
-        host = host.model_copy(update={"hot_python": lines, "python_calls": calls})
-    return session.model_copy(update={"pipeline": pipeline, "loops": loops, "host": host})
+        lines = [line.but(code=None) for line in host.hot_python]
+        calls = [call.but(code=None) for call in host.python_calls]
+        host = host.but(hot_python=lines, python_calls=calls)
+    return session.but(pipeline=pipeline, loops=loops, host=host)
 
 
 def _without_code(pipeline: Pipeline | None) -> Pipeline | None:
     if pipeline is None:
         return None
-    ops = [replace(op, code=None) for op in pipeline.ops]
-    return pipeline.model_copy(update={"ops": ops})
+    return pipeline.but(ops=[replace(op, code=None) for op in pipeline.ops])
 
 
 def left_to_name(session: Session) -> list[Finding]:
@@ -318,15 +304,13 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
         )
     others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
     left = [one for one in patch.left_out if one.edit in others]
-    wider = wider.model_copy(update={"left_out": [*wider.left_out, *left]})
-    return session.model_copy(update={"patch": wider})
+    return session.but(patch=wider.but(left_out=[*wider.left_out, *left]))
 
 
 def _refuse(session: Session, rules: Sequence[str], known: Sequence[Finding]) -> None:
     """Raise with the reason why edits of these rules are not written."""
-    dropped = (
-        {each.edit: each.reason for each in session.combined.dropped} if session.combined else {}
-    )
+    combined = session.combined
+    dropped = {each.edit: each.reason for each in combined.dropped} if combined is not None else {}
     for finding in session.findings:
         if finding.rule not in rules or finding.edit is None:
             continue

@@ -272,9 +272,9 @@ class TrialsOfRun:
                 if edit.workers > 1:
                     self.close()
                 found = measured(edit, self._serving(1), executor.prepare, executor.run)
-        used_s = outcome.run.used_s + time.monotonic() - began_s
-        update = {"used_s": round(used_s, 3), "budget_s": outcome.run.budget_s + kept_s}
-        return replace(outcome, service=found, run=outcome.run.model_copy(update=update))
+        used_s = round(outcome.run.used_s + time.monotonic() - began_s, 3)
+        run = outcome.run.but(used_s=used_s, budget_s=outcome.run.budget_s + kept_s)
+        return replace(outcome, service=found, run=run)
 
     def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try the pipeline of a loop that evaluates, in what its training has left of the time."""
@@ -297,7 +297,7 @@ class TrialsOfRun:
 
     def _keep(self, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
-        run = outcome.run.model_copy(update={"start_ms": waiting.since_ms})
+        run = outcome.run.but(start_ms=waiting.since_ms)
         self.outcomes[waiting.loop_id] = replace(outcome, run=run)
 
     def _no_epochs(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
 from pipediag.encoding import harmless_json
 from pipediag.session.files import storable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Interval = Annotated[tuple[float, float], Field(description="95 % interval: low, high")]
 
@@ -19,6 +22,10 @@ class Record(BaseModel):
 
     # Most commands fill a few of the records: the others need no validator.
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    def but(self, **fields: Any) -> Self:
+        """Return a copy with other values of these fields, which are not validated."""
+        return self.model_copy(update=fields)
 
 
 def to_json(record: Record) -> str:

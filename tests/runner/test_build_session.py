@@ -316,7 +316,7 @@ def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
     assert concluded.script.second_run == "It was made."
     assert concluded.script.files_written == ["log"]
     assert concluded.notes[0] == "It was made."
-    assert concluded.notes[1].startswith("The script was stopped in its second run. While it ran,")
+    assert concluded.notes[1].startswith("The script was stopped in its second run. Files")
 
 
 def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirectory) -> None:
