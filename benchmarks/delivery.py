@@ -47,7 +47,7 @@ class _Case:
     script: str
     variables: Callable[[Path], Mapping[str, str]]
     """Returns the environment for the folder of a version."""
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
     """Makes the version as written, with its data, in a new folder."""
     rewrite: Callable[[Path], None]
     """Makes the expert's version of a copy of it."""
@@ -94,11 +94,9 @@ def main(
 
 def _projects(names: Sequence[str]) -> Iterator[_Case]:
     for name in names or sorted(one.parent.name for one in PROJECTS.glob("*/expert")):
-        yield _Case(name, "train.py", _as_here, partial(_project, name), partial(_expert, name))
-
-
-def _as_here(_: Path) -> Mapping[str, str]:
-    return os.environ
+        yield _Case(
+            name, "train.py", lambda _: os.environ, partial(_project, name), partial(_expert, name)
+        )
 
 
 def _project(name: str, folder: Path) -> None:
@@ -119,13 +117,9 @@ def _scripts(names: Sequence[str], mirrors: Path, packages: Path | None) -> Iter
                 script.name,
                 f"{script.name}.py",
                 partial(environment, script, packages=packages),
-                partial(_made, script, mirrors.absolute()),
+                partial(made, script, mirrors.absolute()),
                 partial(_rewritten, script),
             )
-
-
-def _made(script: PublicScript, mirrors: Path, folder: Path) -> None:
-    made(script, mirrors, folder)
 
 
 def _rewritten(script: PublicScript, folder: Path) -> None:

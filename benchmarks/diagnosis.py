@@ -1,12 +1,10 @@
 """How often pipediag is right on labelled scripts, and how often trials confirm what is not so.
 
-    python -m benchmarks.diagnosis [--budget S] [--rounds N] [--keep DIR] [--table FILE] [NAME...]
-    python -m benchmarks.diagnosis --sessions DIR [--table FILE] [NAME...]
+    python -m benchmarks.diagnosis [--budget S] [--rounds N] [--keep DIR] [NAME...]
 
 Runs `pipediag analyze` on every sample and on every script in benchmarks/scripts, round by round,
 and compares the session with the expectation beside the script: bottleneck, operation, line, rules,
-and what trials confirm first, or confirm falsely. With `--sessions` it judges the sessions that
-`--keep` left, and runs nothing. The exit status is 1 if any run missed.
+and what trials confirm first, or confirm falsely. The exit status is 1 if any run missed.
 """
 
 from __future__ import annotations
@@ -20,12 +18,9 @@ from pathlib import Path
 
 import click
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from benchmarks.runs import RunFailedError, analyze, machine_of
+from benchmarks.runs import RunFailedError, analyze
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
-from pipediag.session.store import load_session
 from pipediag.session.trials import NO_BUDGET
 from tests.samples.expectation import (
     Expectation,
@@ -38,74 +33,26 @@ from tests.samples.expectation import (
 )
 
 SCRIPTS = Path(__file__).with_name("scripts")
-NOTHING = "-"
 
 
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option("--budget", default=30.0, show_default=True, help="Seconds of trials; 0: none.")
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep each run's session.json here.")
-@click.option(
-    "--sessions",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Judge what --keep left here.",
-)
-@click.option("--table", type=click.Path(path_type=Path), help="Write a Markdown table.")
 @click.argument("names", nargs=-1)
-def main(
-    budget: float,
-    rounds: int,
-    keep: Path | None,
-    sessions: Path | None,
-    table: Path | None,
-    names: tuple[str, ...],
-) -> None:
+def main(budget: float, rounds: int, keep: Path | None, names: tuple[str, ...]) -> None:
     """Run the scripts, print each outcome and the totals."""
     outcomes: list[Outcome] = []
-    machines: dict[str, None] = {}
-    every = runs(names, budget, rounds, keep) if sessions is None else kept(names, sessions)
-    for expected, session in every:
-        if isinstance(session, RunFailedError):
-            outcomes.append(failed(expected, str(session)))
-        else:
-            machines[machine_of(session.environment)] = None
-            asked = session.trials_missing != NO_BUDGET
-            outcomes.append(judge(expected, session, trials=asked))
-        say(outcomes[-1])
-    for sentence in totals(outcomes):
-        click.echo(sentence)
-    if table is not None and machines:
-        table.write_text(markdown(outcomes, "; ".join(machines) + "."), encoding="utf-8")
-    sys.exit(any(outcome.misses for outcome in outcomes))
-
-
-def runs(
-    names: tuple[str, ...], budget_s: float, rounds: int, keep: Path | None
-) -> Iterable[tuple[Expectation, Session | RunFailedError]]:
-    """Yield a fresh session of each labelled script, round by round, or why there is none."""
     for number in range(1, rounds + 1):
         for expected in labelled(names):
-            with tempfile.TemporaryDirectory(prefix="pipediag-diagnosis-") as directory:
-                output = Path(directory)
-                try:
-                    session = analyze(
-                        expected.script, output, budget_s, exit_status=expected.exit_status
-                    )
-                except RunFailedError as error:
-                    yield expected, error
-                    continue
-                if keep is not None:
-                    place = keep / expected.name / f"round{number}"
-                    place.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(output / SESSION_FILE, place)
-                yield expected, session
-
-
-def kept(names: tuple[str, ...], folder: Path) -> Iterable[tuple[Expectation, Session]]:
-    """Yield the sessions that earlier runs kept."""
-    for expected in labelled(names):
-        for path in sorted((folder / expected.name).rglob(SESSION_FILE)):
-            yield expected, load_session(path)
+            place = keep and keep / expected.name / f"round{number}"
+            outcomes.append(outcome_of(expected, budget, place))
+            click.echo(outcomes[-1].line)
+            for miss in outcomes[-1].misses:
+                click.echo(f"    {miss}")
+    for sentence in totals(outcomes):
+        click.echo(sentence)
+    sys.exit(any(outcome.misses for outcome in outcomes))
 
 
 def labelled(names: tuple[str, ...] = ()) -> list[Expectation]:
@@ -121,6 +68,27 @@ def labelled(names: tuple[str, ...] = ()) -> list[Expectation]:
     return [expected for expected in chosen if not expected.missing_modules]
 
 
+def outcome_of(expected: Expectation, budget_s: float, place: Path | None) -> Outcome:
+    """Run one script and judge its session, which is kept in `place`."""
+    with tempfile.TemporaryDirectory(prefix="pipediag-diagnosis-") as directory:
+        output = Path(directory)
+        try:
+            session = analyze(expected.script, output, budget_s, exit_status=expected.exit_status)
+        except RunFailedError as error:
+            # Without a session all that was expected is missing.
+            return Outcome(
+                expected,
+                line_right=False if expected.verdict_line else None,
+                where_right=False if expected.where else None,
+                confirmed_right=False if expected.trials.confirmed else None,
+                misses=(str(error),),
+            )
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(output / SESSION_FILE, place)
+    return judge(expected, session, trials=session.trials_missing != NO_BUDGET)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One run of one script beside its expectation; `None` where nothing is expected."""
@@ -131,23 +99,26 @@ class Outcome:
     confirmed_right: bool | None
     misses: tuple[str, ...]
     """A sentence for each difference from the expectation."""
-    bottleneck: str = "none"
     verdict_right: bool = False
-    operation: str = NOTHING
-    line: str = NOTHING
-    where: str = NOTHING
-    first_confirmed: str | None = None
+    found: str = "nothing"
+    """The verdict, and what was confirmed first, in words."""
     false: tuple[str, ...] = ()
     """Rules that were confirmed although they must not be."""
+    right_at_first_place: bool = False
+    """Verdict, places and the first confirmed finding are as expected."""
     tried: int = 0
     """Edits that were measured."""
 
     @property
-    def right_at_first_place(self) -> bool:
-        """Return whether verdict, places and the first confirmed finding are as expected."""
-        first = self.confirmed_right is not False and self.first_confirmed not in self.false
-        placed = self.line_right is not False and self.where_right is not False
-        return self.verdict_right and placed and first
+    def line(self) -> str:
+        """Return the outcome in a line."""
+        expected = self.expected
+        wanted = " or ".join(expected.bottleneck)
+        if expected.verdict_line is not None:
+            lines = sorted(marked_lines(expected.script)[expected.verdict_line])
+            wanted += f" in line {', '.join(map(str, lines))}"
+        word = "miss" if self.misses else "ok"
+        return f"{word:4} {expected.name}: expected {wanted}, found {self.found}"
 
 
 def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
@@ -155,55 +126,37 @@ def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
     verdict = session.verdict
     first = next(iter(confirmed_rules(session)), None)
     wanted = expected.trials.confirmed
-    right = first in wanted if wanted and trials else None
+    confirmed_right = first in wanted if wanted and trials else None
     false = tuple(false_confirmations(expected, session))
     misses = discrepancies(expected, session)
-    if right is False:
+    if confirmed_right is False:
         misses.append(f"first confirmed is {first}, expected one of {wanted}")
     misses += [f"{rule} was confirmed and must not be" for rule in false]
+    line_right = None
+    if expected.verdict_line is not None:
+        in_script = verdict.file is not None and Path(verdict.file).name == expected.script.name
+        lines = marked_lines(expected.script)[expected.verdict_line]
+        line_right = in_script and verdict.line in lines
+    where_right = not where_discrepancies(expected, session) if expected.where else None
+    verdict_right = verdict.bottleneck in expected.bottleneck
     operation = session.operation(verdict.op_id)
-    in_script = verdict.file is not None and Path(verdict.file).name == expected.script.name
+    tried = sum(finding.trial.speedup is not None for finding in session.findings)
     return Outcome(
         expected,
-        line_right=(
-            in_script and verdict.line in _lines(expected) if expected.verdict_line else None
-        ),
-        where_right=not where_discrepancies(expected, session) if expected.where else None,
-        confirmed_right=right,
-        misses=tuple(misses),
-        bottleneck=verdict.bottleneck,
-        verdict_right=verdict.bottleneck in expected.bottleneck,
-        operation=operation.kind if operation else NOTHING,
-        line=str(verdict.line or NOTHING),
-        where=verdict.where or NOTHING,
-        first_confirmed=first,
-        false=false,
-        tried=sum(finding.trial.speedup is not None for finding in session.findings),
+        line_right,
+        where_right,
+        confirmed_right,
+        tuple(misses),
+        verdict_right,
+        f"{verdict.bottleneck} by {operation.kind if operation else '-'} in line "
+        f"{verdict.line or '-'}, most of the run {verdict.where or '-'}; confirmed first: "
+        f"{first or 'nothing'} of {tried} tried",
+        false,
+        verdict_right
+        and False not in (line_right, where_right, confirmed_right)
+        and first not in false,
+        tried,
     )
-
-
-def failed(expected: Expectation, reason: str) -> Outcome:
-    """Return the outcome of a run without a session: all that was expected is missing."""
-    return Outcome(
-        expected,
-        line_right=False if expected.verdict_line else None,
-        where_right=False if expected.where else None,
-        confirmed_right=False if expected.trials.confirmed else None,
-        misses=(reason,),
-    )
-
-
-def say(outcome: Outcome) -> None:
-    """Print a line for the run, and one for each miss."""
-    expected = outcome.expected
-    click.echo(
-        f"{'miss' if outcome.misses else 'ok':4} {expected.name}: expected "
-        f"{' or '.join(expected.bottleneck)} in line {_expected_line(expected)}, found "
-        f"{outcome.bottleneck} by {outcome.operation} in line {outcome.line}; "
-        f"confirmed first: {outcome.first_confirmed or 'nothing'} of {outcome.tried} tried"
-    )
-    for miss in outcome.misses:
-        click.echo(f"    {miss}")
 
 
 def totals(outcomes: Sequence[Outcome]) -> list[str]:
@@ -223,43 +176,6 @@ def totals(outcomes: Sequence[Outcome]) -> list[str]:
         f"{right(o.confirmed_right for o in outcomes)}.",
         f"As the whole expectation says: {right(not o.misses for o in outcomes)}.",
     ]
-
-
-def markdown(outcomes: Sequence[Outcome], machine: str) -> str:
-    """Return the machine, the totals, and a row for each run."""
-    head = ("script", "expected", "found", "expected confirmed", "first confirmed", "right")
-    rows = [head, ("---",) * len(head), *map(_row, outcomes)]
-    table = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([machine, "", *totals(outcomes), "", *table]) + "\n"
-
-
-def _row(outcome: Outcome) -> tuple[str, ...]:
-    expected, wanted = outcome.expected, outcome.expected.trials
-    where = " or ".join(expected.where)
-    found = outcome.where if where else NOTHING
-    wish = " or ".join(wanted.confirmed) or ("none" if wanted.none else NOTHING)
-    return (
-        f"`{expected.name}`",
-        _place(" or ".join(expected.bottleneck), _expected_line(expected), where or NOTHING),
-        _place(f"{outcome.bottleneck} by {outcome.operation}", outcome.line, found),
-        wish,
-        outcome.first_confirmed or NOTHING,
-        "yes" if outcome.right_at_first_place else "no",
-    )
-
-
-def _place(bottleneck: str, line: str, where: str) -> str:
-    place = bottleneck if line == NOTHING else f"{bottleneck}, line {line}"
-    return place if where == NOTHING else f"{place}; most of the run: {where}"
-
-
-def _lines(expected: Expectation) -> set[int]:
-    marker = expected.verdict_line
-    return set() if marker is None else marked_lines(expected.script)[marker]
-
-
-def _expected_line(expected: Expectation) -> str:
-    return ", ".join(map(str, sorted(_lines(expected)))) or NOTHING
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs of `pipediag analyze` on the scripts of a benchmark, and the machine that they ran on."""
+"""Runs of `pipediag analyze` on the scripts of a benchmark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
-from pipediag.session.model import Environment, Session
+from pipediag.session.model import Session
 from pipediag.session.store import load_session
 
 WITHOUT_TRIALS_S = 120
@@ -57,19 +57,3 @@ def analyze(
     if done.returncode not in exit_status:
         raise RunFailedError(f"exit status {done.returncode}: {done.stderr[-400:]}")
     return load_session(output)
-
-
-def machine_of(environment: Environment) -> str:
-    """Return processor, cores, memory and TensorFlow in words, for the head of a table."""
-    gpus = [device.name for device in environment.devices if device.kind.upper() != "CPU"]
-    quota = f" (quota {environment.cpu_quota:g})" if environment.cpu_quota else ""
-    return ", ".join(
-        [
-            environment.cpu_model or "unknown processor",
-            f"{environment.cores} cores{quota}",
-            f"{environment.memory_bytes / 2**30:.0f} GiB",
-            " and ".join(gpus) or "no accelerator",
-            f"TensorFlow {environment.tensorflow}",
-            f"Python {environment.python}",
-        ]
-    )

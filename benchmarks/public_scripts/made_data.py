@@ -53,21 +53,12 @@ class Texts:
         return " ".join(self.words[self.rng.zipf(1.25, count) % len(self.words)])
 
 
-def lines(folder: Path, name: str, count: int) -> None:
-    """A text of `count` lines where `get_file` looks for what it has already."""
+def lines(folder: Path, count: int) -> None:
+    """A text of `count` lines, under the names by which `get_file` looks for what it has."""
     texts = Texts(1)
-    made = [texts.line(4, 12).capitalize() + "," for _ in range(count)]
-    _cached(folder, name).write_text("\n".join(made), encoding="utf-8")
-
-
-def shakespeare(folder: Path, count: int) -> None:
-    """Lines, by the name that two tutorials ask for."""
-    lines(folder, "shakespeare.txt", count)
-
-
-def nietzsche(folder: Path, count: int) -> None:
-    """Lines, by the name that an example asks for."""
-    lines(folder, "nietzsche.txt", count)
+    made = "\n".join(texts.line(4, 12).capitalize() + "," for _ in range(count))
+    for name in ("shakespeare.txt", "nietzsche.txt"):
+        _cached(folder, name).write_text(made, encoding="utf-8")
 
 
 def text8(folder: Path, count: int) -> None:
@@ -427,7 +418,7 @@ def _jpegs(paths: Sequence[Path], size: tuple[int, int]) -> None:
 KINDS: dict[str, Callable[[Path, int], None]] = {
     made.__name__: made
     for made in (
-        *(shakespeare, nietzsche, text8, reviews, ratings, heart, pets, weather),
+        *(lines, text8, reviews, ratings, heart, pets, weather),
         *(housing, digits, faces, cats_and_dogs, captchas, speech),
         *(films, terrain, clicks, timelines),
         *(papers, questions),

@@ -1,7 +1,7 @@
 """The public scripts of table.toml, made runnable in a folder from mirrors of their repositories.
 
-A mirror is a git directory, `DIR/owner+name/repo` or `DIR/owner/name(.git)`; nothing of what it
-holds is kept here.
+A mirror is a git directory, `DIR/owner+name/repo` or `DIR/owner/name`; nothing of what it holds is
+kept here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 TABLE = Path(__file__).with_name("table.toml")
 STAND_INS = Path(__file__).with_name("stand_ins")
@@ -38,8 +39,6 @@ class Truth:
     """Verdicts that are right."""
     where: tuple[str, ...] = ()
     """Parts of the run of which the verdict must name one; empty: any."""
-    lines: tuple[int, ...] = ()
-    """Lines that the verdict may name; empty: any."""
     advice: tuple[str, ...] = ()
     """Rules of which the first that speaks must be one; `none`: silence is right."""
     how: str = ""
@@ -76,21 +75,10 @@ def public_scripts(names: Sequence[str] = ()) -> list[PublicScript]:
         SourceError: a name that none has.
     """
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    scripts = [_script(name, entry) for name, entry in table.items()]
+    scripts = [msgspec.convert({"name": n, **entry}, PublicScript) for n, entry in table.items()]
     if unknown := set(names) - {s.name for s in scripts} - {s.group for s in scripts}:
         raise SourceError(f"no script is called {', '.join(sorted(unknown))}")
     return [s for s in scripts if not names or {s.name, s.group} & set(names)]
-
-
-def _script(name: str, entry: dict[str, Any]) -> PublicScript:
-    truth = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in entry.pop("truth", {}).items()
-    }
-    for key in ("data", "packages"):
-        entry[key] = tuple(entry.get(key, ()))
-    for key in ("put", "swap", "expert"):
-        entry[key] = tuple(tuple(edit) for edit in entry.get(key, ()))
-    return PublicScript(name=name, truth=Truth(**truth), **entry)
 
 
 def made(script: PublicScript, mirrors: Path, folder: Path) -> Path:
@@ -123,14 +111,7 @@ def mirror(repository: str, mirrors: Path) -> Path:
         SourceError: it has none.
     """
     owner, name = repository.split("/")
-    forms = (
-        f"{owner}+{name}/repo",
-        f"{owner}+{name}/repo/.git",
-        f"{owner}/{name}",
-        f"{owner}/{name}/.git",
-        f"{owner}/{name}.git",
-    )
-    for form in forms:
+    for form in (f"{owner}+{name}/repo", f"{owner}/{name}"):
         if (mirrors / form / "HEAD").is_file():
             return mirrors / form
     raise SourceError(f"{mirrors} has no mirror of {repository}")
