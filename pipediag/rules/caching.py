@@ -218,13 +218,6 @@ def _check_missing_cache(session: Session) -> list[Finding]:
     return [of_maps] if of_maps is not None else []
 
 
-def advised_cache(session: Session) -> Operation | None:
-    """Return the operation after which a cache of the training data is to be tried, or None."""
-    found = _check_missing_cache(session)
-    advised = {one.op_id for one in found if one.edit is not None and one.status == "fail"}
-    return next((op for op in operations(session) if op.id in advised), None)
-
-
 def _is_open(session: Session, op: Operation) -> bool:
     return not op.inside_function_of and reaches_the_loop_uncached(session, op)
 

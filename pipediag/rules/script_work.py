@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.pipeline import call_name
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.rules.caching import advised_cache
 from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
@@ -113,7 +112,6 @@ LATE = Threshold("work before training of unknown length", 5.0, "s, and an epoch
 SHARE = Threshold(
     "share of work after training", 15.0, "% of the run", "own choice: some is normal"
 )
-A_SECOND = Threshold("work after training", 1.0, "s", "own choice: less is hardly noticed")
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
 SLOW_START = _script_rule(
     title="Save what is prepared before training",
@@ -179,14 +177,6 @@ def _keep_it(session: Session, block: Block) -> str:
             keep = (
                 "save what `adapt` learns (`get_vocabulary()`), or show it only a part of the data"
             )
-        cached, pipelines = advised_cache(session), [loop.pipeline for loop in loops]
-        if cached is not None and any(
-            op.id == cached.id for pipeline in pipelines if pipeline for op in pipeline.ops
-        ):
-            keep = (
-                f"a `.cache()` after {call_name(cached)} would serve these passes, too, and the "
-                f"first one alone would fill it. Or {keep}"
-            )
     return f"{block.work} before training: {keep}."
 
 
@@ -210,7 +200,7 @@ WORK_AFTER_TRAINING = _script_rule(
     title="Move the work after training to a separate script",
     why="The machine trains nothing meanwhile, although the next training could already run.",
     fix="Do it in a separate script that reads the saved model, or do less of it.",
-    thresholds=(SHARE, A_SECOND, SHORT),
+    thresholds=(SHARE, SHORT),
     untried="A trial compares training steps, and this work comes after them.",
 )
 
@@ -218,18 +208,18 @@ WORK_AFTER_TRAINING = _script_rule(
 @WORK_AFTER_TRAINING.found_by
 def _check_work_after_training(session: Session) -> Iterator[Finding]:
     run, blocks = _blocks(session, "after_training")
-    notable = [
-        block
-        for block in blocks
-        if block.seconds >= A_SECOND.value
-        and 100.0 * block.seconds / max(run.whole_s, block.seconds) >= SHARE.value
-    ]
+    if run.scope != "run":
+        return
     how = (
         "after training: do it in a separate script that reads the saved model, while the next "
         "training runs, or do less of it."
     )
-    able = notable if run.scope == "run" else []
-    return _of_blocks(WORK_AFTER_TRAINING, run, able, lambda block: f"{block.work} {how}")
+    yield from _of_blocks(
+        WORK_AFTER_TRAINING,
+        run,
+        [one for one in blocks if one.seconds >= SHARE.value / 100.0 * run.whole_s],
+        lambda block: f"{block.work} {how}",
+    )
 
 
 SLOW_EPOCH_END = _script_rule(
@@ -325,42 +315,20 @@ _STORES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig\.")
 
 
 def _rewritten(run: Run, block: Block) -> str | None:
-    """Return what to do about the functions that take most of a callback, or about the one that the
-    block is; None where none does, or where it stores or draws."""
-    lines = [one for one in run.callback_lines if one.what == block.what] or _lines_of(block)
-    functions: dict[tuple[bool, str, str], list[CallbackLine]] = {}
-    for one in lines:
-        if not _STORES.search(f"{one.function} {one.code}"):
-            functions.setdefault((one.in_framework, one.file, one.function), []).append(one)
-    said = []
-    for (framework, file, function), own in functions.items():
-        share, numbers = sum(one.percent for one in own), [one.line for one in own]
-        if share < _ENOUGH:
-            continue
-        first, last = min(numbers), max(numbers)
-        place = f"{PurePath(file).name}:{first}" + (f" to {last}" if last > first else "")
-        kind, how = "Python", "compute with whole arrays what it does element by element"
-        if framework:
-            kind = "TensorFlow or Keras"
-            how = "one call for many rows costs less than a call for each"
-        said.append(f"{share:.0f} % of it is {kind} in `{function}` ({place}): {how}")
-    return "; ".join([*said, "or do it less often"]) if said else None
-
-
-def _lines_of(block: Block) -> list[CallbackLine]:
-    """Return the lines of a function of the script's own, which are rows of the ledger."""
-    return [
-        CallbackLine(
-            what=block.what,
-            file=row.file,
-            line=row.line,
-            function=block.what.removeprefix("in ").strip("`"),
-            percent=100.0 * row.seconds / block.seconds,
-            in_framework=(row.what or "").endswith(IN_FRAMEWORK),
-        )
-        for row in block.rows
-        if block.what.startswith("in `") and row.file is not None and row.line is not None
+    """Return what to do about the functions that take most of a callback; None where none does, or
+    where it stores or draws."""
+    functions: dict[tuple[str, str, str], list[CallbackLine]] = defaultdict(list)
+    for one in run.callback_lines:
+        if one.what == block.what and not _STORES.search(f"{one.function} {one.code}"):
+            by = "TensorFlow or Keras" if one.in_framework else "Python"
+            functions[by, one.file, one.function].append(one)
+    said = [
+        f"{share:.0f} % of it is {by} in `{function}` ({PurePath(file).name}:{own[0].line})"
+        for (by, file, function), own in functions.items()
+        if (share := sum(one.percent for one in own)) >= _ENOUGH
     ]
+    how = "compute with whole arrays, or in one call for many rows, or do it less often"
+    return "; ".join([*said, how]) if said else None
 
 
 def _place(session: Session, block: Block) -> Place:
