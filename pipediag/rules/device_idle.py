@@ -170,13 +170,10 @@ INPUT_GAP = _idle_rule(
     thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
 )
-_LOADER: Mapping[Framework, str] = {
-    "tensorflow": "Try `num_parallel_calls=tf.data.AUTOTUNE` on `map` and `interleave`, reading "
-    "files in parallel, and `.cache()`.",
-    "jax": "Prepare batches in worker processes, several steps ahead (with `grain` or tf.data).",
-    "pytorch": "Give the DataLoader more `num_workers`, `persistent_workers=True` and a larger "
-    "`prefetch_factor`; make `__getitem__` cheaper.",
-}
+_TUNE = (
+    "Try `num_parallel_calls=tf.data.AUTOTUNE` on `map` and `interleave`, reading files in "
+    "parallel, and `.cache()`."
+)
 _Behind = tuple[str | None, str | None, int | None, str | None]
 
 
@@ -203,10 +200,8 @@ def _check_input_gap(
         return
     where = f" at {file}:{line}" if file and line else ""
     who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
-    advice = (
-        f"{_LOADER[framework]} {full_name(device)} waits for input {percent:.0f} % of the time."
-        f"{who}"
-    )
+    waits = f"{full_name(device)} waits for input {percent:.0f} % of the time.{who}"
+    advice = f"{INPUT_GAP.advice_for(framework, _TUNE)} {waits}"
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
     if session is None:
         yield finding("fail", advice, speedup_at_most=at_most, untried=PROFILE_ALONE)
@@ -242,14 +237,10 @@ LAUNCH_BOUND = _idle_rule(
     effect="same up to order or rounding",
     frees=("dispatch",),
 )
-_FEWER: Mapping[Framework, str] = {
-    "tensorflow": "Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function("
-    "jit_compile=True)` on the step; `steps_per_execution=16` saves Python between steps.",
-    "jax": "Put `jax.jit` around the whole step, including gradients and optimiser. With "
-    "`jax.lax.scan`, one call starts several steps.",
-    "pytorch": '`torch.compile(model, mode="reduce-overhead")` leaves fewer, larger kernels, and '
-    "replays them as CUDA graphs.",
-}
+_FEWER = (
+    "Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function(jit_compile=True)` on "
+    "the step; `steps_per_execution=16` saves Python between steps."
+)
 
 
 @LAUNCH_BOUND.found_on_devices_by
@@ -258,11 +249,12 @@ def _check_launch_bound(
 ) -> Iterator[Finding]:
     device = _idlest(devices, "launch")
     launches = device.launches if device is not None else None
+    fewer = LAUNCH_BOUND.advice_for(framework, _FEWER)
     delay, ahead = launches.median_delay_us if launches else None, None
     if delay is not None and delay >= DELAY.value:
         ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
-            f"ahead of time, and the device waits only for some. {_FEWER[framework]}"
+            f"ahead of time, and the device waits only for some. {fewer}"
         )
     edit = None
     if session is not None:
@@ -272,15 +264,12 @@ def _check_launch_bound(
         LAUNCH_BOUND,
         devices,
         "launch",
-        f"{_FEWER[framework]} A larger batch makes each kernel longer.",
+        f"{fewer} A larger batch makes each kernel longer.",
         session,
         limit=LAUNCH_IDLE,
         evidence={
             "median_delay_us": delay,
             "median_kernel_us": launches.median_kernel_us if launches else None,
-            "shorter_than_launch_percent": launches.shorter_than_launch_percent
-            if launches
-            else None,
         },
         edit=edit,
         shortest_us=0.0,
@@ -299,21 +288,17 @@ SYNC_POINT = _idle_rule(
     frees=("device_wait",),
     untried="The lines that read results have to be changed in your code.",
 )
-_READ_LESS: Mapping[Framework, str] = {
-    "tensorflow": "(`.numpy()`, `float(loss)`, `print`): update a `keras.metrics.Mean`, and call "
-    "`.result()` every hundredth step.",
-    "jax": "(`float(loss)`, `.item()`, `print`): add them up in the step, and read the sums every "
-    "hundredth step.",
-    "pytorch": "(`.item()`, `.cpu()`, `if` on a tensor): add up `loss.detach()` on the device, and "
-    "call `.item()` every hundredth step.",
-}
+_READ_LESS = (
+    "Don't read the loss or metrics in every step (`.numpy()`, `float(loss)`, `print`): update a "
+    "`keras.metrics.Mean`, and call `.result()` every hundredth step."
+)
 
 
 @SYNC_POINT.found_on_devices_by
 def _check_sync_point(
     devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
 ) -> Iterator[Finding]:
-    advice = f"Don't read the loss or metrics in every step {_READ_LESS[framework]}"
+    advice = SYNC_POINT.advice_for(framework, _READ_LESS)
     return _of_cause(SYNC_POINT, devices, "sync", advice, session, limit=SYNC_IDLE)
 
 
@@ -325,13 +310,10 @@ PYTHON_GAP = _idle_rule(
     thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     frees=("python",),
 )
-_RARELY = "Log and evaluate metrics every hundredth step, or in another thread"
-_LESS_PYTHON: Mapping[Framework, str] = {
-    "tensorflow": f"{_RARELY}; `compile(..., steps_per_execution=16)` starts steps and calls "
-    "callbacks once every 16 steps.",
-    "jax": f"{_RARELY}; `jax.lax.scan` over several steps returns to Python once for all of them.",
-    "pytorch": f"{_RARELY}; collate and transform batches in the DataLoader's workers.",
-}
+_LESS_PYTHON = (
+    "Log and evaluate metrics every hundredth step, or in another thread; `compile(..., "
+    "steps_per_execution=16)` starts steps and calls callbacks once every 16 steps."
+)
 
 
 @PYTHON_GAP.found_on_devices_by
@@ -343,7 +325,7 @@ def _check_python_gap(
         PYTHON_GAP,
         devices,
         "python",
-        _LESS_PYTHON[framework],
+        PYTHON_GAP.advice_for(framework, _LESS_PYTHON),
         session,
         limit=PYTHON_IDLE,
         edit=several_steps_a_call(session, f"{PYTHON_GAP.id}:steps") if session else None,

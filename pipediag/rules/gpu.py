@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pipediag.facts.devices import accelerators, full_name, percent_of_span, worst
@@ -130,13 +130,10 @@ EXPOSED_HOST_COPY = Rule(
     thresholds=(EXPOSED, INPUT_GAPS),
     frees=("device_copy",),
 )
-_AHEAD: Mapping[Framework, str] = {
-    "tensorflow": 'End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))'
-    "`",
-    "jax": "Call `jax.device_put` on the next batch before waiting for the step",
-    "pytorch": "Give the DataLoader `pin_memory=True` and copy the next batch with `.to(device, "
-    "non_blocking=True)` on a separate stream",
-}
+_AHEAD = (
+    'End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))`, and copy '
+    "narrower types:"
+)
 
 
 @EXPOSED_HOST_COPY.found_on_devices_by
@@ -150,8 +147,8 @@ def _check_exposed_host_copy(
     hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
     yield EXPOSED_HOST_COPY.finding(
         "fail",
-        f"{_AHEAD[framework]}, and copy narrower types: {full_name(device)} computes nothing for "
-        f"{exact_time(copies.exposed_ms)} while batches are copied to it.",
+        f"{EXPOSED_HOST_COPY.advice_for(framework, _AHEAD)} {full_name(device)} computes nothing "
+        f"for {exact_time(copies.exposed_ms)} while batches are copied to it.",
         unless=input_first_on(device),
         evidence={
             "exposed_copies_percent_of_span": _exposed_percent(device),
@@ -190,12 +187,6 @@ MIXED_PRECISION = Rule(
     effect="changes a hyper-parameter",
     untried=OWN_LOOP,
 )
-_SIXTEEN_BITS: Mapping[Framework, str] = {
-    "tensorflow": "`keras.mixed_precision.set_global_policy('{policy}')` before the model is "
-    'built, with `dtype="float32"` for the last layer',
-    "jax": "computing in `jnp.{dtype}`, with parameters and the last softmax in float32",
-    "pytorch": '`torch.autocast("cuda", dtype=torch.{dtype})` around the forward pass',
-}
 
 
 @MIXED_PRECISION.found_on_devices_by
@@ -242,12 +233,16 @@ def _check_mixed_precision(
         yield finding("informative", f"The policy is already {policy}: {shapes}")
         return
     waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
-    how = _SIXTEEN_BITS[framework].format(policy=fitting, dtype=fitting.removeprefix("mixed_"))
-    scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
+    how = (
+        f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
+        'with `dtype="float32"` for the last layer'
+    )
+    how += ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
+    advice = MIXED_PRECISION.advice_for(framework, f"{how}.")
     yield finding(
         "informative" if waits or little or not matters else "fail",
         waits
-        or f"Try {how}{scaled}. Validate the accuracy: products are rounded to 16 bits. Sizes "
+        or f"{advice} Validate the accuracy: products are rounded to 16 bits. Sizes "
         "that are multiples of 8 fit the tensor cores.",
         speedup_at_most=at_most,
         edit=None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting),

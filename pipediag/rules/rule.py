@@ -99,6 +99,10 @@ class Rule:
         self.check_devices = check
         return check
 
+    def advice_for(self, framework: Framework, advice: str) -> str:
+        """Return the advice, which is in TensorFlow's words; for other frameworks, the title."""
+        return advice if framework == "tensorflow" else f"{self.title}."
+
     def findings(self, session: Session) -> list[Finding]:
         """Return what the check finds, or that it can't be made; nothing where the rule passes."""
         for section in self.needs:
