@@ -27,12 +27,7 @@ from pipediag.facts.pipeline import (
     reshuffles,
     upstream,
 )
-from pipediag.facts.run import (
-    FIRST_BATCHES,
-    fills_a_shuffle,
-    long_percent,
-    time_of_epochs,
-)
+from pipediag.facts.run import FIRST_BATCHES, fills_a_shuffle, long_percent, time_of_epochs
 from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, weigh, weigh_first_batches

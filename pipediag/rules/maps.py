@@ -24,12 +24,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.parallel_maps import processes_for
-from pipediag.rules.relevance import (
-    less_input,
-    uncounted_wait_ms,
-    weigh,
-    weigh_first_batches,
-)
+from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.findings import Finding

@@ -28,14 +28,7 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.rules.relevance import parallel, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import (
-    AUTOTUNE,
-    IN_PROCESSES,
-    Edit,
-    Replace,
-    SetOptions,
-    SetParameters,
-)
+from pipediag.session.edits import AUTOTUNE, IN_PROCESSES, Edit, Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

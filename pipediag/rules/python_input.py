@@ -79,10 +79,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "Collect rows in a list, or write into an array that is created once: each call copies "
         "the whole array",
     ),
-    (
-        re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("),
-        "Hash each text once, before training",
-    ),
+    (re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("), "Hash each text once, before training"),
     (
         re.compile(r"\bto_categorical\(|\bnp\.eye\("),
         "Yield ids instead of one-hot rows: for targets with the loss "

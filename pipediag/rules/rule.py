@@ -186,9 +186,7 @@ class Rule:
 
 
 pipeline_rule = partial(
-    Rule,
-    needs=("loop", "pipeline", "steps", "breakdown"),
-    frees=("input_wait",),
+    Rule, needs=("loop", "pipeline", "steps", "breakdown"), frees=("input_wait",)
 )
 """Describes a rule on an operation that the step waits for."""
 

@@ -36,13 +36,7 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import (
-    CompileFunction,
-    Edit,
-    ExtractStep,
-    SetModel,
-    SetParameters,
-)
+from pipediag.session.edits import CompileFunction, Edit, ExtractStep, SetModel, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import HotLine, Session

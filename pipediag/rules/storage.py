@@ -98,11 +98,7 @@ def _check_cold_files(session: Session) -> Iterator[Finding]:
         f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second). {epoch}, and "
         f"{memory_size(free)} of memory are free{then}.",
         weight=weight,
-        evidence={
-            "from_disk_percent": percent,
-            "epoch_bytes": size,
-            "free_memory_bytes": free,
-        },
+        evidence={"from_disk_percent": percent, "epoch_bytes": size, "free_memory_bytes": free},
     )
 
 

@@ -17,11 +17,7 @@ from pipediag.session.model import Session
 from pipediag.session.store import save_session
 from pipediag.session.worker import Worker, worker_of
 from tests.factories import make_session
-from tests.records import (
-    make_breakdown,
-    make_environment,
-    make_steps,
-)
+from tests.records import make_breakdown, make_environment, make_steps
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 

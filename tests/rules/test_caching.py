@@ -316,10 +316,7 @@ OF_THE_FRAMEWORK = [
     {
         "random above": (placed(random_map(), cache()), ABOVE),
         "random above a take": (placed(random_map(), take(100), cache()), ("fail", None)),
-        "one epoch of random": (
-            placed(random_map(), cache(), **epochs(1)),
-            ("informative", None),
-        ),
+        "one epoch of random": (placed(random_map(), cache(), **epochs(1)), ("informative", None)),
         "random of the element": (placed(random_map(STATELESS), cache()), ("pass", None)),
         "shuffle above": (placed(op("shuffle"), cache()), ("fail", (Move("shuffle", "cache"),))),
         # Behind a cache of batches the shuffle would mix whole batches.

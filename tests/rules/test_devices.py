@@ -6,30 +6,15 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.device_idle import (
-    INPUT_GAP,
-    LAUNCH_BOUND,
-    PYTHON_GAP,
-    SYNC_POINT,
-)
-from pipediag.rules.gpu import (
-    EXPOSED_HOST_COPY,
-    GPU_UNUSED,
-    MIXED_PRECISION,
-    sixteen_bit_policy,
-)
+from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
+from pipediag.rules.gpu import EXPOSED_HOST_COPY, GPU_UNUSED, MIXED_PRECISION, sixteen_bit_policy
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Insert, SetModel
 from pipediag.session.loops import Perturbation
 from pipediag.session.model import Session
 from pipediag.session.recording import Device
-from tests.factories import (
-    make_compute_bound_session,
-    make_keras,
-    make_loop,
-    make_session,
-)
+from tests.factories import make_compute_bound_session, make_keras, make_loop, make_session
 from tests.records import make_environment
 from tests.rules.sessions import (
     cases,

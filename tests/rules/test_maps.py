@@ -9,14 +9,7 @@ import pytest
 
 from pipediag.rules.maps import PER_ELEMENT_MAP
 from pipediag.rules.parallel_maps import PARALLEL_MAP, settled
-from pipediag.session.edits import (
-    AUTOTUNE,
-    IN_PROCESSES,
-    Move,
-    Replace,
-    SetOptions,
-    SetParameters,
-)
+from pipediag.session.edits import AUTOTUNE, IN_PROCESSES, Move, Replace, SetOptions, SetParameters
 from pipediag.session.loops import Differential
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation

@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import (
-    ONE_HOT_TARGETS,
-    PADDING,
-    PREPROCESSING_IN_MODEL,
-)
+from pipediag.rules.model_inputs import ONE_HOT_TARGETS, PADDING, PREPROCESSING_IN_MODEL
 from pipediag.session.edits import BUCKETS as BUCKETED
 from pipediag.session.edits import Insert, Replace, SetModel
 from pipediag.session.embeddings import TextWork

@@ -278,32 +278,21 @@ def reader(**parameters: Any) -> Operation:
 
 
 ARRAY = make_operation("slices", "from_tensor_slices", made_by_framework=True)
-OF_KERAS = waits(40.0, ARRAY).model_copy(
-    update={"pipeline": session_of(ARRAY).pipeline},
-)
+OF_KERAS = waits(40.0, ARRAY).model_copy(update={"pipeline": session_of(ARRAY).pipeline})
 SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
 
 
 @cases(
     {
         "files": (waits(40.0), ("fail", IN_PARALLEL)),
-        "parallel reads": (
-            waits(20.0, reader(num_parallel_reads=-1)),
-            ("fail", THROUGH),
-        ),
+        "parallel reads": (waits(20.0, reader(num_parallel_reads=-1)), ("fail", THROUGH)),
         "a generator": (waits(90.0, GENERATOR), ("fail", None)),
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),
-        "a buffer of short epochs": (
-            waits(20.0, source(), buffer(5000)),
-            ("fail", THROUGH),
-        ),
+        "a buffer of short epochs": (waits(20.0, source(), buffer(5000)), ("fail", THROUGH)),
         "of Keras": (OF_KERAS, ("informative", None)),
         "steps wait": (waits(40.0, input_wait=60.0), ("informative", IN_PARALLEL)),
         # A step waits for 6 ms of its 10, and a generator that loads first for ten times as long.
-        "loads first": (
-            waits(36.7, GENERATOR, input_wait=60.0, count=601),
-            ("fail", None),
-        ),
+        "loads first": (waits(36.7, GENERATOR, input_wait=60.0, count=601), ("fail", None)),
         "10 %": (waits(10.1), ("fail", IN_PARALLEL)),
         "5 %": (waits(5.1), ("informative", IN_PARALLEL)),
         "one epoch": (waits(1.0, count=1, whole_s=4.0, scope="epoch"), ("fail", IN_PARALLEL)),

@@ -199,11 +199,7 @@ def found(
     **line: Any,
 ) -> Finding:
     op = make_operation(
-        "rows",
-        "from_generator",
-        elements=1.0,
-        self_ms_per_step=self_ms,
-        made_by_framework=of_keras,
+        "rows", "from_generator", elements=1.0, self_ms_per_step=self_ms, made_by_framework=of_keras
     )
     values: dict[str, Any] = {"file": "data.py", "line": 7, "function": "rows", "thread": "source"}
     hot = HotLine(percent=percent, code=code, **{**values, **line})

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.defaults import (
-    DISABLED_DEFAULTS,
-    ITERATOR_PAUSES,
-)
+from pipediag.rules.defaults import DISABLED_DEFAULTS, ITERATOR_PAUSES
 from pipediag.rules.reading import SEQUENTIAL_FILES, SERIAL_FLAT_MAP
 from pipediag.session.edits import AUTOTUNE, Replace, SetOptions, SetParameters
 from pipediag.session.model import Session
@@ -86,10 +83,7 @@ NO_WAIT = session_of(reader(), batch(), host=COLD, **keeps_up())
         "not counted": (read(host=None), ("fail", READS)),
         "unmeasured": (read(self_ms_per_step=None), ("informative", READS)),
         "one file": (read(parameters={"file_count": 1}), ("pass", None)),
-        "parallel": (
-            read(parameters={"file_count": 10, "num_parallel_reads": -1}),
-            ("pass", None),
-        ),
+        "parallel": (read(parameters={"file_count": 10, "num_parallel_reads": -1}), ("pass", None)),
         "keeps up": (NO_WAIT, ("informative", None)),
         "flat_map": (nested("flat_map"), interleaved(2)),
         "flat_map on 64 CPUs": (

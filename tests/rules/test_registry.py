@@ -9,12 +9,7 @@ import pytest
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.run_gain import gain_for_run
-from pipediag.rules.device_idle import (
-    INPUT_GAP,
-    LAUNCH_BOUND,
-    PYTHON_GAP,
-    SYNC_POINT,
-)
+from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
 from pipediag.rules.gpu import GPU_UNUSED
 from pipediag.rules.parallel_maps import PARALLEL_MAP
 from pipediag.rules.python_input import PYTHON_INPUT
@@ -28,12 +23,7 @@ from pipediag.rules.registry import (
     yielding,
     yields_to,
 )
-from pipediag.rules.relevance import (
-    at_most_without,
-    less_input,
-    limited,
-    parallel,
-)
+from pipediag.rules.relevance import at_most_without, less_input, limited, parallel
 from pipediag.rules.rule import Rule, Section
 from pipediag.rules.step_overhead import HOST_OVERHEAD
 from pipediag.rules.tracing import REPEATED_COMPILE, RETRACING
@@ -45,12 +35,7 @@ from pipediag.session.model import Session
 from pipediag.session.recording import Device
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import StepClass, TrialState
-from tests.factories import (
-    make_compute_bound_session,
-    make_device,
-    make_loop,
-    make_session,
-)
+from tests.factories import make_compute_bound_session, make_device, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import (
     make_breakdown,
@@ -254,12 +239,7 @@ SHORT = "It was too short."
         (("host",), {"host": None, "host_missing": SHORT}, "inconclusive", SHORT),
         (("pipeline",), {"pipeline": None, "pipeline_missing": SHORT}, "inconclusive", SHORT),
         (("pipeline",), {"pipeline": None}, "inconclusive", None),
-        (
-            ("pipeline",),
-            {"pipeline": make_pipeline(ops=[], missing=SHORT)},
-            "inconclusive",
-            SHORT,
-        ),
+        (("pipeline",), {"pipeline": make_pipeline(ops=[], missing=SHORT)}, "inconclusive", SHORT),
         (("pipeline",), {"pipeline": make_pipeline(ops=[])}, "not-applicable", None),
         (
             ("pipeline",),

@@ -15,22 +15,8 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop
 from tests.ledgers import make_part, make_run, make_waits
-from tests.records import (
-    make_breakdown,
-    make_function,
-    make_operation,
-    make_steps,
-)
-from tests.rules.sessions import (
-    batch,
-    cases,
-    decided,
-    only,
-    saved_s,
-    session_of,
-    source,
-    tried,
-)
+from tests.records import make_breakdown, make_function, make_operation, make_steps
+from tests.rules.sessions import batch, cases, decided, only, saved_s, session_of, source, tried
 
 
 def shuffle(size: int = 1000) -> Operation:
@@ -145,10 +131,7 @@ def waiting(*ops: Operation, ends: int = 4, **time: Any) -> Session:
         batch(),
         loops=[
             make_loop(
-                keras=make_keras(epochs=12),
-                epoch_ends=ends,
-                projected_s=22.0,
-                elapsed_s=10.0,
+                keras=make_keras(epochs=12), epoch_ends=ends, projected_s=22.0, elapsed_s=10.0
             )
         ],
         run=make_waits(first_s=1.7, **time),
