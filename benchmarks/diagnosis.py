@@ -28,7 +28,6 @@ from tests.samples.expectation import (
     confirmed_rules,
     discrepancies,
     false_confirmations,
-    marked_lines,
     where_discrepancies,
 )
 
@@ -78,8 +77,8 @@ def outcome_of(expected: Expectation, budget_s: float, place: Path | None) -> Ou
             # Without a session all that was expected is missing.
             return Outcome(
                 expected,
-                line_right=False if expected.verdict_line else None,
-                where_right=False if expected.where else None,
+                line_right=False if expected.verdict.line else None,
+                where_right=False if expected.verdict.where else None,
                 confirmed_right=False if expected.trials.confirmed else None,
                 misses=(str(error),),
             )
@@ -112,13 +111,13 @@ class Outcome:
     @property
     def line(self) -> str:
         """Return the outcome in a line."""
-        expected = self.expected
-        wanted = " or ".join(expected.bottleneck)
-        if expected.verdict_line is not None:
-            lines = sorted(marked_lines(expected.script)[expected.verdict_line])
+        verdict = self.expected.verdict
+        wanted = " or ".join(verdict.bottleneck)
+        if verdict.line is not None:
+            lines = sorted(self.expected.marks[verdict.line])
             wanted += f" in line {', '.join(map(str, lines))}"
         word = "miss" if self.misses else "ok"
-        return f"{word:4} {expected.name}: expected {wanted}, found {self.found}"
+        return f"{word:4} {self.expected.name}: expected {wanted}, found {self.found}"
 
 
 def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
@@ -132,13 +131,12 @@ def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
     if confirmed_right is False:
         misses.append(f"first confirmed is {first}, expected one of {wanted}")
     misses += [f"{rule} was confirmed and must not be" for rule in false]
-    line_right = None
-    if expected.verdict_line is not None:
-        in_script = verdict.file is not None and Path(verdict.file).name == expected.script.name
-        lines = marked_lines(expected.script)[expected.verdict_line]
-        line_right = in_script and verdict.line in lines
-    where_right = not where_discrepancies(expected, session) if expected.where else None
-    verdict_right = verdict.bottleneck in expected.bottleneck
+    line_right = where_right = None
+    if expected.verdict.line is not None:
+        line_right = expected.is_marked(expected.verdict.line, verdict.file, verdict.line)
+    if expected.verdict.where:
+        where_right = not where_discrepancies(expected, session)
+    verdict_right = verdict.bottleneck in expected.verdict.bottleneck
     operation = session.operation(verdict.op_id)
     tried = sum(finding.trial.speedup is not None for finding in session.findings)
     return Outcome(

@@ -19,7 +19,6 @@ from tests.samples.expectation import (
     SAMPLES,
     Expectation,
     all_expectations,
-    marked_lines,
     read_expectation,
 )
 
@@ -33,7 +32,7 @@ def expected(tmp_path: Path) -> Expectation:
     path = tmp_path / "train.expect.toml"
     path.write_text(
         'shows = "s"\norigin = "o"\nmeasured = "m"\n'
-        '[verdict]\nbottleneck = ["input"]\nline = "map"\nwhere = "steps"\nwhere_line = "fit"\n'
+        '[verdict]\nbottleneck = ["input"]\nline = "map"\nwhere = ["steps"]\nwhere_line = "fit"\n'
         '[loop]\nkind = ["keras"]\nline = "fit"\n'
         '[trials]\nconfirmed = ["parallel-map"]\nnot_confirmed = ["small-batch"]\n',
         encoding="utf-8",
@@ -101,11 +100,13 @@ def test_a_labelled_script_has_a_docstring_and_an_expectation(script: Path) -> N
     ids=lambda expected: expected.name,
 )
 def test_an_expectation_fits_its_script_and_itself(expected: Expectation) -> None:
-    lines = (expected.verdict_line, expected.where_line, expected.loop_line)
-    named = {*lines, *expected.rule_lines.values()} - {None}
-    assert named <= set(marked_lines(expected.script))
-    trials = expected.trials
-    assert not set(trials.confirmed) & {*expected.must_be_silent, *expected.must_not_fail}
+    verdict, rules, trials = expected.verdict, expected.rules, expected.trials
+    loop_line = expected.loop.line if expected.loop else None
+    named = {verdict.line, verdict.where_line, loop_line, *rules.lines.values()} - {None}
+    assert named <= set(expected.marks)
+    assert not set(trials.confirmed) & {*rules.silent, *rules.not_fail, *trials.not_confirmed}
+    assert not (trials.none and trials.confirmed)
+    assert trials.none or not trials.unless
     if expected.script.parent == SCRIPTS:
         assert trials.none or trials.confirmed or trials.not_confirmed
 

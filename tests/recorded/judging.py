@@ -94,6 +94,6 @@ def answer(session: Session) -> dict[str, object]:
 
 def false_causes(expected: Expectation, session: Session) -> list[str]:
     """Return the rules that failed or were confirmed although the script's truth excludes them."""
-    excluded = {*expected.must_not_fail, *expected.must_be_silent}
+    excluded = {*expected.rules.not_fail, *expected.rules.silent}
     failed = {one.rule for one in session.findings if one.status == "fail"}
     return sorted({*(failed & excluded), *false_confirmations(expected, session)})

@@ -18,24 +18,16 @@ LIMIT_S = 300
 
 
 class NotMadeError(Exception):
-    """Why there is no such environment here, as a sentence."""
+    """No such Python was found, or no index serves the packages; a sentence says which."""
 
 
 def interpreter(environment: Environment, folder: Path = FOLDER) -> Path:
-    """The Python of that environment, which is made where it is not there yet.
-
-    Raises:
-        NotMadeError: no such Python was found, or no index serves the packages.
-    """
+    """The Python of that environment, which is made where it is not there yet."""
     return _made(folder / environment.name, environment.python, environment.requirements)
 
 
 def lowest_interpreter() -> Path:
-    """The Python of the environment with the lowest versions that pyproject.toml allows.
-
-    Raises:
-        NotMadeError: as for `interpreter`.
-    """
+    """The Python of the environment with the lowest versions that pyproject.toml allows."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     [tensorflow] = extras["tensorflow"]
@@ -44,7 +36,8 @@ def lowest_interpreter() -> Path:
 
 
 def _made(home: Path, version: str, asked: Sequence[str]) -> Path:
-    stamp, wanted = home / ".made-from", _digest(version, asked)
+    content = "\n".join([version, *asked]).encode() + (ROOT / "pyproject.toml").read_bytes()
+    stamp, wanted = home / ".made-from", hashlib.sha256(content).hexdigest()
     python = home / "bin" / "python"
     if stamp.is_file() and stamp.read_text() == wanted:
         return python
@@ -61,22 +54,13 @@ def base_python(version: str) -> str | None:
     """An interpreter of that version that starts; pyenv's shims are there and start nothing."""
     name = f"python{version}"
     found = [shutil.which(name), *sorted(Path.home().glob(f".pyenv/versions/*/bin/{name}"))]
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
     for candidate in [sys.executable, *filter(None, found)]:
-        if _version_of(str(candidate)) == version:
+        command = [str(candidate), "-c", ask]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout.strip() == version:
             return str(candidate)
     return None
-
-
-def _version_of(python: str) -> str | None:
-    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
-    done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def _digest(version: str, asked: Sequence[str]) -> str:
-    """Return a digest that changes with what is asked for and with the project's requirements."""
-    content = "\n".join([version, *asked]).encode() + (ROOT / "pyproject.toml").read_bytes()
-    return hashlib.sha256(content).hexdigest()
 
 
 def _uv(*arguments: str) -> None:
@@ -91,21 +75,6 @@ def _uv(*arguments: str) -> None:
         raise NotMadeError(f"uv {arguments[0]} failed: {done.stderr.strip()[-800:]}")
 
 
-QUICK_SAMPLES = (
-    "blocking_numpy_function",
-    "single_call_map",
-    "batched_map",
-    "host_overhead",
-    "eager_fit",
-    "batch_callback",
-    "large_table_adam",
-    "eager_loop",
-    "tf_function_iterator",
-    "in_graph_loop",
-    "train_on_batch",
-)
-"""They take seconds, and between them have each form of loop, both frameworks' edits, and a near
-miss."""
 BRIEF_SAMPLES = (
     "blocking_numpy_function",
     "eager_loop",
@@ -114,6 +83,12 @@ BRIEF_SAMPLES = (
     "train_on_batch",
 )
 """One of each form of loop, one with a trial: what continuous integration has time for."""
+QUICK_SAMPLES = (
+    *BRIEF_SAMPLES,
+    *("single_call_map", "batched_map", "host_overhead"),
+    *("eager_fit", "batch_callback", "large_table_adam"),
+)
+"""They take seconds, and between them have both frameworks' edits and a near miss, too."""
 
 
 @dataclass(frozen=True)
@@ -159,23 +134,6 @@ MATRIX = (
 """From the oldest to the newest."""
 
 
-def samples_for(asked: str) -> Sequence[str]:
-    """All quick ones where versions are asked for by name, or all of them."""
-    return QUICK_SAMPLES if asked else BRIEF_SAMPLES
-
-
 def chosen(asked: str) -> Sequence[Environment]:
-    """The oldest and the newest for "", each for "all", else those that are named, by commas.
-
-    Raises:
-        ValueError: a name is of no environment.
-    """
-    if asked == "all":
-        return MATRIX
-    if not asked:
-        return MATRIX[0], MATRIX[-1]
-    by_name = {environment.name: environment for environment in MATRIX}
-    names = asked.split(",")
-    if unknown := [name for name in names if name not in by_name]:
-        raise ValueError(f"no environments: {', '.join(unknown)}; there are {', '.join(by_name)}")
-    return [by_name[name] for name in names]
+    """Each for "all", else the oldest and the newest."""
+    return MATRIX if asked == "all" else (MATRIX[0], MATRIX[-1])
