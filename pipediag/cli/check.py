@@ -32,11 +32,6 @@ Runs = list[tuple[Path, "Session"]]
     multiple=True,
     help="Also fail if the sessions are slower than these.",
 )
-@click.option(
-    "--ratios-only",
-    is_flag=True,
-    help="Compare only shares with the baseline, which are valid on other machines.",
-)
 @format_option()
 @click.option(
     "-o",
@@ -53,7 +48,6 @@ def command(
     sessions: tuple[Path, ...],
     config_path: Path | None,
     baseline: tuple[Path, ...],
-    ratios_only: bool,
     format_name: str,
     output: Path | None,
     allow_inconclusive: bool,
@@ -73,11 +67,6 @@ def command(
     from pipediag.gate.evaluation import evaluate
     from pipediag.gate.result import worst_status
 
-    if ratios_only and not baseline:
-        raise PipediagError(
-            "--ratios-only compares with a baseline, and none is named. Nothing was checked. Name "
-            "one with --baseline, or leave --ratios-only out."
-        )
     config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
     scripts = _by_script(load_sessions(sessions))
     if baseline and len(scripts) > 1:
@@ -94,7 +83,7 @@ def command(
     if baseline:
         base, head = ([one for _, one in runs] for runs in (load_sessions(baseline), scripts[0]))
         labels = (str(baseline[0]), str(sessions[0]))
-        results.append(compare_with_baseline(base, head, config, labels, ratios_only=ratios_only))
+        results.append(compare_with_baseline(base, head, config, labels))
     # Printed first, so that it is seen even if the file can't be written.
     show_results(results, "text" if output else format_name)
     if output is not None:

@@ -63,11 +63,6 @@ _Side = Literal["base", "head"]
     help="With SCRIPT: end each run after this time.",
 )
 @click.option(
-    "--ratios-only",
-    is_flag=True,
-    help="Compare only shares of the step and of the run, which are valid on other machines.",
-)
-@click.option(
     "--max-slowdown",
     metavar="PERCENT",
     type=click.FloatRange(min=0, max=1000, min_open=True),
@@ -109,9 +104,8 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     if all(runs.sessions.values()):
         from pipediag.gate.baseline import compare_with_baseline
 
-        labels, ratios_only = (str(base), str(head)), options["ratios_only"]
         result = compare_with_baseline(
-            runs.sessions["base"], runs.sessions["head"], config, labels, ratios_only=ratios_only
+            runs.sessions["base"], runs.sessions["head"], config, (str(base), str(head))
         )
         result = replace(result, notes=(*result.notes, *runs.results))
         show_results([result], options["format_name"])

@@ -36,8 +36,6 @@ class GrownOperation:
     base_ms: float | None
     """Per step, summed over parallel calls; None if only head has it."""
     head_ms: float
-    shares: bool = False
-    """True if these are percent of the step, as times of two machines cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,18 @@ def compare(
     head: Sequence[Session],
     *,
     labels: tuple[str, str] = ("base", "head"),
-    ratios_only: bool = False,
     floor_percent: float | None = None,
 ) -> Comparison:
     """Compare head with base, each given by one session or more.
 
     Raises:
-        PipediagError: the sessions are of different machines, and more than shares is compared.
+        PipediagError: the sessions are of different machines.
     """
-    sides = Sides(tuple(base), tuple(head), ratios_only, floor_percent)
+    sides = Sides(tuple(base), tuple(head), floor_percent)
     failure = next(filter(None, map(script_failure, (*base, *head))), None)
     if failure is not None:
         return Comparison(*labels, quantities=(), script_failure=failure)
-    if not ratios_only:
-        refuse_other_machines(base, head)
+    refuse_other_machines(base, head)
     middle = run_in_the_middle(base), run_in_the_middle(head)
     return Comparison(
         *labels,
@@ -89,17 +85,13 @@ def compare(
 
 
 def grown(sides: Sides) -> GrownOperation | None:
-    """Return the operation whose own time grew most; None if none grew enough.
-
-    With shares only, it is the one whose share of the step grew most.
-    """
-    base = _costs(sides.base, shares=sides.ratios_only)
-    head = _costs(sides.head, shares=sides.ratios_only)
+    """Return the operation whose own time grew most; None if none grew enough."""
+    base, head = _costs(sides.base), _costs(sides.head)
     growth = {key: cost - base.get(key, 0.0) for key, cost in head.items()}
     found = max(growth, key=lambda key: growth[key], default=None)
     steps = [one.value for one in map(step_ms, sides.base) if isinstance(one, Measured)]
-    whole = 100.0 if sides.ratios_only else median(steps or [math.inf])
-    if found is None or not base or growth[found] < LEAST_PERCENT / 100.0 * whole:
+    least = LEAST_PERCENT / 100.0 * median(steps or [math.inf])
+    if found is None or not base or growth[found] < least:
         return None
     op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
     kind, function, _ = found
@@ -109,21 +101,16 @@ def grown(sides: Sides) -> GrownOperation | None:
         line=op.line,
         base_ms=base.get(found),
         head_ms=head[found],
-        shares=sides.ratios_only,
     )
 
 
-def _costs(sessions: Sequence[Session], *, shares: bool) -> dict[Key, float]:
-    """Return the own time of each operation in ms per step, or percent of it: medians of runs."""
+def _costs(sessions: Sequence[Session]) -> dict[Key, float]:
+    """Return the own time of each operation in ms per step: medians of runs."""
     found: dict[Key, list[float]] = {}
     for session in sessions:
-        step = step_ms(session)
-        if isinstance(step, str):
-            continue
         for key, op in _operations(session).items():
             if op.self_ms_per_step is not None:
-                scale = 100.0 / step.value if shares else 1.0
-                found.setdefault(key, []).append(scale * op.self_ms_per_step)
+                found.setdefault(key, []).append(op.self_ms_per_step)
     return {key: median(costs) for key, costs in found.items()}
 
 
@@ -158,8 +145,8 @@ def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> N
     )
     raise PipediagError(
         f"The sessions are from different machines ({_difference(first, other)}), so their times "
-        "cannot be compared. Measure both on one machine, or compare only shares of the step, "
-        "with --ratios-only."
+        "cannot be compared. Measure both on one machine, or check shares of the step and of the "
+        "run against limits of [tool.pipediag]."
     )
 
 

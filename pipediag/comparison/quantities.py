@@ -10,15 +10,7 @@ from statistics import median
 from typing import Literal
 
 from pipediag.comparison import statistics
-from pipediag.comparison.statistics import (
-    SHARES,
-    TIMES,
-    Change,
-    Floors,
-    Order,
-    Outcome,
-    Share,
-)
+from pipediag.comparison.statistics import TIMES, Change, Floors, Order, Outcome
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import ONCE_OFF
@@ -182,7 +174,6 @@ class Sides:
 
     base: tuple[Session, ...]
     head: tuple[Session, ...]
-    ratios_only: bool = False
     floor_percent: float | None = None
     """The smallest slow-down that counts, percent; None for the built-in one."""
 
@@ -210,8 +201,6 @@ class Sides:
 
 def quantities(sides: Sides) -> tuple[Quantity, ...]:
     """Return first the quantities that are judged, then those that explain."""
-    if sides.ratios_only:
-        return (*_judged_shares(sides), *_parts(sides))
     shares = (
         _quantity(sides, name, label, partial(step_percent, classes=classes))
         for name, label, classes in _SHARES
@@ -330,36 +319,10 @@ def _judged(quantity: Quantity, change: Change, floors: Floors) -> Quantity:
     return replace(quantity, outcome=outcome, change=change, floor=floors.counts)
 
 
-def _judged_shares(sides: Sides) -> Iterator[Quantity]:
-    error = 1 / len(_SHARES)
-    for name, label, classes in _SHARES:
-        quantity = _quantity(sides, name, label, partial(step_percent, classes=classes))
-        if quantity.missing is not None:
-            yield replace(quantity, outcome="inconclusive")
-        elif sides.repeated:
-            change = statistics.change_of_shares(quantity.base, quantity.head, error, sides.order)
-            yield _judged(quantity, change, SHARES["runs"])
-        else:
-            change = statistics.change_of_measured_shares(
-                _share_of(sides.base, classes), _share_of(sides.head, classes), error
-            )
-            yield _judged(quantity, change, SHARES["steps"])
-
-
-def _share_of(sessions: Sequence[Session], classes: tuple[StepClass, ...]) -> Share:
-    known = [step_percent(session, classes) for session in sessions]
-    shares = [one for one in known if isinstance(one, Measured)]
-    widths = [abs(one.interval[1] - one.interval[0]) for one in shares]
-    counts = [session.steps.count for session in sessions if session.steps is not None]
-    return Share(median(one.value for one in shares), median(widths), sum(counts))
-
-
 def _parts(sides: Sides) -> Iterator[Quantity]:
-    """Yield each part that is large enough: in seconds, or in percent if machines may differ."""
+    """Yield each part that is large enough, in seconds."""
     for part in RUN_PARTS:
         name, label = f"run.{part.replace('_', '-')}", RUN_PART[part]
         percents = _quantity(sides, name, label, partial(part_percent, part=part))
         if max((*percents.base, *percents.head), default=0.0) >= LEAST_PART_PERCENT:
-            if not sides.ratios_only:
-                percents = _quantity(sides, name, label, partial(part_s, part=part), "s")
-            yield replace(percents, missing=None)
+            yield _quantity(sides, name, label, partial(part_s, part=part), "s")

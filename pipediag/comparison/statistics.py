@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist, fmean, median, variance
+from dataclasses import dataclass
+from statistics import fmean, median, variance
 from typing import Literal
 
 import numpy as np
@@ -37,7 +37,7 @@ from pipediag.session.model import Session
 from pipediag.session.record import Interval
 
 Outcome = Literal["regressed", "improved", "same", "inconclusive", "not judged"]
-Basis = Literal["runs", "blocks", "steps"]
+Basis = Literal["runs", "blocks"]
 
 FALSE_ALARMS = 0.01
 """Own choice: a gate that fails one of a hundred pull requests that changed nothing is trusted."""
@@ -76,42 +76,27 @@ TIMES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "blocks": Floors(25.0, 
 """Percent. Own choices. Repeated runs of one script differ by about a tenth: between single runs
 only two and a half times that counts."""
 
-SHARES: dict[Basis, Floors] = {"runs": Floors(5.0, 20.0), "steps": Floors(10.0, 30.0)}
-"""Points. XProf's limits for input wait are 5 and 20 % of the step."""
-
 
 @dataclass(frozen=True)
 class Change:
-    """A change from base to head: in percent of base for a time, in points for a share."""
+    """A change from base to head, in percent of base."""
 
     value: float
     low: float
     high: float
     basis: Basis
-    """Kind of the samples: whole runs, stretches of steps within them, or steps, whose interval the
-    sessions contain."""
+    """Kind of the samples: whole runs, or stretches of steps within them."""
     samples: tuple[int, int]
     """The number of samples of base, and of head."""
     level: float
     """Level of the interval, percent."""
-    fastest: float | None = None
-    """Change between the fastest sample of each side, which other loads affect least. None if no
-    samples are known."""
+    fastest: float
+    """Change between the fastest sample of each side, which other loads affect least."""
     drifting: bool = False
     """True if the runs show a machine that changed steadily from one to the next."""
     all_along: bool = True
     """True if the fastest stretch of steps of each run shows the change, too. If not, another load
     may have slowed parts of the runs."""
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of one side as its sessions give it; its stretches were not recorded."""
-
-    percent: float
-    width: float
-    """Width of its 95 % interval, from a bootstrap over stretches of steps."""
-    steps: int
 
 
 @dataclass(frozen=True)
@@ -163,31 +148,17 @@ def change_of_times(
     """
     logs = [[math.log(one) for one in side] for side in (base, head)]
     value = math.log(median(head) / median(base))
-    change = _change(logs[0], logs[1], value, basis, share, order)
-    return replace(
-        change,
-        value=_percent(change.value),
-        low=_percent(change.low),
-        high=_percent(change.high),
-        fastest=None if change.fastest is None else _percent(change.fastest),
+    (low, high), drifting = interval_of(logs[0], logs[1], FALSE_ALARMS * share, order)
+    return Change(
+        value=_percent(value),
+        low=_percent(min(low, value)),
+        high=_percent(max(high, value)),
+        basis=basis,
+        samples=(len(base), len(head)),
+        level=100.0 * (1.0 - 2.0 * FALSE_ALARMS * share),
+        fastest=_percent(min(logs[1]) - min(logs[0])),
+        drifting=drifting,
     )
-
-
-def change_of_shares(
-    base: Sequence[float], head: Sequence[float], share: float, order: Order | None = None
-) -> Change:
-    """Return the change in points."""
-    return _change(base, head, median(head) - median(base), "runs", share, order)
-
-
-def change_of_measured_shares(base: Share, head: Share, share: float) -> Change:
-    """Return the change in points, from the intervals that the sessions give."""
-    normal = NormalDist()
-    value = head.percent - base.percent
-    error = math.hypot(base.width, head.width) / (2.0 * normal.inv_cdf(0.975))
-    reach = normal.inv_cdf(1.0 - FALSE_ALARMS * share) * error
-    counts = (base.steps, head.steps)
-    return Change(value, value - reach, value + reach, "steps", counts, level=_level(share))
 
 
 def judge(change: Change, floors: Floors) -> Outcome:
@@ -218,37 +189,12 @@ def has_most_of(part: float, change: float, floor: float) -> bool:
 def _counts(change: Change, floor: float) -> bool:
     if abs(change.value) < floor:
         return False
-    return change.fastest is None or has_most_of(change.fastest, change.value, floor)
-
-
-def _change(
-    base: Sequence[float],
-    head: Sequence[float],
-    value: float,
-    basis: Basis,
-    share: float,
-    order: Order | None,
-) -> Change:
-    (low, high), drifting = interval_of(base, head, FALSE_ALARMS * share, order)
-    return Change(
-        value=value,
-        low=min(low, value),
-        high=max(high, value),
-        basis=basis,
-        samples=(len(base), len(head)),
-        level=_level(share),
-        fastest=min(head) - min(base),
-        drifting=drifting,
-    )
+    return has_most_of(change.fastest, change.value, floor)
 
 
 def _percent(logarithm: float) -> float:
     """Convert a log ratio; the interval of very different runs can exceed what a float holds."""
     return 100.0 * math.expm1(min(logarithm, _LARGEST_LOGARITHM))
-
-
-def _level(share: float) -> float:
-    return 100.0 * (1.0 - 2.0 * FALSE_ALARMS * share)
 
 
 def interval_of(

@@ -23,7 +23,7 @@ _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "inconclusive": "inconclusive",
 }
 _number = partial(number, unit="ms")
-_BASIS = {"runs": "runs", "blocks": "stretches of steps", "steps": "steps"}
+_BASIS = {"runs": "runs", "blocks": "stretches of steps"}
 
 
 def compare_with_baseline(
@@ -31,16 +31,13 @@ def compare_with_baseline(
     head: Sequence[Session],
     config: GateConfig,
     labels: tuple[str, str],
-    *,
-    ratios_only: bool = False,
 ) -> GateResult:
     """Return one check for each quantity that is judged; a slow-down that counts fails the gate.
 
     Raises:
-        PipediagError: the sessions are of different machines, and more than shares is compared.
+        PipediagError: the sessions are of different machines.
     """
-    floor = config.max_slowdown_percent
-    found = compare(base, head, labels=labels, ratios_only=ratios_only, floor_percent=floor)
+    found = compare(base, head, labels=labels, floor_percent=config.max_slowdown_percent)
     return result_of(found, config, head)
 
 
@@ -188,12 +185,11 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
 
 
 def _grown(operation: GrownOperation) -> str:
-    unit = "% of the step" if operation.shares else "ms per step"
     before = "nothing" if operation.base_ms is None else _number(operation.base_ms)
     at = f" at {location(operation.file, operation.line)}" if operation.file else ""
     return (
         f"Grew most in the input pipeline: {operation.name}{at}, "
-        f"from {before} to {_number(operation.head_ms)} {unit}."
+        f"from {before} to {_number(operation.head_ms)} ms per step."
     )
 
 

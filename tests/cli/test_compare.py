@@ -60,12 +60,11 @@ def test_the_exit_status_is_that_of_the_contract(
     assert f"exit status {status}" in result.stdout
 
 
-def test_another_machine_is_refused_but_for_shares(tmp_path: Path) -> None:
+def test_another_machine_is_refused(tmp_path: Path) -> None:
     other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of(environment=other))
     with pytest.raises(PipediagError, match=r"machines \(CPU: Example CPU and Other CPU"):
         compare(*both)
-    assert compare(*both, "--ratios-only").exit_code == 0
 
 
 def test_the_configuration_holds_unless_the_command_line_says_otherwise(

@@ -81,19 +81,6 @@ def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("input_wait", "outcome"), [(20.0, "same"), (28.0, "same"), (34.0, "regressed")]
-)
-def test_shares_carry_over_to_another_machine(input_wait: float, outcome: str) -> None:
-    other = make_environment(cpu_model="Other CPU", fingerprint="fedc")
-    head = run_of(100.0, input_wait=input_wait, environment=other)
-    found = compare([run_of(10.0)], [head], ratios_only=True)
-
-    assert quantity(found, "input-wait").outcome == outcome
-    assert quantity(found, "overhead").outcome == "same"
-    assert {one.unit for one in found.quantities} == {"percent"}
-
-
 def test_batches_that_differ_in_size_are_compared_by_the_example() -> None:
     steps = make_steps(mean_ms=20.0, batch_size=64, samples_ms=[20.0, 20.1] * 20)
     found = quantity(compare([run_of(10.0)], [run_of(steps=steps)]), "step")
@@ -145,15 +132,6 @@ def test_the_one_that_grew_most_is_named() -> None:
 
     assert found.name == "`map` of augment"
     assert (found.file, found.line, found.base_ms, found.head_ms) == ("train.py", 13, 2.0, 6.0)
-
-
-def test_on_another_machine_the_share_of_the_step_counts() -> None:
-    base, head = with_pipeline(mapped(2.0)), with_pipeline(mapped(20.0), step_ms=100.0)
-
-    assert grown(Sides((base,), (head,), ratios_only=True)) is None
-    slower = with_pipeline(mapped(40.0), step_ms=100.0)
-    found = grown(Sides((base,), (slower,), ratios_only=True))
-    assert (found.base_ms, found.head_ms, found.shares) == (20.0, pytest.approx(40.0), True)
 
 
 def test_the_operation_that_grew_is_named_once_and_new_findings_are_reported() -> None:

@@ -20,8 +20,6 @@ from pipediag.comparison.statistics import (
     Floors,
     Order,
     Outcome,
-    Share,
-    change_of_measured_shares,
     change_of_times,
     interval_of,
     judge,
@@ -42,7 +40,7 @@ def runs(*values: float) -> Sequence[float]:
 
 
 def make_change(value: float, low: float, high: float, basis: Basis = "runs") -> Change:
-    return Change(value, low, high, basis, (3, 3), 98.0)
+    return Change(value, low, high, basis, (3, 3), 98.0, fastest=value)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +75,6 @@ def test_the_interval_of_equal_spreads_is_that_of_the_textbook() -> None:
     assert change.low == pytest.approx(100 * math.expm1(0.3 - reach), rel=1e-5)
     assert change.high == pytest.approx(100 * math.expm1(0.3 + reach), rel=1e-5)
     assert (change.samples, change.level) == ((3, 3), 98.0)
-
-
-def test_shares_of_single_runs_bring_their_intervals() -> None:
-    change = change_of_measured_shares(Share(20.0, 3.0, 40), Share(45.0, 4.0, 60), share=1.0)
-    # Half a 95 % interval is 1.96 standard errors, and 2.3263 of them leave out one percent.
-    reach = 2.3263 / 1.95996 * math.hypot(3.0, 4.0) / 2.0
-
-    assert (change.low, change.high) == pytest.approx((25.0 - reach, 25.0 + reach), rel=1e-4)
-    assert (change.basis, change.samples) == ("steps", (40, 60))
 
 
 def simulated(

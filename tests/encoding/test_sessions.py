@@ -192,8 +192,8 @@ def show_everywhere(session: Session) -> None:
     results = [
         evaluate(session, GateConfig()),
         evaluate(session, LIMITED),
-        compare_with_baseline(runs, runs, GateConfig(), labels, ratios_only=False),
-        compare_with_baseline(runs[:1], runs[:1], GateConfig(), labels, ratios_only=True),
+        compare_with_baseline(runs, runs, GateConfig(), labels),
+        compare_with_baseline(runs[:1], runs[:1], GateConfig(), labels),
     ]
     for name in FORMATS:
         render(name, results)
