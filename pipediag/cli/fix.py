@@ -48,9 +48,7 @@ _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 )
 @click.option(
     "--brief",
-    metavar="[markdown|json]",
-    is_flag=False,
-    flag_value="markdown",
+    is_flag=True,
     help="Print what a rewrite by hand needs to know, for findings that no patch holds.",
 )
 @click.pass_context
@@ -61,7 +59,7 @@ def command(
     verify: bool,
     rounds: int,
     rules: tuple[str, ...],
-    brief: str | None,
+    brief: bool,
 ) -> None:
     """Print the confirmed edits of a session as a patch.
 
@@ -72,18 +70,15 @@ def command(
     from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session
 
-    if brief not in (None, "markdown", "json") and session is None:
-        # `fix --brief reports/train`
-        session, brief = Path(brief), "markdown"
     path = session or newest_report()
     loaded = load_session(path)
-    if brief is not None:
-        from pipediag.reporters.brief import as_json, as_markdown, briefs
+    if brief:
+        from pipediag.reporters.brief import as_markdown, briefs
 
         found = briefs(loaded)
         if not found:
             say("Every finding that could make the run faster is in the patch, or there is none.")
-        deliver(as_json(found) if brief == "json" else as_markdown(found))
+        say(as_markdown(found), err=False)
         return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)

@@ -31,13 +31,12 @@ class StepWith:
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """Workers, CPUs, network and memory of a tf.data service for a target step."""
+    """Workers, CPUs, network and memory of a tf.data service for the step of free input."""
 
-    target_ms: float
     least_ms: float
     """The shortest step that any number of workers can give."""
     step: StepWith | None
-    """With as many workers as are needed; None where no number reaches the target."""
+    """With as many workers as are needed; None for more than `MOST_WORKERS`."""
     cores: float
     """CPUs that all workers keep busy at that pace."""
     bytes_per_s: float | None
@@ -69,19 +68,16 @@ def step_with(session: Session, workers: int) -> StepWith | None:
     return step_of(service, rest_ms, workers)
 
 
-def plan_service(session: Session, target_ms: float | None = None) -> ServicePlan | None:
-    """Return the workers, CPUs, network and memory for a step of `target_ms`, by default that of
-    free input; None where no service was measured."""
+def plan_service(session: Session) -> ServicePlan | None:
+    """Return the workers, CPUs, network and memory for the step of free input; None where no
+    service was measured."""
     service, rest_ms = session.service, consumer_ms(session)
     if service is None or rest_ms is None:
         return None
     least_ms = max(rest_ms, service.send_ms)
-    wanted_ms = least_ms if target_ms is None else target_ms
     found = step_with(session, 1)
-    if KEPT * wanted_ms < least_ms:
-        found = None
-    elif found is not None and found.ms > KEPT * wanted_ms:
-        needed = math.ceil(found.ms / (KEPT * wanted_ms))
+    if found is not None and found.ms > KEPT * least_ms:
+        needed = math.ceil(found.ms / (KEPT * least_ms))
         found = step_with(session, needed) if needed <= MOST_WORKERS else None
     pace_ms = found.ms if found is not None else least_ms
     # The CPU time of a batch.
@@ -89,7 +85,6 @@ def plan_service(session: Session, target_ms: float | None = None) -> ServicePla
     op = session.operation(service.after)
     size = (op.bytes_per_element or op.element_bytes) if op is not None else None
     return ServicePlan(
-        target_ms=wanted_ms,
         least_ms=least_ms,
         step=found,
         cores=busy_ms / pace_ms,
