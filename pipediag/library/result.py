@@ -52,8 +52,7 @@ def _remove(path: str, owner: int) -> None:
 class Result:
     """A session with its tables and reports.
 
-    It prints as the command's summary, without colours; a notebook shows the beginning of the
-    report.
+    It prints as the command's summary, without colours.
 
     Attributes:
         session: everything that was recorded, as listed in docs/session.md. What is not known is
@@ -138,11 +137,6 @@ class Result:
         )
         render(self.session, console, output_directory=self.directory)
         return stream.getvalue().rstrip("\n")
-
-    def _repr_html_(self) -> str:
-        from pipediag.reporters.html import render_fragment
-
-        return render_fragment(self.session)
 
     def _copy_trace(self, target: Path) -> None:
         place = Path(self._measured_in.name) if self._measured_in is not None else self.directory

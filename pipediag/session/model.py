@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.edits import Edit
 from pipediag.session.embeddings import Embedding, TextWork
 from pipediag.session.findings import Finding, Patch, Verdict
 from pipediag.session.ledger import Run
@@ -293,12 +292,6 @@ class Session(Record):
     def operation(self, op_id: str | None) -> Operation | None:
         """Return the pipeline operation with that id, or None."""
         return next((op for op in self.ops if op.id == op_id), None)
-
-    def trials_of(self, edit: Edit | None) -> TrialRun | None:
-        """Return the trials of the loop that the edit is about, or None."""
-        if edit is None or edit.loop_id is None:
-            return self.trials
-        return next((run for run in self.evaluation_trials if run.loop_id == edit.loop_id), None)
 
     def diagnosed_loop(self) -> Loop | None:
         """Return the loop that the verdict speaks of, or None."""

@@ -1,4 +1,4 @@
-"""The page, and its beginning for a notebook."""
+"""The page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pipediag.reporters import html
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from tests import factories, records
-from tests.encoding.poisoned import CLEAN, POISON, acting, session_content
 from tests.reporters import trial_sessions
 from tests.reporters.pages import Element, Page
 from tests.reporters.sessions import SESSIONS
@@ -137,7 +136,7 @@ def trials_of(page: Page) -> list[Element]:
     ]
 
 
-def test_each_card_shows_its_trial_and_its_rounds() -> None:
+def test_each_card_shows_its_trial() -> None:
     page = page_of(trial_sessions.everything_tried())
     outcomes = trials_of(page)
     assert [item.find("strong")[0].text for item in outcomes] == [
@@ -152,7 +151,6 @@ def test_each_card_shows_its_trial_and_its_rounds() -> None:
     assert "1.9x [1.9, 2.0] over 8 rounds" in first
     assert "The shuffle starts anew in each block." in first
     assert "This advice does nothing here." in last
-    assert [len(item.find("circle")) for item in outcomes] == [8, 6, 8, 0, 4, 8]
 
 
 def test_a_large_table_has_its_memory_and_what_would_save_some() -> None:
@@ -238,37 +236,3 @@ def test_links_within_the_page_arrive() -> None:
     links = {(a.attributes["href"] or "").removeprefix("#") for a in page.find("a")}
     assert "finding-1" in links
     assert links <= ids
-
-
-@pytest.mark.parametrize("name", SESSIONS)
-def test_it_is_one_small_element_without_script_ids_or_headings(name: str) -> None:
-    text = html.render_fragment(SESSIONS[name]())
-    [root] = Page(text).root.children
-    tags = {element.tag for element in all_elements(root)}
-    assert tags <= {"style", "p", "div", "span", "strong", "code", "ul", "ol", "li"}
-    assert not any("id" in element.attributes for element in all_elements(root))
-    assert len(text.encode()) < 40_000
-
-
-def test_its_styles_reach_nothing_else() -> None:
-    [style] = Page(html.render_fragment(factories.make_session())).find("style")
-    selectors = [
-        one.strip()
-        for rule in re.findall(r"([^{}]+)\{[^}]*\}", style.text)
-        for one in rule.split(",")
-    ]
-    assert selectors
-    assert all(selector.startswith(".pipediag-result") for selector in selectors)
-    assert "url(" not in style.text
-
-
-@pytest.mark.parametrize("choice", range(9))
-def test_the_text_of_a_stranger_is_text(choice: int) -> None:
-    def kinds(text: str) -> set[tuple[str, tuple[str, ...]]]:
-        session = Session.model_validate(session_content(text, choice=choice))
-        root = Page(html.render_fragment(session)).root
-        return {(one.tag, tuple(sorted(one.attributes))) for one in all_elements(root)}
-
-    assert kinds(POISON) <= kinds(CLEAN) | {("code", ())}
-    poisoned = Session.model_validate(session_content(POISON, choice=choice))
-    assert acting(html.render_fragment(poisoned)) <= {"\t"}

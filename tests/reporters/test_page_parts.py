@@ -1,38 +1,15 @@
-"""Parts of the page: the geometry of its drawings, patches, and source lines."""
+"""Parts of the page: patches, and source lines."""
 
 from __future__ import annotations
 
-import pytest
-
 from pipediag.facts.order import SourcePlace
 from pipediag.reporters.html import render
-from pipediag.reporters.html.drawings import round_ratios
 from pipediag.reporters.html.source_lines import annotated, margin_note
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import LeftOut, Patch, SourceExcerpt
 from tests import factories
 from tests.factories import SCRIPT, make_finding, make_part, make_session, make_verdict
-from tests.reporters import trial_sessions
 from tests.reporters.pages import Page
-
-EDIT = trial_sessions.PARALLEL.id
-OTHER = trial_sessions.BATCH.id
-
-
-def run_of(ratios: dict[str, list[float]]) -> trial_sessions.TrialRun:
-    return trial_sessions.make_run(blocks=trial_sessions.make_blocks(ratios))
-
-
-def test_a_ratio_for_each_round_with_both_arms() -> None:
-    run = run_of({EDIT: [2.0, 1.9], OTHER: [1.5, 1.4, 1.6]})
-    assert round_ratios(run, [EDIT]) == pytest.approx([2.0, 1.9])
-    assert round_ratios(run, [OTHER]) == pytest.approx([1.5, 1.4, 1.6])
-
-
-def test_the_combination_is_found_in_whatever_order_its_edits_are_named() -> None:
-    run = run_of({EDIT: [2.0], f"{OTHER} + {EDIT}": [3.0, 3.2]})
-    assert round_ratios(run, [EDIT, OTHER]) == pytest.approx([3.0, 3.2])
-
 
 CACHED = Edit("cache", "a cache", (Insert("map", "cache"),))
 

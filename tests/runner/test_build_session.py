@@ -274,10 +274,6 @@ def test_trials_of_an_evaluation_stand_beside_those_of_the_training() -> None:
     assert states == {"large": "refuted", "cached": "confirmed"}
     assert [run.loop_id for run in session.evaluation_trials] == ["loop_1"]
     assert session.trials is not None
-    cached = next(finding for finding in session.findings if finding.rule == "cached")
-    assert session.trials_of(cached.edit) == session.evaluation_trials[0]
-    assert session.trials_of(session.findings[1].edit) == session.trials
-    assert session.trials_of(None) == session.trials
 
 
 SETTINGS = RunSettings("train.py", (), False, "capture")

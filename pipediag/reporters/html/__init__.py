@@ -1,9 +1,10 @@
-"""The report as one HTML file, and its beginning for a notebook: nothing is fetched or run."""
+"""The report as one HTML file: nothing is fetched or run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,7 +17,7 @@ from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.order import culprit_place, to_act_on, worth_doing
 from pipediag.facts.step import uneven
-from pipediag.reporters.html import drawings, source_lines
+from pipediag.reporters.html import source_lines
 from pipediag.reporters.words import (
     advice,
     devices,
@@ -27,11 +28,17 @@ from pipediag.reporters.words import (
     run,
     trials,
 )
-from pipediag.reporters.words.labels import evidence
+from pipediag.reporters.words.labels import STEP_CLASS, evidence
+from pipediag.reporters.words.quantities import milliseconds, seconds
+from pipediag.session.ledger import Run
+from pipediag.session.loops import Share
 from pipediag.session.model import Session
+from pipediag.vocabulary import RunPartName, StepClass
 
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
+_NARROWEST = 0.1
+"""Percent of the timeline's width that is about a pixel."""
 _CODE = re.compile(r"`([^`\n]+)`")
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -51,30 +58,9 @@ def render(session: Session) -> str:
     return report.render(_context(session), policy=_POLICY, style=style())
 
 
-def render_fragment(session: Session) -> str:
-    """Return the first screen for a cell of a notebook, as one element.
-
-    It has no script, ids or headings, and its styles reach nothing else: a notebook may show it
-    many times, within an outline of its own.
-    """
-    return environment().get_template("fragment.html.j2").render(_verdict(session))
-
-
-def _verdict(session: Session) -> dict[str, Any]:
-    parts = run.parts_of(session.run.parts) if session.run else []
-    return {
-        "session": session,
-        "command": labels.command_line(session.script),
-        "severity": advice.shown_severity(session),
-        "answer": advice.answer(session),
-        "step_bar": drawings.step_bar(session.breakdown or {}),
-        "run_parts": parts,
-        "run_bar": drawings.run_bar(parts),
-    }
-
-
 def _context(session: Session) -> dict[str, Any]:
     places = labels.SourceNames(session)
+    parts = run.parts_of(session.run.parts) if session.run else []
     found = session.pipeline
     step_ms = session.steps.mean_ms if session.steps else None
     rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
@@ -82,11 +68,16 @@ def _context(session: Session) -> dict[str, Any]:
     names = {id(one): f"finding-{number}" for number, one in enumerate(session.findings, 1)}
     leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
-        **_verdict(session),
+        "session": session,
+        "command": labels.command_line(session.script),
+        "severity": advice.shown_severity(session),
+        "answer": advice.answer(session),
+        "step_bar": step_bar(session.breakdown or {}),
+        "run_parts": parts,
+        "run_bar": run_bar(parts),
         "memory_plan": plan_memory(session),
         "places": places,
-        "strip": drawings.step_strip(session),
-        "passed": drawings.run_timeline(session.run),
+        "passed": run_timeline(session.run),
         "rows": pipeline.dearest(rows, pipeline.MAX_ROWS),
         "row_count": len(rows),
         "bottleneck": session.operation(found.bottleneck_op_id) if found else None,
@@ -98,6 +89,76 @@ def _context(session: Session) -> dict[str, Any]:
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
     }
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a bar."""
+
+    kind: str
+    """The class of the style sheet that colours it."""
+    name: str
+    width: float
+    """In percent of the bar."""
+    amount: str
+    """`4.81 ms`."""
+
+
+def step_bar(breakdown: Mapping[StepClass, Share]) -> list[Segment]:
+    """Return the classes of the step that take any time."""
+    return _bar(
+        (name, STEP_CLASS[name], share.percent, milliseconds(share.ms))
+        for name, share in breakdown.items()
+    )
+
+
+def run_bar(parts: Iterable[run.Part]) -> list[Segment]:
+    """Return the parts of the run."""
+    return _bar(
+        (f"part-{part.name}", RUN_PART[part.name], part.percent, seconds(part.seconds))
+        for part in parts
+    )
+
+
+def _bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
+    shown = [piece for piece in pieces if piece[2] > 0]
+    total = sum(percent for _, _, percent, _ in shown)
+    return [
+        Segment(kind, name, 100.0 * percent / total, amount)
+        for kind, name, percent, amount in shown
+    ]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A stretch of the run in one part, on the clock of the run, in percent of its length."""
+
+    start: float
+    width: float
+    part: RunPartName | None
+    """None: pipediag's own work."""
+
+
+def run_timeline(run: Run | None) -> list[Passed]:
+    """Return the run as it passed: stretches of one part, those too short to be seen joined."""
+    spans = sorted(run.spans, key=lambda one: one.start_ms) if run is not None else []
+    if not spans:
+        return []
+    begin = spans[0].start_ms
+    whole = max(one.start_ms + one.duration_ms for one in spans) - begin or 1.0
+    found: list[Passed] = []
+    for span in spans:
+        start, width = (100.0 * part / whole for part in (span.start_ms - begin, span.duration_ms))
+        last = found[-1] if found else None
+        if last is not None and start + width - last.start < _NARROWEST:
+            # The longer of two stretches that share a pixel gives its colour.
+            longer = last.part if last.width >= width else span.part
+            found[-1] = Passed(last.start, start + width - last.start, longer)
+        elif last is not None and last.part == span.part:
+            found[-1] = Passed(last.start, start + width - last.start, last.part)
+        else:
+            found.append(Passed(start, width, span.part))
+    return found
 
 
 @cache
@@ -121,7 +182,7 @@ def environment() -> Environment:
         "within": lambda percent: min(100.0, max(0.0, percent)),
     }
     # The modules of words by their names, so that a template says where a sentence comes from.
-    for module in (advice, devices, drawings, embeddings, labels, pipeline, run, trials):
+    for module in (advice, devices, embeddings, labels, pipeline, run, trials):
         templates.globals[module.__name__.rpartition(".")[2]] = module
     templates.globals |= {
         "counted": quantities.counted,

@@ -8,10 +8,8 @@ from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import counted, seconds, speedup, speedup_interval
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial, TrialBlock
+from pipediag.session.trials import NOT_TRIED, WORTHWHILE, Combined, Trial
 from pipediag.vocabulary import TrialState
-
-_JOINT = " + "
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,6 @@ def _says(trial: Trial) -> str | None:
 def tried(session: Session) -> list[Finding]:
     """Return the findings whose edit was measured, in the session's order."""
     return [finding for finding in session.findings if finding.trial.state != "not_tried"]
-
-
-def edits_of(block: TrialBlock) -> set[str]:
-    """Return the ids of the edits that a block ran with."""
-    return set(block.arm.split(_JOINT))
 
 
 def each_edit_once(session: Session) -> list[Finding]:
