@@ -8,7 +8,6 @@ _PLACES = {
     "Watch": "pipediag.library.watch",
     "analyze": "pipediag.library.analysis",
     "analyze_input": "pipediag.library.analysis",
-    "callback": "pipediag.library.watch",
     "load": "pipediag.library.result",
     "load_ipython_extension": "pipediag.library.notebook",
     "unload_ipython_extension": "pipediag.library.notebook",

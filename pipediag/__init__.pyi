@@ -6,7 +6,6 @@ from pipediag.library.notebook import unload_ipython_extension as unload_ipython
 from pipediag.library.result import Result as Result
 from pipediag.library.result import load as load
 from pipediag.library.watch import Watch as Watch
-from pipediag.library.watch import callback as callback
 from pipediag.library.watch import watch as watch
 
 __version__: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from pipediag.capture.link import Teller
 from pipediag.capture.signals import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.notebook import in_notebook, tell, write_cells
-from pipediag.library.result import OwnDirectory, Result
+from pipediag.library.result import Result
 from pipediag.runner.output import prepare_output
 from pipediag.runner.progress import notice_of
 from pipediag.session.files import SESSION_FILE
@@ -50,30 +52,18 @@ _ANOTHER = (
 
 _LOCK = threading.Lock()
 """Held while something is measured: two measurements would measure each other."""
-_end_current: Callable[[], None] | None = None
 
 
-def acquire(end_if_over: Callable[[], None] | None = None) -> None:
-    """Begin to measure; `release` has to follow.
+def acquire() -> None:
+    """Begin to measure; the lock has to be released.
 
-    `end_if_over` is called when another measurement wants to begin. Raises PipediagError: the
-    command or another call is measuring.
+    Raises:
+        PipediagError: the command or another call is measuring.
     """
-    global _end_current  # noqa: PLW0603 - goes with the lock
     if "pipediag.child" in sys.modules:
         raise PipediagError(_RUN_BY_COMMAND)
-    if _end_current is not None:
-        _end_current()
     if not _LOCK.acquire(blocking=False):
         raise PipediagError(_ANOTHER)
-    _end_current = end_if_over
-
-
-def release() -> None:
-    """Let other measurements begin."""
-    global _end_current  # noqa: PLW0603 - goes with the lock
-    _end_current = None
-    _LOCK.release()
 
 
 class Measurement:
@@ -92,23 +82,21 @@ class Measurement:
         steps: int | None = None,
         budget_s: float | None = None,
         before_training: Callable[[], None] = lambda: None,
-        end_if_over: Callable[[], None] | None = None,
     ) -> None:
         """Begin, or raise PipediagError where nothing can be measured.
 
         `budget_s` is for trials in a training that is stopped when all is measured; None is for one
-        that goes on to its end. `before_training` is called before the first step, `end_if_over`
-        when another measurement wants to begin.
+        that goes on to its end. `before_training` is called before the first step.
         """
         began_ns = time.monotonic_ns()
         self._kept = out is not None
         self._stops = budget_s is not None
         with ExitStack() as undo:
-            acquire(end_if_over)
-            undo.callback(release)
-            self._temporary = OwnDirectory()
-            undo.callback(self._temporary.cleanup)
-            place = out or Path(self._temporary.name)
+            acquire()
+            undo.callback(_LOCK.release)
+            place = out or Path(tempfile.mkdtemp(prefix="pipediag-"))
+            self._temporary = None if self._kept else place
+            undo.callback(self._clean_up)
             self._output = prepare_output(place, force=False, option="`out`")
             undo.callback(self._output.abandon)
             settings = RunSettings(
@@ -152,7 +140,7 @@ class Measurement:
     def give_up(self) -> None:
         """Drop the session, once the hooks are off."""
         self._abandon()
-        release()
+        _LOCK.release()
 
     def finish(self) -> Result:
         """Wait for the session, once the hooks are off. Raises PipediagError where it fails."""
@@ -160,23 +148,24 @@ class Measurement:
             self._companion.finish()
             session = load_session(self._output.path / SESSION_FILE)
         except PipediagError:
-            self._temporary.cleanup()
             raise
         except BaseException:
             self._abandon()
             raise
         finally:
             self._output.release()
-            release()
-        if self._kept:
-            self._temporary.cleanup()
-            return Result(session, self._output.path)
-        return Result(session, None, measured_in=self._temporary)
+            self._clean_up()
+            _LOCK.release()
+        return Result(session, self._output.path if self._kept else None)
 
     def _abandon(self) -> None:
         self._companion.kill()
         self._output.abandon()
-        self._temporary.cleanup()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import linecache
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -153,19 +153,6 @@ def cells_of_notebook() -> Cells:
         if number is not None and len(entry) == 4:
             found[name] = Cell(f"cell In[{number}]", "".join(entry[2]))
     return found
-
-
-def when_cell_ends(call: Callable[[], None]) -> None:
-    """Have this called once after the running cell; do nothing outside a notebook."""
-    shell = _shell()
-    if shell is None:
-        return
-
-    def ended(*_: object) -> None:
-        shell.events.unregister("post_run_cell", ended)
-        call()
-
-    shell.events.register("post_run_cell", ended)
 
 
 def _shell() -> Any:

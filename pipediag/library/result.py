@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import weakref
 from io import StringIO
 from os import PathLike
 from pathlib import Path
@@ -13,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.messages import TRACE_DIRECTORY
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
 
@@ -22,31 +17,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 """Columns of the summary, as notebooks and logs have no width."""
-
-
-class OwnDirectory:
-    """A temporary directory that is removed with its last holder.
-
-    Python's own warns with a `ResourceWarning` when the garbage collector removes it, which fails
-    tests that treat warnings as errors.
-
-    Attributes:
-        name: its path.
-    """
-
-    def __init__(self) -> None:
-        self.name = tempfile.mkdtemp(prefix="pipediag-")
-        self._removal = weakref.finalize(self, _remove, self.name, os.getpid())
-
-    def cleanup(self) -> None:
-        """Remove it now; a second call does nothing."""
-        self._removal()
-
-
-def _remove(path: str, owner: int) -> None:
-    # A forked child runs the finalizer, too, and must not remove it.
-    if os.getpid() == owner:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 class Result:
@@ -60,13 +30,9 @@ class Result:
         directory: the directory of its report; None if none was written.
     """
 
-    def __init__(
-        self, session: Session, directory: Path | None, *, measured_in: OwnDirectory | None = None
-    ) -> None:
+    def __init__(self, session: Session, directory: Path | None) -> None:
         self.session = session
         self.directory = directory
-        self._measured_in = measured_in
-        """Kept as long as the result, because it holds the raw profile."""
 
     @property
     def verdict(self) -> str:
@@ -101,7 +67,7 @@ class Result:
     def save(self, directory: str | PathLike[str]) -> Path:
         """Write session.json, report.html and the CSV files into a directory; return it.
 
-        The raw profile is copied as well. An earlier report is overwritten.
+        An earlier report is overwritten.
 
         Raises:
             PipediagError: something can't be written.
@@ -117,7 +83,6 @@ class Result:
             ) from error
         save_session(self.session, target / SESSION_FILE)
         write_all(self.session, target)
-        self._copy_trace(target)
         return target
 
     def __repr__(self) -> str:
@@ -137,21 +102,6 @@ class Result:
         )
         render(self.session, console, output_directory=self.directory)
         return stream.getvalue().rstrip("\n")
-
-    def _copy_trace(self, target: Path) -> None:
-        place = Path(self._measured_in.name) if self._measured_in is not None else self.directory
-        if place is None or target.resolve() == place.resolve():
-            return
-        trace, copy = place / TRACE_DIRECTORY, target / TRACE_DIRECTORY
-        if not trace.is_dir():
-            return
-        try:
-            shutil.copytree(trace, copy, dirs_exist_ok=True)
-        except (OSError, shutil.Error) as error:
-            raise PipediagError(
-                f"the report is in {target}, but the raw profile could not be copied there: "
-                f"{error}. It is still in {trace}."
-            ) from error
 
 
 def load(path: str | PathLike[str]) -> Result:

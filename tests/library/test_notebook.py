@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import linecache
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,6 @@ from pipediag.library.notebook import (
     Cell,
     cells_of_notebook,
     read_cells,
-    when_cell_ends,
     write_cells,
 )
 from pipediag.session.messages import Ended
@@ -140,21 +138,6 @@ def test_cells_are_known_by_what_ipython_calls_them(tmp_path: Path) -> None:
     assert cells_of_notebook() == expected
     write_cells(tmp_path)
     assert read_cells(tmp_path) == expected
-
-
-def test_what_waits_for_a_cells_end_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting: list[Callable[..., None]] = []
-    events = SimpleNamespace(
-        register=lambda _, call: waiting.append(call),
-        unregister=lambda _, call: waiting.remove(call),
-    )
-    called: list[str] = []
-    shell = SimpleNamespace(events=events)
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    when_cell_ends(lambda: called.append("once"))
-    assert called == []
-    waiting[0]("what came of the cell")
-    assert (called, waiting) == (["once"], [])
 
 
 def _session(file: str) -> Session:

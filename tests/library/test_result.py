@@ -59,13 +59,6 @@ def test_saving_writes_what_the_command_writes(stored: Path, tmp_path: Path) -> 
     assert load_session(target) == result.session
 
 
-def test_the_profile_is_copied_along(stored: Path, tmp_path: Path) -> None:
-    (stored / "trace" / "deep").mkdir(parents=True)
-    (stored / "trace" / "deep" / "host.xplane.pb").write_bytes(b"\x0a")
-    target = pipediag.load(stored).save(tmp_path / "other")
-    assert (target / "trace" / "deep" / "host.xplane.pb").read_bytes() == b"\x0a"
-
-
 def test_the_tables_have_names_of_their_own(session: Session) -> None:
     result = Result(session, None)
     assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]

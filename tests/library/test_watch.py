@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,8 +77,7 @@ def test_a_directory_of_something_else_is_left_alone(
         "Choose another directory with `out`."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    measurement.acquire()  # it was given back
-    measurement.release()
+    assert not measurement._LOCK.locked()
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -88,27 +86,13 @@ def test_a_number_that_nobody_can_be_given_is_refused() -> None:
         pipediag.watch(steps=0)
 
 
-class Fit(watching.Fit):
-    """A call of Keras's that is over."""
-
-    def __init__(self) -> None:
-        self.gone: list[Callable[[], None]] = []
-
-    def runs(self) -> bool:
-        return False
-
-    def when_gone(self, call: Callable[[], None]) -> None:
-        self.gone.append(call)
-
-
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Calls of a measurement in the place of the real one."""
     log: list[str] = []
 
     class Logged:
-        def __init__(self, *_: object, **__: object) -> None:
-            self.capture = self
+        def __init__(self, *_: object, **__: object) -> None: ...
 
         def leave(self, how: Ended) -> None:
             log.append(how.outcome)
@@ -116,13 +100,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def finish(self) -> Result:
             return Result(make_session(), None)
 
-        def step_aside(self) -> None:
-            log.append("stepped aside")
-
         def give_up(self) -> None:
             log.append("given up")
-
-        def fit_goes_on(self) -> None: ...
 
     monkeypatch.setattr(watching, "Measurement", Logged)
     return log
@@ -154,22 +133,6 @@ def test_what_can_not_be_left_is_given_up(log: list[str], monkeypatch: pytest.Mo
     assert log == ["given up"]
 
 
-def test_a_fit_that_raised_is_ended_when_its_result_is_asked_for(log: list[str]) -> None:
-    fit, watch = Fit(), pipediag.watch()
-    watch.begin(fit)
-    fit.gone[0]()
-    assert log == ["stepped aside"]
-    assert watch.result is not None
-    assert log == ["stepped aside", "raised"]
-
-
-def test_a_fit_that_raised_is_ended_at_the_exit(log: list[str]) -> None:
-    watch = pipediag.watch()
-    watch.begin(Fit())
-    watch._end_at_exit()
-    assert log == ["raised"]
-
-
 def test_how_a_block_was_left() -> None:
     assert how_it_ended(None) == Ended("finished", 0)
     assert how_it_ended(SystemExit(3)) == Ended("exited", 3)
@@ -179,28 +142,6 @@ def test_how_a_block_was_left() -> None:
         "interrupted", -signal.SIGINT, "KeyboardInterrupt: "
     )
     assert how_it_ended(ValueError("no")) == Ended("raised", 1, "ValueError: no")
-
-
-def test_who_waits_for_its_turn_ends_what_is_over() -> None:
-    ended: list[str] = []
-
-    def end_if_over() -> None:
-        ended.append("the first")
-        measurement.release()
-
-    measurement.acquire(end_if_over)
-    measurement.acquire()
-    with pytest.raises(PipediagError, match="another analysis is running"):
-        measurement.acquire()
-    measurement.release()
-    assert ended == ["the first"]
-
-
-def test_a_callback_needs_keras(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("keras", "tf_keras"):
-        monkeypatch.delitem(sys.modules, package, raising=False)
-    with pytest.raises(PipediagError, match="Keras is not imported"):
-        pipediag.callback()
 
 
 def _session_of(*messages: FromChild, pid: int) -> ChildResult:
