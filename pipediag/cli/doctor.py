@@ -36,8 +36,6 @@ GIB = 1 << 30
 
 BUSY_SHARE = 0.25
 """Load of others, as a share of the cores."""
-THROTTLED_SHARE = 0.01
-STOLEN_PERCENT = 1.0
 
 LITTLE_BYTES = 2 * GIB
 """TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
@@ -75,21 +73,6 @@ def quota(root: Path = ROOT) -> Check:
     )
 
 
-def throttling(root: Path = ROOT) -> Check:
-    """Check how often the quota has paused the group."""
-    periods, throttled = machine.throttling(root) or (0, 0)
-    if not periods:
-        return Check("CPU throttling", "ok", "No quota has paused this group.")
-    share = throttled / periods
-    return warning_unless(
-        share < THROTTLED_SHARE,
-        "CPU throttling",
-        f"The quota paused this group in {100 * share:.1f} % of its periods so far.",
-        "Pauses of tens of milliseconds land in single steps: the mean step exceeds the median.",
-        "Raise the quota, or use fewer threads than it allows.",
-    )
-
-
 def load(load_1min: float | None = None) -> Check:
     """Check whether other programs use the CPUs."""
     load_1min = os.getloadavg()[0] if load_1min is None else load_1min
@@ -100,20 +83,6 @@ def load(load_1min: float | None = None) -> Check:
         f"Over the last minute {load_1min:.1f} threads wanted to run, on {cores} cores.",
         "Other programs take CPU time from the script; steps get longer and vary more.",
         "Wait until they have ended, or measure on a quieter machine.",
-    )
-
-
-def stolen(percent: float | None = None) -> Check:
-    """Check how much CPU time since boot the hypervisor gave to other machines."""
-    if percent is None:
-        times = psutil.cpu_times()
-        percent = 100 * getattr(times, "steal", 0.0) / max(sum(times), 1e-9)
-    return warning_unless(
-        percent < STOLEN_PERCENT,
-        "Stolen CPU time",
-        f"{percent:.1f} % of the CPU time since boot went to other virtual machines.",
-        "Step times vary with the load of other machines; two runs an hour apart do not compare.",
-        "Measure on dedicated cores, and compare only what ran in the same call.",
     )
 
 
@@ -335,7 +304,7 @@ def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
     nvml.close()
     yield gpus(installed_gpus(), driver, found, imported)
     yield variables()
-    yield from (quota(), throttling(), others, stolen(), room())
+    yield from (quota(), others, room())
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}

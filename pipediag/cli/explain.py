@@ -1,4 +1,4 @@
-"""`pipediag explain`: what a rule is about, its thresholds, and the words of trials."""
+"""`pipediag explain`: what a rule is about, and its thresholds."""
 
 from __future__ import annotations
 
@@ -12,21 +12,14 @@ from pipediag.cli.common import say, text_width
 from pipediag.errors import PipediagError
 
 _WIDTH = 88
-_TRIALS = "trials"
-_MORE = "`pipediag explain RULE` explains one, `pipediag explain trials` the words of trials."
+_MORE = "`pipediag explain RULE` explains one."
 
 
 @click.command("explain", short_help="Explain a rule and its thresholds.")
 @click.argument("rule", required=False)
 def command(rule: str | None) -> None:
-    """Explain RULE and where its thresholds come from; without it, list the rules.
-
-    `pipediag explain trials` explains confirmed, refuted and the other words of trials.
-    """
-    if rule is None:
-        say(_list(), err=False)
-    else:
-        say(_trials() if rule.lower() == _TRIALS else _explanation(rule), err=False)
+    """Explain RULE and where its thresholds come from; without it, list the rules."""
+    say(_list() if rule is None else _explanation(rule), err=False)
 
 
 def _list() -> str:
@@ -38,15 +31,6 @@ def _list() -> str:
         line = f"{name:<{width}}  {'; '.join(rule.title for rule in rules)}"
         lines += _wrapped(line, " " * (width + 2), indent="")
     return "\n".join([*lines, "", *_wrapped(_MORE, "", indent="")])
-
-
-def _trials() -> str:
-    from pipediag.reporters.words.labels import TRIAL_WORDS
-
-    lines = ["What was tried, and what came of it"]
-    for word, meaning in TRIAL_WORDS.items():
-        lines += ["", word, *_wrapped(meaning, "  ")]
-    return "\n".join(lines)
 
 
 def _explanation(rule_id: str) -> str:

@@ -205,16 +205,6 @@ def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
     return _table(found, row)
 
 
-def copies(session: Session) -> pandas.DataFrame:
-    """Return one row for each device and direction of copies."""
-    rows = [
-        _of_device(device) | _cells(DeviceCopies, one)
-        for device in session.devices
-        for one in device.copies
-    ]
-    return _frame(rows, (*_of_device(None), *_cells(DeviceCopies)))
-
-
 def host(session: Session) -> pandas.DataFrame:
     """Return one row for each reading of the host's sensors."""
 
@@ -246,7 +236,6 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "trials": trials,
     "gaps": gaps,
     "devices": devices,
-    "copies": copies,
     "host": host,
     "hot_python": _records(
         HotLine, lambda session: session.host.hot_python if session.host else []

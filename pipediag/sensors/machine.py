@@ -105,16 +105,6 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
     return None
 
 
-def throttling(root: Path = ROOT) -> tuple[int, int] | None:
-    """Return how many periods the group has had, and in how many the quota stopped it; None if not
-    known."""
-    for directory in _directories("cpu", root):
-        table = _table(directory / "cpu.stat")
-        if "nr_throttled" in table:
-            return table.get("nr_periods", 0), table["nr_throttled"]
-    return None
-
-
 def oom_kills(root: Path = ROOT) -> int | None:
     """Return how many processes of the own group the kernel has killed for want of memory.
 

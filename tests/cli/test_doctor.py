@@ -51,18 +51,8 @@ def test_quota(tmp_path: Path, quota: str, state: str) -> None:
     assert ("2.5 CPUs" in check.found) == (state == "warn")
 
 
-@pytest.mark.parametrize(
-    ("periods", "throttled", "state"), [(1000, 0, "ok"), (1000, 40, "warn"), (0, 0, "ok")]
-)
-def test_throttling(tmp_path: Path, periods: int, throttled: int, state: str) -> None:
-    stat = f"nr_periods {periods}\nnr_throttled {throttled}\nthrottled_usec 5\n"
-    add_cgroup_v2(tmp_path, "", {"cpu.stat": stat})
-    assert doctor.throttling(tmp_path).state == state
-
-
-def test_thresholds() -> None:
+def test_load() -> None:
     assert [doctor.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
-    assert [doctor.stolen(percent).state for percent in (0.1, 4.0)] == ["ok", "warn"]
 
 
 def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:

@@ -63,7 +63,6 @@ def test_rows_are_the_records_of_the_session() -> None:
     operations = table(session, "pipeline")
     assert list(operations["id"]) == [op.id for op in session.pipeline.ops]
     assert list(operations["bottleneck"]) == [False, True, False, False]
-    assert list(table(session, "copies")["direction"]) == ["host_to_device", "set"]
     assert list(table(session, "loops")["steps"]) == [60]
     assert table(session, "breakdown")["percent"].sum() == pytest.approx(100)
     assert table(session, "host")["tf_data_cpu_percent_of_a_core"][0] == 95.0
@@ -83,7 +82,6 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
         "steps": ["index", "block", "batches"],
         "gaps": ["step", "step_index"],
         "windows": ["steps", "first_step_index", "last_step_index"],
-        "copies": ["count", "bytes"],
         "evidence": ["finding"],
     }
     for name, columns in whole.items():

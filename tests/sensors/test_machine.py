@@ -167,7 +167,6 @@ def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) is None
     assert machine.memory_limit(tmp_path) is None
     assert machine.memory_use(tmp_path) is None
-    assert machine.throttling(tmp_path) is None
     assert machine.oom_kills(tmp_path) is None
 
 

@@ -24,7 +24,6 @@ from pipediag.reporters.words.quantities import (
 )
 from pipediag.session.loops import InputWait, Loop
 from pipediag.session.model import Script, Session
-from pipediag.session.trials import WORTHWHILE
 from pipediag.vocabulary import (
     Bottleneck,
     CopyDirection,
@@ -160,43 +159,6 @@ STEP_BASIS: dict[StepBasis, str] = {
 }
 
 NO_REASON = "Not measured; no reason was recorded."
-
-
-TRIAL_WORDS: dict[str, str] = {
-    "trial": (
-        "The original and one changed version run in alternating blocks of steps in the same "
-        "process, with your own pipeline and your own training step. The warm-up of each block is "
-        "not counted. The speed-up is the examples per second with the change divided by those "
-        "without it; its 95 % interval is a bootstrap over the rounds."
-    ),
-    "confirmed": f"The whole interval lies above {WORTHWHILE}x.",
-    "refuted": f"The whole interval lies below {WORTHWHILE}x: leave this change alone.",
-    "inconclusive": (
-        f"The interval contains {WORTHWHILE}x. A larger `--budget` makes it narrower."
-    ),
-    "not tried": "There is only an upper bound on the gain, from this run's times, and the reason.",
-    "together": (
-        "All confirmed changes at once, measured again, because gains do not multiply. A change "
-        "that conflicts with the others is left out, with the reason."
-    ),
-    "pipeline alone": (
-        "Batches taken as fast as they come, without training: how fast the pipeline can be, "
-        "and the only thing to try a change on where the training loop could not be kept."
-    ),
-    "estimated": (
-        "No step was run: the pipeline alone was measured, and a step is taken to last as long as "
-        "the slower of a batch and the rest of the step. Whatever the pipeline gains beyond that "
-        "is not seen in the estimate."
-    ),
-    "price": (
-        "A change that corrects results is not judged by its speed: its trial shows what right "
-        "results cost."
-    ),
-    "needs retuning": (
-        "The change alters a hyper-parameter, such as the batch size. It makes examples pass "
-        "faster; check that the model still learns as well."
-    ),
-}
 
 
 def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
