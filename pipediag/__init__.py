@@ -10,7 +10,6 @@ _PLACES = {
     "analyze_input": "pipediag.library.analysis",
     "load": "pipediag.library.result",
     "load_ipython_extension": "pipediag.library.notebook",
-    "unload_ipython_extension": "pipediag.library.notebook",
     "watch": "pipediag.library.watch",
 }
 """Imported on demand, so that importing the package brings nothing else along."""

@@ -111,7 +111,6 @@ STATUS_ORDER: tuple[FindingStatus, ...] = (
     "not-applicable",
 )
 """What there is most to say of goes first."""
-"""What a mapped function makes of ids: the rows of a table, or a number for each class."""
 FindingSeverity = Literal["error", "warn", "info"]
 SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
 FindingSubject = Literal["precondition", "correctness", "speed"]

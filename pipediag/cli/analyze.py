@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
     from pipediag.runner.analysis import AnalysisResult
     from pipediag.session.messages import WantedLoop
-    from pipediag.session.model import Session
 
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 
@@ -54,28 +53,7 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     )
 
 
-_GROUPS = {
-    "Common options": "output epochs budget_s rerun module verbose quiet",
-    "What is measured": "steps loop timeout_s run_to_end device_memory_bytes",
-    "Reports and CI": "force json_mode fail_on",
-}
-
-
-class _Grouped(click.Command):
-    """Shows its options in groups, the common ones first."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-        left = {one.name: one.get_help_record(ctx) for one in options}
-        for title, names in _GROUPS.items():
-            with formatter.section(title):
-                formatter.write_dl([shown for name in names.split() if (shown := left.pop(name))])
-        formatter.write_paragraph()
-        formatter.write_dl([shown for shown in left.values() if shown is not None])
-
-
 @click.command(
-    cls=_Grouped,
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
 )
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
@@ -171,7 +149,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not options["quiet"]:
         _show_summary(result, verbose=options["verbose"])
         if result.kept_aside is not None:
-            say_since(result.kept_aside, result.session, result.directory)
+            compare = ["pipediag", "compare", str(result.kept_aside), str(result.directory)]
+            say(f"pipediag: the earlier report is kept: {shlex.join(compare)}")
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by
@@ -295,23 +274,3 @@ def analyze_status(
     if not reports_written and not run_to_end:
         return gate or ExitStatus.USAGE
     return ExitStatus.DONE if gate is None else gate
-
-
-def say_since(earlier: Path, session: Session, directory: Path) -> None:
-    """Say where the earlier report is kept, and what has changed since, if they are comparable."""
-    from pipediag.gate.baseline import since
-    from pipediag.session.store import load_session
-
-    try:
-        changes = since(load_session(earlier), session)
-    except PipediagError:
-        changes = []  # the earlier run was cut short, or its session is of another version
-    kept = f"pipediag: the earlier report is kept in {earlier}"
-    if not changes:
-        say(kept)
-        return
-    say(f"{kept}. Since then:")
-    for line in changes:
-        say(f"  {line}")
-    command = shlex.join(["pipediag", "compare", str(earlier), str(directory)])
-    say(f"Is that more than chance? {command}")

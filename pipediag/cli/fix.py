@@ -221,17 +221,6 @@ def _say_suggested(session: Session, path: Path) -> None:
             say(f"By hand: {finding.title}. {finding.advice}")
 
 
-def _how_long(session: Session, rounds: int) -> str:
-    """Return `, about 4.2 min in all`; nothing where the length of the run is not known."""
-    from pipediag.facts.names import length
-    from pipediag.facts.run_gain import promised
-
-    found = promised(session)
-    if found is None or found.scope != "run":
-        return ""
-    return f", about {length(rounds * (found.before_s + found.after_s))} in all"
-
-
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.facts.run_gain import promised
@@ -258,7 +247,7 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         # First, so that the script's files are those of a full run in the end.
         say("pipediag: three short seeded runs, to compare batches and losses")
         same = compared(*both, tell=tell)
-        say(f"pipediag: {rounds} runs of each version to the end{_how_long(session, rounds)}")
+        say(f"pipediag: {rounds} runs of each version to the end")
         measured = obtained(both, rounds, tell=tell)
     found = measured.gain
     said, promise = promised(session), promised_of_whole(session, measured.script_s)

@@ -107,12 +107,8 @@ def _write(
     yield ", ".join(map(str, files))
     from pipediag.reporters.perfetto import write_perfetto
 
-    exported = write_perfetto(directory / PERFETTO_FILE, summaries)
-    left_out = (
-        f"; {exported.left_out:,} host events of at most {exported.longest_left_out_us:,.3g} µs "
-        "are left out"
-    )
-    yield f"{exported.path} for ui.perfetto.dev{left_out if exported.left_out else ''}"
+    write_perfetto(directory / PERFETTO_FILE, summaries)
+    yield f"{directory / PERFETTO_FILE} for ui.perfetto.dev"
 
 
 def profile_files(paths: Sequence[Path]) -> list[Path]:

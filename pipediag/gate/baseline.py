@@ -9,7 +9,6 @@ from statistics import median
 from pipediag.comparison.compare import Comparison, GrownOperation, compare
 from pipediag.comparison.quantities import Quantity, run_in_the_middle
 from pipediag.comparison.statistics import Change, Outcome
-from pipediag.errors import PipediagError
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import figures
 from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, GateResult, location, number
@@ -58,26 +57,6 @@ def result_of(found: Comparison, config: GateConfig, head: Sequence[Session]) ->
         compared=True,
         figures=figures(run_in_the_middle(head)),
     )
-
-
-def since(earlier: Session, now: Session) -> list[str]:
-    """Return step and run before and after, and the findings that came and went, a sentence each.
-
-    None of it is a judgement: two single runs also differ by chance. Empty if the two are of other
-    scripts, arguments or machines, or if one of them failed.
-    """
-    if (earlier.script.path, earlier.script.args) != (now.script.path, now.script.args):
-        return []
-    try:
-        found = compare([earlier], [now])
-    except PipediagError:
-        return []
-    shown = [one for one in found.quantities if one.name in ("step", "run") and one.base]
-    return [
-        *(f"{one.label}: {_medians(one)}, {_difference(one)}" for one in shown),
-        *(f"Gone: {_finding(one)}" for one in found.gone),
-        *(f"New: {_finding(one)}" for one in found.new),
-    ]
 
 
 def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Check:

@@ -23,17 +23,14 @@ from pipediag.errors import PipediagError
 from pipediag.library.notebook import in_notebook, tell, write_cells
 from pipediag.library.result import Result
 from pipediag.runner.output import prepare_output
-from pipediag.runner.progress import notice_of
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import (
     SETTINGS_FILE,
     Closing,
     Ended,
-    FromChild,
     NotSaved,
     RunSettings,
     Started,
-    TrialsAwaited,
     WrittenFile,
 )
 from pipediag.session.store import load_session
@@ -52,18 +49,6 @@ _ANOTHER = (
 
 _LOCK = threading.Lock()
 """Held while something is measured: two measurements would measure each other."""
-
-
-def acquire() -> None:
-    """Begin to measure; the lock has to be released.
-
-    Raises:
-        PipediagError: the command or another call is measuring.
-    """
-    if "pipediag.child" in sys.modules:
-        raise PipediagError(_RUN_BY_COMMAND)
-    if not _LOCK.acquire(blocking=False):
-        raise PipediagError(_ANOTHER)
 
 
 class Measurement:
@@ -92,7 +77,10 @@ class Measurement:
         self._kept = out is not None
         self._stops = budget_s is not None
         with ExitStack() as undo:
-            acquire()
+            if "pipediag.child" in sys.modules:
+                raise PipediagError(_RUN_BY_COMMAND)
+            if not _LOCK.acquire(blocking=False):
+                raise PipediagError(_ANOTHER)
             undo.callback(_LOCK.release)
             place = out or Path(tempfile.mkdtemp(prefix="pipediag-"))
             self._temporary = None if self._kept else place
@@ -114,7 +102,6 @@ class Measurement:
                 self._output.path,
                 budget_s=budget_s or 0.0,
                 kept=self._kept,
-                printed=self._stops and in_notebook(),
             )
             undo.callback(self._companion.kill)
             teller = self._companion.teller
@@ -123,6 +110,9 @@ class Measurement:
             self.capture.install_in(before_training)
             teller.tell(Started())
             self.capture.script_begins(began_ns)
+            if budget_s is not None and in_notebook():
+                trials = f", after trials of up to {budget_s:.0f} s" if budget_s else ""
+                tell(f"measuring; the result appears when the cell is done{trials}.")
             undo.pop_all()
 
     def leave(self, ended: Ended) -> None:
@@ -190,32 +180,6 @@ class CompanionRequest(WrittenFile):
     the program ends too soon."""
 
 
-class NotebookTeller(Teller):
-    """Tells the companion what begins, and prints a line for whoever waits for the cell."""
-
-    def __init__(self, descriptor: int, budget_s: float) -> None:
-        super().__init__(descriptor)
-        self._budget_s = budget_s
-
-    def tell(self, message: FromChild) -> None:
-        """Tell the companion, and print it."""
-        super().tell(message)
-        sentence = self._sentence(message)
-        if sentence is not None:
-            with suppress(Exception):
-                tell(sentence)
-
-    def _sentence(self, message: FromChild) -> str | None:
-        match message:
-            case Started():
-                return "measuring; the result appears when the cell is done."
-            case TrialsAwaited():
-                return f"trying changes, for up to {self._budget_s:.0f} s."
-        notice = notice_of(message)
-        lasts = notice is not None and notice.shown == "on a terminal"
-        return f"{notice.text}." if notice is not None and lasts else None
-
-
 _ROOT = Path(pipediag.__file__).parents[1]
 # Not by its file or by `-m`: either would let modules beside it, or the user's, take the place of
 # those of the standard library.
@@ -251,7 +215,6 @@ class CompanionProcess:
         *,
         budget_s: float,
         kept: bool = False,
-        printed: bool = False,
     ) -> None:
         capture = Path(settings.capture_directory)
         messages_in, messages_out = os.pipe()
@@ -288,7 +251,7 @@ class CompanionProcess:
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.teller = NotebookTeller(messages_out, budget_s) if printed else Teller(messages_out)
+        self.teller = Teller(messages_out)
 
     def finish(self) -> None:
         """Wait for the session, when nothing more is measured. Raises PipediagError: it could not

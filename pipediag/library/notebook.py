@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import linecache
 import re
-import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +18,6 @@ from pipediag.encoding import one_line
 
 if TYPE_CHECKING:
     from pipediag.library.result import Result
-    from pipediag.library.watch import Watch
 
 MAGIC = "pipediag"
 # Replaces the line of the magic, so that lines have the numbers that the notebook shows.
@@ -32,11 +29,6 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(CellMagic(shell), magic_kind="cell", magic_name=MAGIC)
 
 
-def unload_ipython_extension(shell: Any) -> None:
-    """Remove the magic: called by `%unload_ext pipediag`."""
-    shell.magics_manager.magics["cell"].pop(MAGIC, None)
-
-
 class CellMagic:
     """Runs a cell unchanged, measures its training, and shows the result."""
 
@@ -46,12 +38,10 @@ class CellMagic:
         self._shell = shell
 
     def __call__(self, line: str, cell: str) -> Result | None:
-        """Run and measure a cell, and raise what it raises; options are `--output`, `--steps`."""
-        try:
-            watch = _watch(line)
-        except _UsageError as refused:
-            tell(f"{refused} The cell was not run.")
-            return None
+        """Run and measure a cell, and raise what it raises; the line is a directory, or empty."""
+        from pipediag.library.watch import Watch
+
+        watch = Watch(Path(line.strip()) if line.strip() else None, None, "cell")
         watch.begin()
         if watch.is_open:
             tell("measuring this cell, which runs to its end.")
@@ -94,29 +84,6 @@ def _raise_again(error: BaseException) -> NoReturn:
 
     vars(error)["_render_traceback_"] = nothing
     raise error
-
-
-class _UsageError(Exception):
-    """A wrong option."""
-
-
-class _Options(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        options = " ".join(self.format_usage().split()[2:])
-        raise _UsageError(f"{message}; the options are {options}.")
-
-
-def _watch(line: str) -> Watch:
-    from pipediag.library.watch import Watch
-
-    options = _Options(prog="%%pipediag", add_help=False)
-    options.add_argument("-o", "--output", type=Path)
-    options.add_argument("--steps", type=int)
-    try:
-        given = options.parse_args(shlex.split(line))
-        return Watch(given.output, given.steps, "cell")
-    except ValueError as error:
-        raise _UsageError(f"{error}") from None
 
 
 CELLS_FILE = "cells.json"

@@ -11,7 +11,6 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -123,9 +122,9 @@ def _arguments(values: Mapping[str, Any]) -> str:
     return f'"args":{_encoded(known)}'
 
 
-MOST_HOST_EVENTS = 1_000_000
-"""Events of the threads of all hosts together: about what a browser's tab holds. ui.perfetto.dev
-refuses files that unpack to more than 2 GB, and is slow long before."""
+SHORTEST_HOST_NS = 1_000
+"""Shorter events of the host's threads are left out: they are most of all events, and cannot be
+seen beside a step. A browser's tab holds about a million."""
 MOST_LANES = 8
 """Events that fit on none of them are put on the last one all the same."""
 _ALONE = "pipediag"
@@ -137,21 +136,7 @@ _LEVEL = 3
 _BUFFER_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Exported:
-    """The file that was written, and the events that were left out."""
-
-    path: Path
-    left_out: int
-    """Events of the hosts' threads, the shortest ones."""
-    longest_left_out_us: float
-
-
-def write_perfetto(
-    path: Path,
-    summaries: Sequence[tuple[str, TraceSummary]],
-    most_host_events: int = MOST_HOST_EVENTS,
-) -> Exported:
+def write_perfetto(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:
     """Write a trace of all hosts, packed by gzip; each profile is read once more.
 
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
@@ -161,8 +146,6 @@ def write_perfetto(
         PipediagError: a profile can no longer be read, or the file cannot be written; it is
             replaced whole or not at all.
     """
-    several = len(summaries) > 1
-    left_out, longest_ns = 0, 0
     origins: dict[str, int] = {}
     with (
         replacing(path) as file,
@@ -174,20 +157,11 @@ def write_perfetto(
         for host, summary in summaries:
             events = read_profile(summary.path)
             writer.origin_ns = origins[host] = _origin(events)
-            pid = writer.process(host if several else _ALONE)
+            pid = writer.process(host if len(summaries) > 1 else _ALONE)
             _write_own_tracks(writer, pid, summary)
-            events_left, longest = write_originals(
-                writer, pid, events, most_host_events // len(summaries)
-            )
-            left_out, longest_ns = left_out + events_left, max(longest_ns, longest)
-        exported = Exported(path, left_out, longest_ns / 1e3)
-        notes: dict[str, str | int | float] = {"pipediag_version": __version__}
-        if left_out:
-            notes["host_events_left_out"] = left_out
-            notes["longest_event_left_out_us"] = exported.longest_left_out_us
-        notes |= {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
-        writer.finish(notes)
-    return exported
+            _write_originals(writer, pid, events)
+        notes = {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
+        writer.finish({"pipediag_version": __version__, **notes})
 
 
 def _origin(events: TraceEvents) -> int:
@@ -241,16 +215,8 @@ def _gap_arguments(gap: DeviceGap, launch: int) -> str:
     )
 
 
-def write_originals(
-    writer: TraceWriter, pid: int, events: TraceEvents, most_host_events: int
-) -> tuple[int, int]:
-    """Write the profile's own events: each device's streams, then the threads of the host.
-
-    A device's events are all written. Of the host's, the shortest are left out beyond a limit.
-
-    Returns:
-        how many were left out, and a length in nanoseconds that none of them exceeds.
-    """
+def _write_originals(writer: TraceWriter, pid: int, events: TraceEvents) -> None:
+    """Write the profile's own events: each device's streams, then the threads of the host."""
     for plane in events.planes:
         if plane.name != HOST_PLANE:
             title = plane.name.removeprefix("/device:") + " / "
@@ -258,18 +224,10 @@ def write_originals(
             for line in stream_lines(plane):
                 _write_line(writer, pid, title, line, np.arange(len(line)), names)
     lines = [line for line in events.host_lines if len(line)]
-    lengths = [line.end_ns - line.start_ns for line in lines]
-    excess, limit = sum(map(len, lengths)) - most_host_events, -1
-    if excess > 0:
-        # Among those as long as the limit there is no choice that would mean anything.
-        limit = int(np.partition(np.concatenate(lengths), excess - 1)[excess - 1])
-    left_out = 0
     names = [_encoded(name) for name in lines[0].plane.names] if lines else []
-    for line, of_line in zip(lines, lengths, strict=True):
-        kept = np.flatnonzero(of_line > limit)
-        left_out += len(of_line) - len(kept)
+    for line in lines:
+        kept = np.flatnonzero(line.end_ns - line.start_ns >= SHORTEST_HOST_NS)
         _write_line(writer, pid, "", line, kept, names)
-    return left_out, max(limit, 0)
 
 
 def _write_line(

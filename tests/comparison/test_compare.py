@@ -7,14 +7,14 @@ import pytest
 from pipediag.comparison.compare import Comparison, compare, grown
 from pipediag.comparison.quantities import Quantity, Sides
 from pipediag.errors import ExitStatus
-from pipediag.gate.baseline import compare_with_baseline, since
+from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import render
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from tests.comparison.sides import outcome_of, run_of, runs_of, status_of
 from tests.factories import make_finding, make_run
-from tests.records import make_environment, make_function, make_operation, make_pipeline, make_steps
+from tests.records import make_function, make_operation, make_pipeline, make_steps
 
 BASE = (10.0, 10.1, 9.9)
 SLOWER = (13.0, 13.1, 12.9)
@@ -146,11 +146,3 @@ def test_the_operation_that_grew_is_named_once_and_new_findings_are_reported() -
     assert said.count("Grew most") == 1
     assert [check.line for check in result.checks] == [12, 12]
     assert "  New finding: parallel-map at train.py:12: A stateful map runs one" in said
-
-
-def test_nor_are_two_machines_or_a_run_that_failed() -> None:
-    elsewhere = make_environment(fingerprint="another")
-    assert since(run_of(20.0), run_of(10.0, environment=elsewhere)) == []
-    script = run_of().script.model_copy(update={"outcome": "failed", "status": 1})
-    failed = run_of(20.0, script=script, steps=None, run=None)
-    assert since(failed, run_of(10.0, script=script)) == []

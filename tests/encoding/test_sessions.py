@@ -24,7 +24,7 @@ from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.result import render
-from pipediag.reporters import html, markdown, session_file, tables
+from pipediag.reporters import html, markdown, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
 from pipediag.session.store import dump_session, load_session
@@ -156,7 +156,7 @@ def test_no_cell_is_a_formula(pair: Pair) -> None:
 
 @every_variant
 def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
-    [(_, text)] = session_file(pair.poisoned)
+    text = dump_session(pair.poisoned)
 
     assert_harmless(text)
     (folder / "again.json").write_bytes(text.encode())

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipediag.reporters.perfetto import Exported, write_perfetto
+from pipediag.reporters.perfetto import write_perfetto
 from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,
@@ -195,8 +195,7 @@ def gpu_profile() -> TraceBuilder:
 class Export:
     """A trace that was written, taken apart again."""
 
-    def __init__(self, path: Path, exported: Exported) -> None:
-        self.exported = exported
+    def __init__(self, path: Path) -> None:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             self.text = stream.read()
         content = json.loads(self.text)
@@ -222,13 +221,7 @@ class Export:
         return [(event["name"], event["ts"], event["dur"]) for event in self.slices(track, process)]
 
 
-def export(
-    builder: TraceBuilder,
-    directory: Path,
-    *,
-    most_host_events: int = 1000,
-) -> Export:
-    summary = summarise(builder.save(directory))
+def export(builder: TraceBuilder, directory: Path) -> Export:
     path = directory / "trace.json.gz"
-    exported = write_perfetto(path, [("vm", summary)], most_host_events)
-    return Export(path, exported)
+    write_perfetto(path, [("vm", summarise(builder.save(directory)))])
+    return Export(path)

@@ -64,19 +64,15 @@ def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
     assert [name for name, _, _ in written.spans("GPU:1 / Stream #7 (2)")] == ["b"]
 
 
-def test_beyond_the_limit_the_shortest_events_of_the_host_are_left_out(tmp_path: Path) -> None:
+def test_the_shortest_events_of_the_host_are_left_out(tmp_path: Path) -> None:
     builder = TraceBuilder()
     line = builder.host().line("python")
-    for start in range(6):
-        line.event(f"call {start}", start * US, start * US + 100 * (start + 1))
+    line.event("short", 0, US - 1).event("long", US, 2 * US)
     stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
     stream.event("k", 0, 1).event("k", 2, 3).event("k", 4, 5)
-    written = export(builder, tmp_path, most_host_events=2)
-    assert [name for name, _, _ in written.spans("python")] == ["call 4", "call 5"]
+    written = export(builder, tmp_path)
+    assert [name for name, _, _ in written.spans("python")] == ["long"]
     assert len(written.slices("GPU:0 / Stream #13(Kernel)")) == 3
-    assert (written.exported.left_out, written.exported.longest_left_out_us) == (4, 0.4)
-    assert written.other["host_events_left_out"] == 4
-    assert written.other["longest_event_left_out_us"] == 0.4
 
 
 def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Path) -> None:
@@ -104,11 +100,11 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_real_traces_with_every_device_event_and_gap(name: str, tmp_path: Path) -> None:
     summary = summarise(TRACES / name)
     path = tmp_path / "trace.json.gz"
-    written = Export(path, write_perfetto(path, [("vm", summary)], most_host_events=500))
+    write_perfetto(path, [("vm", summary)])
+    written = Export(path)
     assert_well_formed(written.text)
     gaps = [e for e in written.events if e["ph"] == "X" and "cause" in e.get("args", {})]
     assert len(gaps) == sum(len(device.gaps) for device in summary.devices) > 0
-    assert written.exported.left_out > 0
 
 
 def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
