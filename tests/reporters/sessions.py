@@ -264,7 +264,5 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "hostile": hostile,
     "enormous": enormous,
     "everything tried": trial_sessions.everything_tried,
-    "no budget": trial_sessions.no_budget,
-    "lost child": trial_sessions.lost_child,
     "pipeline only": trial_sessions.pipeline_only,
 }

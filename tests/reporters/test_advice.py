@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.console import Console
 
 from pipediag.facts.order import concluded
@@ -28,16 +26,8 @@ from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Script, Session
-from pipediag.session.trials import NO_BUDGET, Trial
-from pipediag.vocabulary import (
-    Bottleneck,
-    FindingSeverity,
-    FindingStatus,
-    FindingSubject,
-    RunPartName,
-    TrialState,
-    VerdictSeverity,
-)
+from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
 from tests import factories, records
 from tests.factories import make_finding, make_session, make_verdict
 from tests.reporters import trial_sessions
@@ -326,90 +316,33 @@ def test_a_patch_without_the_first_change_is_called_the_rest(
     assert (found.purpose == "Get the patch") is has_first
 
 
-RULES = ("parallel-map", "missing-cache", "small-batch", "host-overhead")
-EDITS = (trial_sessions.PARALLEL, trial_sessions.CACHE, trial_sessions.BATCH, trial_sessions.JIT)
-
-
-@st.composite
-def any_trial(draw: st.DrawFn, status: FindingStatus) -> Trial:
-    """What does not ask for a change is not tried."""
-    state: TrialState = draw(st.sampled_from(get_args(TrialState)))
-    if status not in ("fail", "informative"):
-        state = "not_tried"
-    if state == "not_tried":
-        return Trial(state=state, reason="It was not tried.")
-    speedup = draw(st.floats(0.5, 20.0))
-    return Trial(
-        state=state,
-        reason="The time for any_trial was used up." if state == "inconclusive" else None,
-        speedup=speedup,
-        ci95=(0.9 * speedup, 1.1 * speedup),
-        blocks=6,
-        consumer=draw(st.sampled_from(["training", "pipeline alone"])),
-    )
-
-
-@st.composite
-def any_session(draw: st.DrawFn) -> Session:
-    made = []
-    for rule, edit in zip(RULES, EDITS, strict=True):
-        status = draw(st.none() | st.sampled_from(get_args(FindingStatus)))
-        if status is None:
-            continue
-        finding = factories.make_finding(
-            rule,
-            advice=f"Mend it by {rule.rpartition('-')[2]}.",
-            edit=edit,
-            status=status,
-            trial=draw(any_trial(status)),
-            severity=draw(st.sampled_from(get_args(FindingSeverity))),
-            subject=draw(st.sampled_from(get_args(FindingSubject))),
-            part=draw(st.sampled_from(get_args(RunPartName))),
-            speedup_at_most=draw(st.none() | st.floats(1.0, 9.0)),
-            needs_first=draw(st.none() | st.sampled_from(RULES)),
-        )
-        made.append(finding)
-    verdict = factories.make_verdict(
-        bottleneck=draw(st.sampled_from(get_args(Bottleneck))),
-        severity=draw(st.sampled_from(get_args(VerdictSeverity))),
-        where=draw(st.none() | st.sampled_from(get_args(RunPartName))),
-    )
-    left_out: dict[str, Any] = {
-        name: None for name in ("host", "pipeline", "run", "ceiling") if draw(st.booleans())
-    }
-    tried = any(finding.trial.state != "not_tried" for finding in made)
-    session = factories.make_session(
-        **{"run": factories.make_run(), **left_out},
-        verdict=verdict,
-        any_trial=trial_sessions.make_run() if tried else None,
-        trials_missing=None if tried else draw(st.sampled_from([NO_BUDGET, "It has no loop."])),
-    )
-    return concluded(session, made)
-
-
-def not_to_act_on(session: Session) -> list[Finding]:
-    return [
-        one
-        for one in session.findings
-        if one.trial.state in ("refuted", "inconclusive") and not one.about_results
-    ]
-
-
-@settings(max_examples=20)
-@given(any_session())
-def test_no_report_advises_what_its_trial_left_open_or_refuted(session: Session) -> None:
+@pytest.mark.parametrize(
+    ("trial", "status"),
+    [
+        (trial_sessions.REFUTED, "fail"),
+        (trial_sessions.REFUTED, "informative"),
+        (trial_sessions.UNDECIDED, "fail"),
+    ],
+)
+@pytest.mark.parametrize("beside", [[], [make_finding("parallel-map", edit=make_edit("map"))]])
+def test_no_report_advises_what_its_trial_left_open_or_refuted(
+    trial: Trial, status: str, beside: list[Finding]
+) -> None:
     """Neither above the findings nor in them, but for a card that says that it is not advised."""
+    advised = "Mend it by a cache."
+    edit = trial_sessions.CACHE
+    finding = make_finding("missing-cache", advice=advised, edit=edit, trial=trial, status=status)
+    made = make_session(findings=[], trials=trial_sessions.make_run())
+    session = concluded(made, [finding, *beside])
     page = Page(render(session))
     top, *_ = page.find("section")
-    cards = [" ".join(card.words().split()) for card in page.find("article")]
+    assert advised not in top.words()
+    for card in page.find("article"):
+        said, _, after = " ".join(card.words().split()).partition(advised)
+        assert not after or said.endswith(
+            ("Not worth it here: ", "because its trial was inconclusive: ")
+        )
     terminal = io.StringIO()
     render_summary(session, Console(file=terminal, width=200), output_directory=None)
-    for finding in not_to_act_on(session):
-        assert finding.advice not in top.words()
-        for card in cards:
-            said, _, _ = card.partition(finding.advice)
-            assert said == card or said.endswith(
-                ("Not worth it here: ", "because its trial was inconclusive: ")
-            )
-        assert finding.advice not in terminal.getvalue()
-        assert finding.advice not in dict(markdown.files(session))["report.md"]
+    assert advised not in terminal.getvalue()
+    assert advised not in markdown.render(session)

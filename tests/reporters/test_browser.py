@@ -143,34 +143,3 @@ def test_the_first_screen_holds_the_answer_and_the_page_is_three(
     )
     assert bottom <= 800
     assert height <= 3 * 800
-
-
-_TEXT_UNDER_FIGURES = """
-const covers = [];
-for (const figure of document.querySelectorAll("figure")) {
-    if (!figure.checkVisibility()) continue;
-    const drawn = [figure, ...figure.querySelectorAll("*")].map(one => one.getBoundingClientRect())
-        .filter(box => box.width && box.height);
-    const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-        const text = walker.currentNode;
-        if (figure.contains(text) || !text.data.trim() || text.parentElement.closest(".unseen") ||
-            !text.parentElement.checkVisibility()) continue;
-        const range = document.createRange();
-        range.selectNodeContents(text);
-        const hidden = [...range.getClientRects()].some(line => drawn.some(box =>
-            box.left < line.right - 1 && line.left < box.right - 1 &&
-            box.top < line.bottom - 1 && line.top < box.bottom - 1));
-        if (hidden) covers.push(text.data.trim().slice(0, 60));
-    }
-}
-return covers;
-"""
-
-
-@pytest.mark.parametrize("width", [1280, 390, 320])
-def test_no_figure_covers_a_text(driver: Any, tmp_path: Path, width: int) -> None:
-    session = trial_sessions.everything_tried().model_copy(update={"run": passed().run})
-    show(driver, write(session, tmp_path), width=width)
-    unfold(driver)
-    assert driver.execute_script(_TEXT_UNDER_FIGURES) == []

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from pipediag.errors import PipediagError
 from pipediag.reporters.perfetto import MOST_LANES, nesting_lanes, write_perfetto
 from pipediag.trace.summary import summarise
-from tests.reporters.devices import US, Export, export, gpu_profile
+from tests.reporters.devices import US, export, gpu_profile
 from tests.trace.builder import TraceBuilder
-
-TRACES = Path(__file__).parents[3] / "shared" / "traces"
 
 
 def assert_well_formed(text: str) -> None:
@@ -36,9 +34,6 @@ def assert_well_formed(text: str) -> None:
             continue
         assert (event["pid"], 0) in named
         assert event["ts"] >= 0
-        if event["ph"] == "C":
-            assert all(isinstance(value, int | Fraction) for value in event["args"].values())
-            continue
         assert track in named
         assert event["ph"] == "X"
         assert event["dur"] >= 0
@@ -93,18 +88,6 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(PipediagError):
         write_perfetto(out / "trace.json.gz", [("vm", summary)])
     assert list(out.iterdir()) == []
-
-
-@pytest.mark.skipif(not TRACES.is_dir(), reason="needs the real traces in ../shared/traces")
-@pytest.mark.parametrize("name", ["tf-v100x8-2020.xplane.pb", "torch-kineto-ns.json.gz"])
-def test_real_traces_with_every_device_event_and_gap(name: str, tmp_path: Path) -> None:
-    summary = summarise(TRACES / name)
-    path = tmp_path / "trace.json.gz"
-    write_perfetto(path, [("vm", summary)])
-    written = Export(path)
-    assert_well_formed(written.text)
-    gaps = [e for e in written.events if e["ph"] == "X" and "cause" in e.get("args", {})]
-    assert len(gaps) == sum(len(device.gaps) for device in summary.devices) > 0
 
 
 def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:

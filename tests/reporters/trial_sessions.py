@@ -174,38 +174,6 @@ def everything_tried() -> Session:
     )
 
 
-def no_budget() -> Session:
-    """`--budget 0`: there was something to try, and nobody did."""
-    reason = "No time for trials was given (`--budget 0`)."
-    untried = Trial(state="not_tried", reason=reason)
-    return factories.make_session(
-        findings=[factories.make_finding(edit=PARALLEL, trial=untried)],
-        trials_missing=reason,
-        combined_missing=reason,
-        pipeline_alone_missing=reason,
-    )
-
-
-def lost_child() -> Session:
-    """One trial confirmed, then the process was gone."""
-    lost = "The process that ran the trials was killed by SIGKILL."
-    gone = Trial(state="not_tried", reason=lost)
-    return factories.make_session(
-        findings=[
-            factories.make_finding(edit=PARALLEL, trial=CONFIRMED),
-            factories.make_finding("small-batch", edit=BATCH, trial=gone, speedup_at_most=1.8),
-        ],
-        trials=make_run(
-            used_s=20.0,
-            blocks=make_blocks({PARALLEL.id: [1.9, 2.0]}),
-            notes=[lost],
-        ),
-        combined=None,
-        combined_missing=lost,
-        pipeline_alone_missing=lost,
-    )
-
-
 def pipeline_only() -> Session:
     """The loop could not be kept, so only the pipeline was measured with and without the edit."""
     trial = CONFIRMED.model_copy(
