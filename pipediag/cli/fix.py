@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pipediag.session.model import Session
 
 _HARMLESS = ("same results", "same up to order or rounding")
-_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @click.command(name="fix")
@@ -82,7 +80,7 @@ def command(
         return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)
-    _print(loaded, path, ctx.color)
+    _print(loaded, path)
     patch = loaded.patch
     if patch is None or patch.diff is None or not (apply or verify):
         return
@@ -112,12 +110,14 @@ def _refuse_without_source(session: Session, path: Path) -> None:
         )
 
 
-def _print(session: Session, path: Path, color: bool | None) -> None:
+def _print(session: Session, path: Path) -> None:
+    from pipediag.encoding import applicable
+
     patch = session.patch
     if patch is None:
         say("No edit was confirmed by a trial.")
     elif patch.diff is not None:
-        deliver(_shown(patch.diff, color))
+        deliver(applicable(patch.diff))
         _say_effects(session, patch)
         for sentence in patch.shared:
             say(sentence)
@@ -138,23 +138,6 @@ def _say_first_by_hand(session: Session, patch: Patch) -> None:
     first = next(filter(worth_doing, session.findings), None)
     if first is not None and (first.edit is None or first.edit.id not in patch.edits):
         say(f"The report's first change is not in the patch. By hand: {first.advice}")
-
-
-def _shown(diff: str, color: bool | None) -> str:
-    from pipediag.encoding import applicable
-
-    text = applicable(diff)
-    if not (sys.stdout.isatty() if color is None else color):
-        return text
-    return "".join(_colored(line) + "\n" for line in text.removesuffix("\n").split("\n"))
-
-
-def _colored(line: str) -> str:
-    if line.startswith(("--- ", "+++ ")):
-        return click.style(line, bold=True)
-    color = _COLORS.get(line[:1])
-    text = line.removesuffix("\r")
-    return click.style(text, fg=color) if color else text
 
 
 def _say_effects(session: Session, patch: Patch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -58,6 +59,15 @@ def facts(gap: int = 2) -> Table:
     grid = Table.grid(padding=(0, gap))
     grid.add_column(no_wrap=True)
     grid.add_column()
+    return grid
+
+
+def named_rows(rows: Iterable[tuple[str, RenderableType]]) -> Table:
+    """Return rows behind their names; a name that comes again is not repeated."""
+    grid, before = facts(), ""
+    for name, shown in rows:
+        grid.add_row(Text("" if name == before else name, "dim"), shown)
+        before = name
     return grid
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from pipediag.facts.names import as_typed
 from pipediag.facts.order import worth_doing
 from pipediag.reporters import sections
-from pipediag.reporters.terminal import MAX_WIDTH, Encoded, facts, shortened
+from pipediag.reporters.terminal import MAX_WIDTH, Encoded, named_rows, shortened
 from pipediag.reporters.words import advice, labels
 from pipediag.session.model import Session
 
@@ -61,11 +61,10 @@ def _title(session: Session, width: int) -> Text:
 
 def _apart(rows: Iterable[sections.Row]) -> list[RenderableType]:
     """Return the rows below an empty line; nothing where there are none."""
-    grid, before = facts(), ""
-    for name, text, meant in rows:
-        shown = shortened(text, _LONGEST, _ROW_STYLE.get(meant, meant))
-        grid.add_row(Text("" if name == before else name, "dim"), shown)
-        before = name
+    grid = named_rows(
+        (name, shortened(text, _LONGEST, _ROW_STYLE.get(meant, meant)))
+        for name, text, meant in rows
+    )
     return [Text(), grid] if grid.row_count else []
 
 

@@ -17,6 +17,7 @@ from pipediag.reporters.terminal import (
     Encoded,
     ShareBar,
     facts,
+    named_rows,
     prose,
     right,
     shortened,
@@ -82,7 +83,7 @@ def render(
         shown += [Text(), *_device(device, most)]
     shown += [Text(), *_findings(report, most), Text()]
     if written:
-        shown.append(_rows(("Written", Text(line)) for line in written))
+        shown.append(named_rows(("Written", Text(line)) for line in written))
     else:
         shown.append(Text("With -o DIR: tables, JSON and a trace for ui.perfetto.dev", "dim"))
     width = min(console.width, MAX_WIDTH)
@@ -195,7 +196,7 @@ def _device(device: DeviceActivity, most: _Most) -> Iterator[RenderableType]:
         yield _causes(device)
     rows = list(_facts(device, most))
     if rows:
-        yield _rows(rows)
+        yield named_rows(rows)
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
@@ -288,14 +289,6 @@ def _expanded(columns: int) -> Table:
         table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     return table
-
-
-def _rows(rows: Iterable[tuple[str, RenderableType]]) -> Table:
-    grid, before = facts(), ""
-    for name, shown in rows:
-        grid.add_row(Text("" if name == before else name, "dim"), shown)
-        before = name
-    return grid
 
 
 def _findings(report: TraceReport, most: _Most) -> Iterator[RenderableType]:
