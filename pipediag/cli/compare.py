@@ -62,13 +62,6 @@ _Side = Literal["base", "head"]
     metavar="SECONDS",
     help="With SCRIPT: end each run after this time.",
 )
-@click.option(
-    "--max-slowdown",
-    metavar="PERCENT",
-    type=click.FloatRange(min=0, max=1000, min_open=True),
-    help="The smallest slow-down that counts.  [default: as configured, or 5; 25 between single "
-    "runs]",
-)
 @format_option()
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.argument("base", type=Path)
@@ -88,8 +81,6 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     early, 4 inconclusive.
     """
     config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
-    if options["max_slowdown"]:
-        config = config.model_copy(update={"max_slowdown_percent": options["max_slowdown"]})
     runs = _Runs()
     if options["script"]:
         runs = _measured(base, head, options)

@@ -45,14 +45,12 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
     help="Write trace.json, gaps.csv, devices.csv and a trace for ui.perfetto.dev.",
 )
 @click.option("--json", "json_mode", is_flag=True, help="Print the report as JSON instead.")
-@click.option("-v", "--verbose", is_flag=True, help="Show every device, and more of each.")
 def command(
     *,
     paths: tuple[Path, ...],
     gap_floor_us: int,
     output: Path | None,
     json_mode: bool,
-    verbose: bool,
 ) -> None:
     """Find out when each device of a profile was idle, and why.
 
@@ -82,7 +80,7 @@ def command(
 
         from pipediag.reporters.terminal.trace import render
 
-        render(report, Console(), written=written, verbose=verbose)
+        render(report, Console(), written=written)
         return
     deliver(document)
     for unread in report.unread:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -58,30 +56,22 @@ _LONGEST_FIRST = 1_000
 """Characters of the first advice."""
 
 
-@dataclass(frozen=True)
-class _Most:
-    """Limits on the number of things of a kind, and on the characters of a paragraph."""
-
-    items: int = 3
-    characters: int = 240
+_MOST = 3
+"""Things of a kind that are shown; the files have all."""
+_LONGEST = 240
+"""Characters of a paragraph."""
 
 
-_ALL = _Most(sys.maxsize, 10_000)
-
-
-def render(
-    report: TraceReport, console: Console, *, written: Sequence[str], verbose: bool = False
-) -> None:
-    """Print a trace report, with a line for each file that was written; `verbose` shows all."""
-    most = _ALL if verbose else _Most()
+def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> None:
+    """Print a trace report, with a line for each file that was written."""
     found = sorted(report.devices, key=_by_name)
-    idlest = sorted(found, key=lambda device: -device.idle_ms)[: most.items if verbose else 1]
-    shown: list[RenderableType] = [_headline(idlest), _profile(report, most)]
+    idlest = max(found, key=lambda device: device.idle_ms, default=None)
+    shown: list[RenderableType] = [_headline(idlest), _profile(report)]
     if len(found) > 1:
-        shown += [Text(), _table(found, most)]
-    for device in sorted(idlest, key=_by_name):
-        shown += [Text(), *_device(device, most)]
-    shown += [Text(), *_findings(report, most), Text()]
+        shown += [Text(), _table(found)]
+    if idlest is not None:
+        shown += [Text(), *_device(idlest)]
+    shown += [Text(), *_findings(report), Text()]
     if written:
         shown.append(named_rows(("Written", Text(line)) for line in written))
     else:
@@ -104,10 +94,9 @@ def _device_name(device: DeviceActivity) -> str:
     return f"{device.name} on {shown}"
 
 
-def _headline(idlest: list[DeviceActivity]) -> Text:
-    if not idlest:
+def _headline(device: DeviceActivity | None) -> Text:
+    if device is None:
         return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
-    device = idlest[0]
     style = "green"
     unused = 100.0 - devices.compute_percent(device)
     if unused >= _MODERATE_PERCENT:
@@ -117,30 +106,30 @@ def _headline(idlest: list[DeviceActivity]) -> Text:
     return Text.assemble(("● ", style), lead, unbroken(summary.rest))
 
 
-def _profile(report: TraceReport, most: _Most) -> Table:
+def _profile(report: TraceReport) -> Table:
     grid = facts()
-    for host in report.hosts[: most.items]:
-        grid.add_row(Text("Profile", "dim"), _path(host, most))
+    for host in report.hosts[:_MOST]:
+        grid.add_row(Text("Profile", "dim"), _path(host))
         rows = [("Steps", _steps_of(host)), *(("Note", one) for one in host.warnings[:1])]
         for name, text in rows:
-            grid.add_row(Text(name, "dim"), shortened(text, most.characters))
-    _add_rest(grid, len(report.hosts), most)
-    for unread in report.unread[: most.items]:
-        grid.add_row(Text("Not read", "yellow"), shortened(unread.reason, most.characters))
-    _add_rest(grid, len(report.unread), most)
+            grid.add_row(Text(name, "dim"), shortened(text, _LONGEST))
+    _add_rest(grid, len(report.hosts))
+    for unread in report.unread[:_MOST]:
+        grid.add_row(Text("Not read", "yellow"), shortened(unread.reason, _LONGEST))
+    _add_rest(grid, len(report.unread))
     return grid
 
 
-def _add_rest(table: Table, count: int, most: _Most) -> None:
-    if count > most.items:
-        table.add_row("", Text(f"and {count - most.items} more: see --verbose or --json", "dim"))
+def _add_rest(table: Table, count: int) -> None:
+    if count > _MOST:
+        table.add_row("", Text(f"and {count - _MOST} more: see --json", "dim"))
 
 
-def _path(host: TraceHost, most: _Most) -> Text:
+def _path(host: TraceHost) -> Text:
     # The end of a long path says more than its start.
     about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
-    cut = len(host.path) > most.characters
-    return Text(f"{'…' if cut else ''}{host.path[-most.characters :]} ({about})")
+    cut = len(host.path) > _LONGEST
+    return Text(f"{'…' if cut else ''}{host.path[-_LONGEST:]} ({about})")
 
 
 def _steps_of(host: TraceHost) -> str:
@@ -159,13 +148,13 @@ def _steps_of(host: TraceHost) -> str:
     )
 
 
-def _table(found: Sequence[DeviceActivity], most: _Most) -> RenderableType:
+def _table(found: Sequence[DeviceActivity]) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("Device", no_wrap=True, overflow="ellipsis")
     for heading in ("Span", "Computes", "Idle", "Longest"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=_FIGURE_WIDTH)
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
-    for device in found[: most.items]:
+    for device in found[:_MOST]:
         table.add_row(
             Text(_device_name(device)),
             duration(device.span_ms),
@@ -174,12 +163,12 @@ def _table(found: Sequence[DeviceActivity], most: _Most) -> RenderableType:
             duration(device.longest_gap_ms),
             Text(devices.main_part(device) or ""),
         )
-    _add_rest(table, len(found), most)
+    _add_rest(table, len(found))
     return table
 
 
-def _device(device: DeviceActivity, most: _Most) -> Iterator[RenderableType]:
-    """Yield what is known of one device: of copies, kernels and gaps a few, or all."""
+def _device(device: DeviceActivity) -> Iterator[RenderableType]:
+    """Yield what is known of one device: of copies, kernels and gaps a few."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.kind == "cpu":
         title.append("  no accelerator: the executor's threads stand for the device", "default")
@@ -194,13 +183,13 @@ def _device(device: DeviceActivity, most: _Most) -> Iterator[RenderableType]:
     )
     if device.idle_ms > 0:
         yield _causes(device)
-    rows = list(_facts(device, most))
+    rows = list(_facts(device))
     if rows:
         yield named_rows(rows)
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        yield _gaps(devices.gap_groups(device)[: most.items])
+        yield _gaps(devices.gap_groups(device)[:_MOST])
 
 
 def _causes(device: DeviceActivity) -> Table:
@@ -214,8 +203,8 @@ def _causes(device: DeviceActivity) -> Table:
     return table
 
 
-def _facts(device: DeviceActivity, most: _Most) -> Iterator[tuple[str, RenderableType]]:
-    for copied in device.copies[: most.items]:
+def _facts(device: DeviceActivity) -> Iterator[tuple[str, RenderableType]]:
+    for copied in device.copies[:_MOST]:
         yield "Copies", prose(_copies(copied))
     if device.collective_ms:
         exposed = duration(device.exposed_collective_ms)
@@ -223,7 +212,7 @@ def _facts(device: DeviceActivity, most: _Most) -> Iterator[tuple[str, Renderabl
     if device.launches is not None:
         yield "Launches", prose(_launches(device.launches))
     if device.kernels:
-        yield "Kernels", _kernels(device.kernels[: most.items])
+        yield "Kernels", _kernels(device.kernels[:_MOST])
 
 
 def _copies(copied: DeviceCopies) -> str:
@@ -291,23 +280,23 @@ def _expanded(columns: int) -> Table:
     return table
 
 
-def _findings(report: TraceReport, most: _Most) -> Iterator[RenderableType]:
+def _findings(report: TraceReport) -> Iterator[RenderableType]:
     groups = advice.group(report)
-    found = [*groups.to_do, *groups.to_know, *(groups.unsettled if most is _ALL else [])]
+    found = [*groups.to_do, *groups.to_know]
     if not found:
         yield _nothing_found(report)
         return
     yield Text("Findings", "bold")
     grid = facts(gap=1)
-    for index, finding in enumerate(found[: most.items], start=1):
+    for index, finding in enumerate(found[:_MOST], start=1):
         # The gain first, as a long title may be cut.
         gain = finding.speedup_at_most
         title = f"{'' if gain is None else f'at most {speedup(gain)}: '}{finding.title}"
         style = FINDING_STYLE[finding.severity]
-        grid.add_row(f"{index:2}.", shortened(title, most.characters, style))
-        longest = _LONGEST_FIRST if index == 1 else most.characters
+        grid.add_row(f"{index:2}.", shortened(title, _LONGEST, style))
+        longest = _LONGEST_FIRST if index == 1 else _LONGEST
         grid.add_row("", shortened(finding.advice, longest, "dim"))
-    _add_rest(grid, len(found), most)
+    _add_rest(grid, len(found))
     yield grid
 
 
