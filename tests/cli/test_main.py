@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import BashComplete
 
 from pipediag.cli import main as cli_main
-from pipediag.cli.main import COMMANDS, main, pipediag
+from pipediag.cli.main import COMMANDS, main
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.session.store import load_session
 from tests.probe import LIMIT_S, Behaviour, environment, run
@@ -121,24 +120,6 @@ def test_an_interrupt_is_said_by_the_usual_status(monkeypatch: pytest.MonkeyPatc
     _replace_check(monkeypatch, KeyboardInterrupt())
 
     assert _status(monkeypatch, "check") == 130
-
-
-def completed(*words: str) -> list[str]:
-    shell = BashComplete(pipediag, {}, "pipediag", "_PIPEDIAG_COMPLETE")
-    return [item.value for item in shell.get_completions(list(words[:-1]), words[-1])]
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("ex",), ["explain"]),
-        (("sh",), ["show"]),
-        (("show", "--for"), ["--format"]),
-        (("check", "--format", "m"), ["markdown"]),
-    ],
-)
-def test_commands_and_options(words: tuple[str, ...], expected: list[str]) -> None:
-    assert completed(*words) == expected
 
 
 SCRIPT = """

@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunSpan
 from pipediag.session.loops import StepRow
 from pipediag.session.model import Script, Session
-from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Combined, DroppedEdit
 from pipediag.vocabulary import RUN_PARTS
 from tests import factories, records
@@ -113,64 +111,6 @@ def passed() -> Session:
     )
 
 
-def hostile() -> Session:
-    """Markup, template syntax and control characters wherever a user's text can stand."""
-    operation: Operation = records.make_operation(
-        "map_0", "map", file=f"/p/{HOSTILE}.py", code=HOSTILE, name=HOSTILE
-    )
-    finding: Finding = factories.make_finding(
-        title=HOSTILE,
-        advice=HOSTILE,
-        file=f"/p/{HOSTILE}.py",
-        evidence={HOSTILE: HOSTILE},
-        edit=dataclasses.replace(trial_sessions.PARALLEL, id=HOSTILE, label=HOSTILE),
-        trial=trial_sessions.CONFIRMED.model_copy(update={"caveats": [HOSTILE]}),
-    )
-    gap = devices.make_gap(file=f"/p/{HOSTILE}.py", iterator=HOSTILE, doing=HOSTILE)
-    kernel = devices.make_gpu().kernels[0].model_copy(update={"name": HOSTILE})
-    return factories.make_session(
-        devices=[devices.make_gpu(name=HOSTILE, model=HOSTILE, gaps=[gap], kernels=[kernel])],
-        script=Script(path="train.py", args=[HOSTILE], outcome="raised", detail=HOSTILE),
-        verdict=factories.make_verdict(summary=HOSTILE, reasons=[HOSTILE], next_steps=[HOSTILE]),
-        pipeline=records.make_pipeline(ops=[operation], options={HOSTILE: HOSTILE}),
-        findings=[finding],
-        trials=trial_sessions.make_run(
-            blocks=trial_sessions.make_blocks({HOSTILE: [2.0, 2.1]}), notes=[HOSTILE]
-        ),
-        combined=Combined(
-            findings=[HOSTILE],
-            speedup=2.0,
-            ci95=(1.9, 2.1),
-            dropped=[DroppedEdit(edit=HOSTILE, reason=HOSTILE)],
-        ),
-        loops=[factories.make_loop(role_reason=HOSTILE, file=f"/p/{HOSTILE}.py")],
-        notes=[HOSTILE],
-        environment=records.make_environment(cpu_model=HOSTILE, framework_messages=[HOSTILE]),
-    )
-
-
-def branches() -> Session:
-    """A zip of a chain and of an interleave, whose function makes a pipeline of its own."""
-
-    def operation(id: str, *parents: str, inside: str | None = None) -> Operation:
-        return records.make_operation(
-            id, id, parent_ids=list(parents), inside_function_of=inside, code=f"ds = ds.{id}(f)"
-        )
-
-    operations = [
-        operation("range"),
-        operation("map", "range"),
-        operation("list_files"),
-        operation("TextLineDataset", inside="interleave"),
-        operation("interleave", "list_files"),
-        operation("zip", "map", "interleave"),
-        operation("batch", "zip"),
-    ]
-    return factories.make_session(
-        pipeline=records.make_pipeline(ops=operations, bottleneck_op_id="map")
-    )
-
-
 def enormous() -> Session:
     """Many of everything, and texts without an end."""
     endless = "word " * 4000
@@ -261,7 +201,6 @@ SESSIONS: dict[str, Callable[[], Session]] = {
     "compute-bound": factories.make_compute_bound_session,
     "on a GPU": lambda: factories.make_session(devices=[devices.make_gpu()]),
     "nothing measured": nothing_measured,
-    "hostile": hostile,
     "enormous": enormous,
     "everything tried": trial_sessions.everything_tried,
     "pipeline only": trial_sessions.pipeline_only,

@@ -21,12 +21,10 @@ pytestmark = pytest.mark.browser
 SESSIONS: dict[str, Callable[[], Session]] = {
     "input-bound": factories.make_session,
     "nothing measured": sessions.nothing_measured,
-    "hostile": sessions.hostile,
     "enormous": sessions.enormous,
     "everything tried": trial_sessions.everything_tried,
     "patches": trial_sessions.patched,
     "a timeline": passed,
-    "branches": sessions.branches,
 }
 WIDTHS = (1280, 1000, 720, 320)
 
@@ -116,7 +114,8 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
 
 
 def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
-    show(driver, write(sessions.hostile(), tmp_path), width=1280)
+    hostile = factories.make_session(verdict=factories.make_verdict(summary=sessions.HOSTILE))
+    show(driver, write(hostile, tmp_path), width=1280)
     assert driver.execute_script("return document.images.length") == 0
     heading = driver.execute_script("return document.querySelector('h1').textContent")
     assert heading == visible(sessions.HOSTILE)

