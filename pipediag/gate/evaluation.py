@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from pipediag.comparison.quantities import (
@@ -12,7 +11,6 @@ from pipediag.comparison.quantities import (
     OVERHEAD,
     Measured,
     Unit,
-    Value,
     part_percent,
     step_percent,
 )
@@ -216,107 +214,84 @@ def _is_limited(session: Session, config: GateConfig) -> bool:
             return False
 
 
-Place = tuple[str | None, int | None]
-
 _MORE_STEPS = "More steps (--steps) make the interval narrower."
 _MORE_EPOCHS = "More epochs, with `--run-to-end`, make the interval narrower."
 _MORE_TRIALS = "A longer `--budget` makes the interval narrower."
 _NOT_TRIED = "no trials were made. Leave out `--budget 0`, or give them more time."
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A limit that the configuration sets."""
-
-    name: str
-    """The key in the configuration."""
-    label: str
-    most: float
-    value: Value
-    place: Place = (None, None)
-    unit: Unit = "percent"
-    narrower: str = _MORE_STEPS
-    """A sentence on how to narrow an interval that contains the limit."""
-    diff: str | None = None
-    """A change of the script that keeps the limit."""
-
-
-def limit_checks(session: Session, config: GateConfig) -> list[Check]:
-    """Return one check for each configured limit."""
-    return [_check(one, one.value(session)) for one in _limits(session, config)]
-
-
-def _limits(session: Session, config: GateConfig) -> Iterator[Limit]:
+def limit_checks(session: Session, config: GateConfig) -> Iterator[Check]:
+    """Yield one check for each configured limit."""
     named = (session.verdict.file, session.verdict.line)
     if (most := config.max_input_wait_percent) is not None:
-        share = partial(step_percent, classes=INPUT)
-        yield Limit("max-input-wait-percent", "Input wait", most, share, named)
+        found = step_percent(session, INPUT)
+        yield _check("max-input-wait-percent", "Input wait", most, found, named)
     if (most := config.max_overhead_percent) is not None:
         label = "Overhead (dispatch, Python, compilation, waiting for the device)"
-        share = partial(step_percent, classes=OVERHEAD)
-        yield Limit("max-overhead-percent", label, most, share, named)
+        found = step_percent(session, OVERHEAD)
+        yield _check("max-overhead-percent", label, most, found, named)
     for part in RUN_PART:
         if (most := config.max_run_percent.get(part)) is not None:
             name = f"max-run-percent.{part.replace('_', '-')}"
             row = costliest_row(session.run, part) if session.run is not None else None
             place = (row.file, row.line) if row is not None else (None, None)
-            share = partial(part_percent, part=part)
-            yield Limit(name, RUN_PART[part], most, share, place, narrower=_MORE_EPOCHS)
+            found = part_percent(session, part)
+            yield _check(name, RUN_PART[part], most, found, place, narrower=_MORE_EPOCHS)
     if (most := config.max_confirmed_speedup_left) is not None:
-        found = _confirmed(session)
-        rules = ", ".join(dict.fromkeys(one.rule for one in found))
-        yield Limit(
+        left = _confirmed(session)
+        rules = ", ".join(dict.fromkeys(one.rule for one in left))
+        check = _check(
             "max-confirmed-speedup-left",
             "Confirmed speed-up left" + (f" by {rules}" if rules else ""),
             most,
-            _speedup_left,
-            (found[0].file, found[0].line) if found else (None, None),
-            "ratio",
-            _MORE_TRIALS,
-            session.patch.diff if session.patch is not None else None,
+            _speedup_left(session),
+            (left[0].file, left[0].line) if left else (None, None),
+            unit="ratio",
+            narrower=_MORE_TRIALS,
         )
+        if check.outcome == "fail" and session.patch is not None:
+            check = replace(check, diff=session.patch.diff)
+        yield check
 
 
-def _check(limit: Limit, measured: Measured | str) -> Check:
+def _check(
+    name: str,
+    label: str,
+    most: float,
+    measured: Measured | str,
+    place: tuple[str | None, int | None],
+    *,
+    unit: Unit = "percent",
+    narrower: str = _MORE_STEPS,
+) -> Check:
+    """Return the check of a limit; `narrower` says how to narrow an interval that contains it."""
+    check = Check(name, "inconclusive", "error", "", limit=most, unit=unit)
     if isinstance(measured, str):
-        sentence = f"{limit.label} was not measured: {measured}"
-        outcome: CheckOutcome = "inconclusive"
-        return Check(limit.name, outcome, "error", sentence, limit=limit.most, unit=limit.unit)
-    low, high = measured.interval
+        return replace(check, sentence=f"{label} was not measured: {measured}")
     # No value is below 0, and no share above 100 %.
-    interval = max(0.0, low), min(100.0, high) if limit.unit == "percent" else high
-    outcome, ending = _compare(interval, limit)
-    return Check(
-        name=limit.name,
-        outcome=outcome,
-        severity="error",
-        sentence=f"{limit.label}: {_in_words(measured, interval, limit.unit)}, {ending}",
-        value=measured.value,
-        interval=interval,
-        limit=limit.most,
-        unit=limit.unit,
-        file=limit.place[0],
-        line=limit.place[1],
-        diff=limit.diff if outcome == "fail" else None,
-    )
-
-
-def _in_words(measured: Measured, interval: tuple[float, float], unit: Unit) -> str:
+    low, high = max(0.0, measured.interval[0]), measured.interval[1]
+    high = min(100.0, high) if unit == "percent" else high
     word = UNIT_WORDS[unit]
-    low, high = (number(end, unit) for end in interval)
+    outcome: CheckOutcome = "fail" if low > most else "pass" if high <= most else "inconclusive"
+    endings = {
+        "pass": f"within the limit of {most:g}{word}.",
+        "fail": f"over the limit of {most:g}{word}.",
+        "inconclusive": f"and the limit of {most:g}{word} lies inside the interval: too close to "
+        f"call. {narrower}",
+    }
     of = f" of {measured.of}" if measured.of else ""
-    return f"{number(measured.value, unit)}{word}{of} (95 % interval {low} to {high}{word})"
-
-
-def _compare(interval: tuple[float, float], limit: Limit) -> tuple[CheckOutcome, str]:
-    low, high = interval
-    most = f"{limit.most:g}{UNIT_WORDS[limit.unit]}"
-    if low > limit.most:
-        return "fail", f"over the limit of {most}."
-    if high <= limit.most:
-        return "pass", f"within the limit of {most}."
-    return "inconclusive", (
-        f"and the limit of {most} lies inside the interval: too close to call. {limit.narrower}"
+    sentence = (
+        f"{label}: {number(measured.value, unit)}{word}{of} "
+        f"(95 % interval {number(low, unit)} to {number(high, unit)}{word}), {endings[outcome]}"
+    )
+    return replace(
+        check,
+        outcome=outcome,
+        sentence=sentence,
+        value=measured.value,
+        interval=(low, high),
+        file=place[0],
+        line=place[1],
     )
 
 
