@@ -90,25 +90,13 @@ def profiled(**overrides: object) -> Session:
 
 
 def passed() -> Session:
-    """Parts, windows, steps, gaps, trials, CPU and memory."""
-    session = profiled()
+    """Parts of a run on a timeline."""
     spans = [
         RunSpan(part="startup", start_ms=-500.0, duration_ms=3000.0, what="imports"),
         RunSpan(part=None, start_ms=2500.0, duration_ms=500.0),
         RunSpan(part="steps", start_ms=3000.0, duration_ms=1620.0),
     ]
-    blocks = [
-        block.model_copy(update={"since_began_ms": 500.0 * n, "duration_ms": 400.0})
-        for n, block in enumerate(trial_sessions.make_run().blocks[:6])
-    ]
-    trials = trial_sessions.make_run(start_ms=4700.0, blocks=blocks)
-    return session.model_copy(
-        update={
-            "run": factories.make_run(spans=spans),
-            "trials": trials,
-            "findings": trial_sessions.make_findings(),
-        }
-    )
+    return factories.make_session(run=factories.make_run(spans=spans))
 
 
 def enormous() -> Session:

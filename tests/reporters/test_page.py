@@ -18,7 +18,7 @@ from tests import factories, records
 from tests.factories import SCRIPT, make_finding, make_part, make_session, make_verdict
 from tests.reporters import trial_sessions
 from tests.reporters.pages import Element, Page
-from tests.reporters.sessions import SESSIONS
+from tests.reporters.sessions import SESSIONS, passed
 
 every_session = pytest.mark.parametrize("name", SESSIONS)
 SECTIONS = [
@@ -90,6 +90,15 @@ def test_drawings_and_tables_have_names_and_ids_are_unique(name: str) -> None:
     assert len(ids) == len(set(ids))
     for element in elements:
         assert set((element.attributes.get("aria-labelledby") or "").split()) <= set(ids)
+
+
+def test_the_run_is_drawn_as_it_passed_with_our_own_work() -> None:
+    [drawing] = [one for one in page_of(passed()).find("svg") if len(one.find("rect")) == 3]
+    assert [(one.attributes["class"], one.attributes["x"]) for one in drawing.find("rect")] == [
+        ("part-startup", "0.000%"),
+        ("aside", "58.594%"),
+        ("part-steps", "68.359%"),
+    ]
 
 
 def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for_it() -> None:

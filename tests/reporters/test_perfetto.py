@@ -7,13 +7,10 @@ from collections import defaultdict
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipediag.errors import PipediagError
-from pipediag.reporters.perfetto import MOST_LANES, nesting_lanes, write_perfetto
+from pipediag.reporters.perfetto import write_perfetto
 from pipediag.trace.summary import summarise
 from tests.reporters.devices import US, export, gpu_profile
 from tests.trace.builder import TraceBuilder
@@ -115,18 +112,3 @@ def test_a_gap_tells_its_start_its_step_and_the_launch_that_ended_it(tmp_path: P
     assert "correlation_id" not in second
     joined = [e["name"] for e in written.events if e.get("args", {}).get("correlation_id") == 41]
     assert joined == ["Launching operations", "gemm", "cuLaunchKernel"]
-
-
-def lanes_of(*spans: tuple[int, int]) -> list[int]:
-    starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    return nesting_lanes(starts, ends).tolist()
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=MOST_LANES))
-def test_on_one_lane_events_nest_or_are_disjoint(found: list[tuple[int, int]]) -> None:
-    spans = sorted(((min(pair), max(pair)) for pair in found), key=lambda s: (s[0], -s[1]))
-    lanes = lanes_of(*spans)
-    for later, (start, end) in enumerate(spans):
-        for earlier, (before, after) in enumerate(spans[:later]):
-            if lanes[earlier] == lanes[later]:
-                assert after <= start or (before <= start and end <= after)
