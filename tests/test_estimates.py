@@ -6,7 +6,7 @@ import random
 import pytest
 
 from benchmarks.aa import MODELS, percent_inside, simulated
-from pipediag.estimates import FEWEST_ROUNDS, MOST_ROUNDS, estimate, judge, look
+from pipediag.estimates import FEWEST_ROUNDS, MOST_ROUNDS, estimate, judge, look, student_quantile
 from pipediag.session.trials import WORTHWHILE
 
 TRIALS = 100
@@ -88,3 +88,26 @@ def test_an_edit_that_does_nothing_is_never_confirmed(noise: str) -> None:
     assert not any(trial.state == "confirmed" for trial in trials)
     # 5 % of 40 are 2; three standard deviations of that count are 4.
     assert percent_inside(trials, 1.0) >= 100.0 * (1.0 - 6.0 / AA_TRIALS)
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "value"),
+    [  # W. S. Gosset's table, as in Abramowitz and Stegun, table 26.10; 1 degree is tan.
+        (0.975, 1, 12.706204736),
+        (0.975, 2, 4.302652730),
+        (0.975, 10, 2.228138852),
+        (0.995, 4, 4.604094871),
+        (0.95, 30, 1.697260887),
+        (0.975, 1e6, 1.959966),
+        (0.5, 3, 0.0),
+    ],
+)
+def test_quantiles_are_those_of_the_table(probability: float, freedom: float, value: float) -> None:
+    assert student_quantile(probability, freedom) == pytest.approx(value, rel=1e-6, abs=1e-12)
+    assert student_quantile(1 - probability, freedom) == pytest.approx(-value, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize(("probability", "freedom"), [(0.0, 3), (1.0, 3), (0.9, 0)])
+def test_what_is_out_of_range_is_refused(probability: float, freedom: float) -> None:
+    with pytest.raises(ValueError, match="no quantile"):
+        student_quantile(probability, freedom)

@@ -28,7 +28,6 @@ from pipediag.comparison.statistics import (
     welch,
     without_drift,
 )
-from pipediag.estimates import student_quantile
 from pipediag.session.model import Session
 from tests.comparison.sides import run_of
 from tests.factories import make_part, make_run
@@ -260,26 +259,3 @@ def test_a_machine_that_gets_slower_is_no_slow_down() -> None:
     assert of_one_time.outcome == "regressed"
     assert in_order.change.drifting
     assert in_order.outcome == "inconclusive"
-
-
-@pytest.mark.parametrize(
-    ("probability", "freedom", "value"),
-    [  # W. S. Gosset's table, as in Abramowitz and Stegun, table 26.10; 1 degree is tan.
-        (0.975, 1, 12.706204736),
-        (0.975, 2, 4.302652730),
-        (0.975, 10, 2.228138852),
-        (0.995, 4, 4.604094871),
-        (0.95, 30, 1.697260887),
-        (0.975, 1e6, 1.959966),
-        (0.5, 3, 0.0),
-    ],
-)
-def test_quantiles_are_those_of_the_table(probability: float, freedom: float, value: float) -> None:
-    assert student_quantile(probability, freedom) == pytest.approx(value, rel=1e-6, abs=1e-12)
-    assert student_quantile(1 - probability, freedom) == pytest.approx(-value, rel=1e-6, abs=1e-12)
-
-
-@pytest.mark.parametrize(("probability", "freedom"), [(0.0, 3), (1.0, 3), (0.9, 0)])
-def test_what_is_out_of_range_is_refused(probability: float, freedom: float) -> None:
-    with pytest.raises(ValueError, match="no quantile"):
-        student_quantile(probability, freedom)

@@ -6,12 +6,8 @@ input, 10 ms launching, 4 ms in copies and 1 ms in gaps under the floor.
 
 from __future__ import annotations
 
-import gzip
-import json
-from pathlib import Path
 from typing import Any
 
-from pipediag.reporters.perfetto import write_perfetto
 from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,
@@ -24,7 +20,6 @@ from pipediag.session.devices import (
     TraceReport,
     TraceSteps,
 )
-from pipediag.trace.summary import summarise
 from tests.trace.builder import TraceBuilder, add_steps
 
 
@@ -190,38 +185,3 @@ def gpu_profile() -> TraceBuilder:
     gpu.event("gemm", 20 * US + 1, 60 * US, correlation_id=41)
     gpu.event("gemm", 120 * US, 160 * US)
     return builder
-
-
-class Export:
-    """A trace that was written, taken apart again."""
-
-    def __init__(self, path: Path) -> None:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            self.text = stream.read()
-        content = json.loads(self.text)
-        self.other: dict[str, Any] = content["otherData"]
-        self.events: list[dict[str, Any]] = content["traceEvents"]
-        self.processes = self._names("process_name", "pid")
-        self.tracks = self._names("thread_name", "tid")
-
-    def _names(self, kind: str, key: str) -> dict[int, str]:
-        named = [event for event in self.events if event["name"] == kind and event["ph"] == "M"]
-        return {event[key]: event["args"]["name"] for event in named}
-
-    def slices(self, track: str, process: str = "pipediag") -> list[dict[str, Any]]:
-        return [
-            event
-            for event in self.events
-            if event["ph"] == "X"
-            and self.processes[event["pid"]] == process
-            and self.tracks[event["tid"]] == track
-        ]
-
-    def spans(self, track: str, process: str = "pipediag") -> list[tuple[str, float, float]]:
-        return [(event["name"], event["ts"], event["dur"]) for event in self.slices(track, process)]
-
-
-def export(builder: TraceBuilder, directory: Path) -> Export:
-    path = directory / "trace.json.gz"
-    write_perfetto(path, [("vm", summarise(builder.save(directory)))])
-    return Export(path)

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import defaultdict
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.reporters.perfetto import write_perfetto
 from pipediag.trace.summary import summarise
-from tests.reporters.devices import US, export, gpu_profile
+from tests.reporters.devices import US, gpu_profile
 from tests.trace.builder import TraceBuilder
+
+
+class Export:
+    """A trace that was written, taken apart again."""
+
+    def __init__(self, builder: TraceBuilder, directory: Path) -> None:
+        path = directory / "trace.json.gz"
+        write_perfetto(path, [("vm", summarise(builder.save(directory)))])
+        self.text = gzip.decompress(path.read_bytes()).decode()
+        content = json.loads(self.text)
+        self.other: dict[str, Any] = content["otherData"]
+        self.events: list[dict[str, Any]] = content["traceEvents"]
+        self._tracks = {
+            event["args"]["name"]: event["tid"]
+            for event in self.events
+            if event["name"] == "thread_name"
+        }
+
+    def slices(self, track: str) -> list[dict[str, Any]]:
+        tid = self._tracks[track]
+        return [event for event in self.events if event["ph"] == "X" and event["tid"] == tid]
+
+    def spans(self, track: str) -> list[tuple[str, float, float]]:
+        return [(event["name"], event["ts"], event["dur"]) for event in self.slices(track)]
 
 
 def assert_well_formed(text: str) -> None:
@@ -50,7 +76,7 @@ def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
     stream = builder.plane("/device:GPU:1").line("Stream #7", 7)
     stream.event("a", 0, 50 * US).event("b", 20 * US, 80 * US).event("c", 20 * US, 30 * US)
     stream.event("d", 60 * US, 60 * US).event("e", 79 * US, 90 * US)
-    written = export(builder, tmp_path)
+    written = Export(builder, tmp_path)
     assert_well_formed(written.text)
     assert [name for name, _, _ in written.spans("GPU:1 / Stream #7")] == ["a", "c", "d", "e"]
     assert [name for name, _, _ in written.spans("GPU:1 / Stream #7 (2)")] == ["b"]
@@ -62,7 +88,7 @@ def test_the_shortest_events_of_the_host_are_left_out(tmp_path: Path) -> None:
     line.event("short", 0, US - 1).event("long", US, 2 * US)
     stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
     stream.event("k", 0, 1).event("k", 2, 3).event("k", 4, 5)
-    written = export(builder, tmp_path)
+    written = Export(builder, tmp_path)
     assert [name for name, _, _ in written.spans("python")] == ["long"]
     assert len(written.slices("GPU:0 / Stream #13(Kernel)")) == 3
 
@@ -72,7 +98,7 @@ def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Pat
     epoch = 1_700_000_000_000_000_000
     stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13, timestamp_ns=epoch)
     stream.event("k", 5, 12).event("k", 30_000, 30_001)
-    written = export(builder, tmp_path)
+    written = Export(builder, tmp_path)
     assert written.spans("GPU:0 / Stream #13(Kernel)") == [("k", 0.0, 0.007), ("k", 29.995, 0.001)]
     assert written.spans("GPU:0 idle")[0][1:] == (0.007, 29.988)
     assert written.other["origin_ns vm"] == epoch + 5
@@ -88,7 +114,7 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
+    written = Export(gpu_profile(), tmp_path)
     gaps = written.slices("GPU:0 idle")
     assert [(gap["ts"], gap["dur"]) for gap in gaps] == [(0.0, 20.001), (60.0, 60.0), (160.0, 40.0)]
     assert gaps[1]["name"] == "Waiting for input"
@@ -104,7 +130,7 @@ def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
 
 
 def test_a_gap_tells_its_start_its_step_and_the_launch_that_ended_it(tmp_path: Path) -> None:
-    written = export(gpu_profile(), tmp_path)
+    written = Export(gpu_profile(), tmp_path)
     first, second, third = (gap["args"] for gap in written.slices("GPU:0 idle"))
     assert [gap["start_ms"] for gap in (first, second, third)] == [0.0, 0.06, 0.16]
     assert [gap["step"] for gap in (first, second, third)] == [0, 0, 1]

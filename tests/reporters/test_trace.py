@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from pipediag.reporters.terminal.trace import render
-from pipediag.session.devices import TraceReport, UnreadFile
+from pipediag.session.devices import DeviceKernel, TraceReport, UnreadFile
+from pipediag.vocabulary import GAP_CAUSES
 from tests import factories
 from tests.reporters import devices
 from tests.reporters.sessions import HOSTILE
@@ -36,45 +37,21 @@ def nothing() -> TraceReport:
 def many() -> TraceReport:
     """Of everything more than fits."""
     endless = "word " * 500
-    unread = [UnreadFile(path=f"{i}.pb", reason=f"{i}.pb is damaged. {endless}") for i in range(9)]
-    gaps = [devices.make_gap(start_ms=float(i), doing=endless) for i in range(50)]
-    kernels = [
-        kernel.model_copy(update={"name": f"{i}{endless}"})
-        for i in range(20)
-        for kernel in devices.make_gpu().kernels[:1]
-    ]
-    copies = [
-        copies.model_copy(update={"direction": direction})
-        for copies in devices.make_gpu().copies[:1]
-        for direction in ("host_to_device", "device_to_host", "device_to_device", "peer_to_peer")
-    ]
-    causes = dict.fromkeys(
-        ("input", "copy", "compile", "collective", "sync", "launch", "python", "queued", "unknown"),
-        59.0 / 9,
+    gpu = devices.make_gpu(
+        host="very-long-host-name" * 4,
+        gaps=[devices.make_gap(start_ms=float(i), doing=endless) for i in range(50)],
+        kernels=[DeviceKernel(name=f"{i}{endless}", count=24, ms=20.0) for i in range(20)],
+        copies=devices.make_gpu().copies * 4,
+        causes_ms=dict.fromkeys(GAP_CAUSES, 59.0 / len(GAP_CAUSES)),
+        collective_ms=3.0,
+        exposed_collective_ms=1.0,
     )
+    host = devices.make_trace_host(path="/very" * 60, warnings=[endless])
     return devices.make_report(
-        hosts=[
-            devices.make_trace_host(host=f"host{i}", path="/very" * 60, warnings=[endless])
-            for i in range(12)
-        ],
-        unread=unread,
-        devices=[
-            devices.make_gpu(
-                name=f"GPU:{i}",
-                host="very-long-host-name" * 4,
-                gaps=gaps,
-                kernels=kernels,
-                copies=copies,
-                causes_ms=causes,
-                collective_ms=3.0,
-                exposed_collective_ms=1.0,
-            )
-            for i in range(40)
-        ],
-        findings=[
-            factories.make_finding(f"rule-{i}", title=f"Title {i}. {endless}", advice=endless)
-            for i in range(20)
-        ],
+        hosts=[host.model_copy(update={"host": f"host{i}"}) for i in range(12)],
+        unread=[UnreadFile(path="1.pb", reason=f"1.pb is damaged. {endless}")] * 9,
+        devices=[gpu.model_copy(update={"name": f"GPU:{i}"}) for i in range(40)],
+        findings=[factories.make_finding(title=endless, advice=endless)] * 20,
     )
 
 
