@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
     from pipediag.runner.analysis import AnalysisResult
     from pipediag.session.messages import WantedLoop
+    from pipediag.session.model import Session
 
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 
@@ -149,8 +151,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not options["quiet"]:
         _show_summary(result, verbose=options["verbose"])
         if result.kept_aside is not None:
-            compare = ["pipediag", "compare", str(result.kept_aside), str(result.directory)]
-            say(f"pipediag: the earlier report is kept: {shlex.join(compare)}")
+            say_since(result.kept_aside, result.session, result.directory)
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by
@@ -274,3 +275,17 @@ def analyze_status(
     if not reports_written and not run_to_end:
         return gate or ExitStatus.USAGE
     return ExitStatus.DONE if gate is None else gate
+
+
+def say_since(earlier: Path, session: Session, directory: Path) -> None:
+    """Say where the earlier report is kept, and the step before and now on the same machine."""
+    from pipediag.gate.evaluation import figures
+    from pipediag.session.store import load_session
+
+    steps = ""
+    with suppress(PipediagError):  # the earlier run was cut short, or is of another version
+        before, now = figures(load_session(earlier)), figures(session)
+        if before["machine"] == now["machine"] and before["step_ms"] and now["step_ms"]:
+            steps = f". The step took {before['step_ms']:.3g} ms, and takes {now['step_ms']:.3g} ms"
+    compare = shlex.join(["pipediag", "compare", str(earlier), str(directory)])
+    say(f"pipediag: the earlier report is kept in {earlier}{steps}: {compare}")

@@ -11,8 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.analyze import analyze_status, command, script_arguments, wanted_loop
+from pipediag.cli.analyze import analyze_status, command, say_since, script_arguments, wanted_loop
 from pipediag.errors import ExitStatus
+from pipediag.session.store import save_session
+from tests.comparison.sides import run_of
 from tests.probe import Behaviour, run
 
 OWN = ["--steps", "-q", "--json"]
@@ -201,3 +203,15 @@ def test_the_contract(
     )
 
     assert given == expected
+
+
+def test_after_an_edit_the_step_before_and_now_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    earlier = tmp_path / "train.1"
+    earlier.mkdir()
+    save_session(run_of(20.0), earlier)
+    say_since(earlier, run_of(10.0), tmp_path / "train")
+    assert "took 20 ms, and takes 10 ms" in capsys.readouterr().err
+    say_since(earlier, run_of(steps=None), tmp_path / "train")
+    assert "took" not in capsys.readouterr().err
