@@ -8,9 +8,10 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.check import command
 from pipediag.errors import PipediagError
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
 from tests.comparison.sides import run_of
-from tests.factories import make_compute_bound_session, make_session, make_verdict
+from tests.factories import make_compute_bound_session, make_session
+from tests.gate.test_evaluation import make_inconclusive_session, make_script
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 
@@ -34,13 +35,8 @@ def check(*arguments: Any) -> Result:
     return CliRunner().invoke(command, given, catch_exceptions=False)
 
 
-def make_inconclusive_session() -> Session:
-    verdict = make_verdict(bottleneck="inconclusive", severity="unknown", summary="No verdict.")
-    return make_session(verdict=verdict, findings=[])
-
-
 def make_crashed_session() -> Session:
-    script = Script(path="train.py", args=[], outcome="raised", status=1, detail="ValueError")
+    script = make_script(outcome="raised", status=1, detail="ValueError")
     return make_session(script=script, steps=None, breakdown=None, findings=[])
 
 
@@ -67,7 +63,7 @@ def test_a_named_configuration_wins(here: Path) -> None:
 
 
 def named(session: Session, script: str) -> Session:
-    return session.model_copy(update={"script": Script(path=script, args=[], outcome="stopped")})
+    return session.model_copy(update={"script": make_script(path=script)})
 
 
 def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> None:
