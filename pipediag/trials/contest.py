@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from pipediag.estimates import (
@@ -19,8 +18,6 @@ from pipediag.estimates import (
 from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import (
     ENOUGH_THE_SAME,
-    SetOptions,
-    SetParameters,
     traces_otherwise,
 )
 from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
@@ -88,13 +85,9 @@ class Contest:
         self.confirmed: list[Tried] = []
         self.more_to_come = False
         """True if edits may enter once these are decided, which need time as well."""
-        self.to_come: Sequence[Candidate] = ()
-        """Edits among those that will enter whatever comes of these."""
         self._bench = bench
         self._waiting: deque[Candidate] = deque()
         self._live: list[Tried] = []
-        self._parked: list[Tried] = []
-        """Edits that a first look left undecided, while others that may gain more had none yet."""
         self._last_block_s = BLOCK_S
 
     def enter(self, candidates: Iterable[Candidate]) -> None:
@@ -103,8 +96,6 @@ class Contest:
     def step(self) -> bool:
         """Let edits enter, run one round and judge; False when nothing is left to be tried."""
         self._admit()
-        if not (self._waiting or self.to_come):
-            self._resume()
         while self._live and self._cost_with() > self._time_s():
             slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.variant]))
             self._live.remove(slowest)
@@ -113,7 +104,7 @@ class Contest:
             for candidate in self._waiting:
                 self.refuse(candidate, self._no_time(candidate))
             self._waiting.clear()
-            return bool(self._parked) and not self.to_come
+            return False
         variants = [BASE_VARIANT, *(one.candidate.variant for one in self._live)]
         self._judge(self._bench.round(variants, self._block_s()))
         return True
@@ -123,7 +114,7 @@ class Contest:
 
     def end(self, reason: str, culprit: str) -> None:
         """Judge what has enough rounds, except the variant that ended the trials."""
-        for one in (*self._live, *self._parked):
+        for one in self._live:
             decision = one.ratios.look(last=True)
             if decision is None or one.candidate.edit.id == culprit:
                 self.refuse(one.candidate, reason)
@@ -132,7 +123,6 @@ class Contest:
         for candidate in self._waiting:
             self.refuse(candidate, reason)
         self._live.clear()
-        self._parked.clear()
         self._waiting.clear()
 
     def _block_s(self) -> float:
@@ -194,19 +184,6 @@ class Contest:
             if traced and took_s <= MADE_ANEW * self._time_s():
                 self._bench.retrace_base()
 
-    def _resume(self) -> None:
-        """Let parked edits go on, those first that may gain most."""
-        self._parked.sort(key=lambda one: one.candidate.at_most)
-        while self._parked and len(self._live) < MOST_AT_ONCE:
-            self._live.append(self._parked.pop())
-
-    def _is_to_wait(self, one: Tried) -> bool:
-        """Return True if another edit, which may gain more, has had no look yet."""
-        others = [*self._waiting, *self.to_come]
-        return len(one.ratios) == LOOKS[0] and any(
-            other.at_most > one.candidate.at_most for other in others
-        )
-
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
         """Return the time to build it and to run so many rounds.
 
@@ -265,9 +242,6 @@ class Contest:
                 self._live.remove(one)
                 unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
                 self._decide(one, decision, unclear)
-            elif self._is_to_wait(one):
-                self._live.remove(one)
-                self._parked.append(one)
 
     def _decide(self, one: Tried, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":
@@ -299,14 +273,15 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
     Caches come behind what gains much: a trial finds them full, where nothing in front of them adds
-    anything, and the epoch that fills them takes what the others make of it. More parallel calls
-    that gain little come last, as they would take the time of both.
+    anything, and the epoch that fills them takes what the others make of it.
 
     What the user has to decide on first (hyper-parameters, conditions) is left out; None where
     nothing else is confirmed. `ended` says why no further block can run; a process that is lost
     here ends the combination likewise, and what was measured until then counts.
     """
-    ranked = _ranked(list(confirmed))
+    ranked = sorted(
+        confirmed, key=lambda one: (fills_a_cache(one.candidate.edit), -one.estimate.value)
+    )
     able = [one for one in ranked if one.candidate.left_out_of_combination is None]
     if not able:
         return None
@@ -329,25 +304,6 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
     return combination.result()
 
 
-_LITTLE = 0.25
-"""Part of the best gain, by its logarithm. Own choice."""
-
-
-def _ranked(confirmed: list[Tried]) -> list[Tried]:
-    gains = [
-        math.log(one.estimate.value) for one in confirmed if not fills_a_cache(one.candidate.edit)
-    ]
-    little = _LITTLE * max(gains, default=0.0)
-
-    def place(one: Tried) -> tuple[int, float]:
-        changes = one.candidate.edit.changes
-        parallel = all(isinstance(each, SetParameters | SetOptions) for each in changes)
-        last = 2 if parallel and math.log(one.estimate.value) < little else 0
-        return 1 if fills_a_cache(one.candidate.edit) else last, -one.estimate.value
-
-    return sorted(confirmed, key=place)
-
-
 class _Combination:
     def __init__(self, bench: Bench, best: Tried) -> None:
         self._bench = bench
@@ -358,8 +314,6 @@ class _Combination:
         self._members = [best.candidate]
         self._ratios = best.ratios
         self._estimate = best.estimate
-        self._without_last: list[tuple[Ratios, Estimate]] = []
-        """Figures of the members before each one but the first."""
         self._filling: Estimate | None = None
 
     def drop(self, candidate: Candidate, reason: str) -> None:
@@ -390,14 +344,7 @@ class _Combination:
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
             both = f"{names} and {candidate.edit.label}"
-            reason = f"They can't be tried together: {both}. {error}"
-            if one.estimate.value > self._estimate.value and self._without_last:
-                # It may go with those that came before.
-                self.drop(self._members.pop(), reason)
-                self._ratios, self._estimate = self._without_last.pop()
-                self.add(one)
-            else:
-                self.leave_out(one, reason)
+            self.leave_out(one, f"They can't be tried together: {both}. {error}")
             return
         if decision is None:
             self.leave_out(one, no_time)
@@ -405,7 +352,6 @@ class _Combination:
             if fills_a_cache(candidate.edit) and self._filling is None:
                 self._filling = self._estimate
             self._members.append(candidate)
-            self._without_last.append((self._ratios, self._estimate))
             # Stands until rounds of their own have been run.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)

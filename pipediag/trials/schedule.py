@@ -199,9 +199,9 @@ class _Trials:
             slow = [one for one in now if self._bench.takes_long(one.variant)]
             contest.enter(one for one in now if one not in slow)
             now, later = [], [*later, *slow]
-            contest.to_come, contest.more_to_come = later, bool(later or further)
+            contest.more_to_come = bool(later or further)
             self._one_by_one()
-            contest.to_come, contest.more_to_come = (), bool(further)
+            contest.more_to_come = bool(further)
             contest.enter(self._needed(later))
             self._one_by_one()
             contest.more_to_come = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.edits import Insert, Remove, SetParameters
+from pipediag.session.edits import Insert
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import RETUNE, candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
@@ -62,16 +62,6 @@ def test_edits_in_front_of_a_cache_are_in_for_the_epoch_that_fills_it() -> None:
     assert found.filling_speedup == pytest.approx(6.0, rel=0.05)
 
 
-@pytest.mark.parametrize("parallel", [True, False])
-def test_parallel_calls_that_gain_little_take_no_time_from_a_cache(parallel: bool) -> None:
-    more = SetParameters("a", {"num_parallel_calls": 16}) if parallel else Remove("a")
-    together = {"a + cache": 9.0, "cache + a": 9.0, "a + cache + b": 9.0}
-    executor = FakeExecutor({"a": 5.7, "b": 1.2, "cache": 7.4}, together)
-    found = try_edits(executor, [CACHE, "a", make_edit("b", changes=(more,))], 120.0).combined
-    assert found.findings == (["a", "cache"] if parallel else ["a", "b", "cache"])
-    assert executor.count("prepare", "a + b") == (0 if parallel else 1)
-
-
 @pytest.mark.parametrize(
     ("speed", "findings"), [(40.0, ["cache"]), (1.5, ["a"])], ids=["more", "less"]
 )
@@ -85,19 +75,6 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert found.findings == findings
     assert found.filling_speedup is None
     assert "Both move the map." in found.dropped[0].reason
-
-
-def test_a_cache_that_can_not_be_added_is_in_with_those_that_it_goes_with() -> None:
-    together = {"a + b": 6.0, "a + cache": 40.0, "cache + a": 40.0}
-    executor = FakeExecutor(
-        {"a": 3.0, "b": 2.0, "cache": 40.0},
-        together,
-        refuse_prepare={"a + b + cache": "It would hold batches."},
-    )
-    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
-    assert found.findings == ["a", "cache"]
-    assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
-    assert "It would hold batches." in dropped(found)["b"]
 
 
 def test_a_hyper_parameter_is_measured_but_never_in() -> None:

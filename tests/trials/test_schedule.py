@@ -13,7 +13,7 @@ from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.contest import MOST_AT_ONCE
-from pipediag.vocabulary import BASE, EffectOnResults, FindingStatus
+from pipediag.vocabulary import BASE, FindingStatus
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
 
 
@@ -297,28 +297,6 @@ def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time()
     try_edits(executor, [several, "a"], 30.0)
     blocks = [variant for kind, variant in executor.calls if kind == "block"]
     assert "several" not in blocks[: blocks.index("a")]
-
-
-@pytest.mark.parametrize("effect", ["same results", "changes a hyper-parameter"])
-def test_what_stays_open_waits_for_what_may_gain_more(effect: EffectOnResults) -> None:
-    executor = FakeExecutor({"open": 1.04, "better": 2.0}, noise=0.05)
-    findings = [make_finding("open", gain=1.1)]
-    findings += [make_finding(f"open{number}", gain=1.1) for number in range(MOST_AT_ONCE - 1)]
-    findings.append(make_finding("better", gain=3.0, effect=effect))
-    outcome = try_edits(executor, findings, 60.0)
-    assert outcome.trials["better"].state == "confirmed"
-    first = executor.calls.index(("block", "better"))
-    before = executor.calls[:first].count(("block", "open"))
-    assert before <= LOOKS[0] < executor.count("block", "open")
-
-
-def test_what_may_gain_most_goes_on_while_others_enter() -> None:
-    executor = FakeExecutor({"open": 1.04}, noise=0.05)
-    others = [make_finding(f"other{number}", gain=1.1) for number in range(MOST_AT_ONCE + 1)]
-    outcome = try_edits(executor, [make_finding("open", gain=3.0), *others], 60.0)
-    rounds = [block.round for block in outcome.run.blocks if block.arm == "open"]
-    assert rounds == [*range(1, len(rounds) + 1)]
-    assert len(rounds) > LOOKS[0]
 
 
 SERVICE = make_edit("service", changes=(Distribute("batch"),))
