@@ -16,27 +16,6 @@ import tensorflow as tf
 
 
 def in_chunks(generator, output_signature, size=64):
-    """Make a dataset of the elements of `generator()`, handed to TensorFlow in stacks."""
-
-    def copied(part, spec):  # a generator may reuse one array for all elements
-        if isinstance(spec, dict):
-            return {key: copied(part[key], spec[key]) for key in spec}
-        if isinstance(spec, tuple):
-            return tuple(map(copied, part, spec))
-        return np.array(part, spec.dtype.as_numpy_dtype)
-
-    def chunks():
-        elements = (copied(element, output_signature) for element in generator())
-        while chunk := list(itertools.islice(elements, size)):
-            yield tf.nest.map_structure(lambda *parts: np.stack(parts), *chunk)
-
-    specs = tf.nest.map_structure(
-        lambda spec: tf.TensorSpec([None, *spec.shape], spec.dtype), output_signature
-    )
-    return tf.data.Dataset.from_generator(chunks, output_signature=specs).unbatch()
-
-
-def in_ragged_chunks(generator, output_signature, size=64):
     """Make a dataset of the elements of `generator()`, handed to TensorFlow in stacks.
 
     Those whose first dimension is None are stacked as ragged tensors.
@@ -66,20 +45,20 @@ def in_ragged_chunks(generator, output_signature, size=64):
         return tf.TensorSpec(shape, spec.dtype)
 
     specs = tf.nest.map_structure(spec_of_stack, output_signature)
-    stacks = tf.data.Dataset.from_generator(chunks, output_signature=specs)
+    elements = tf.data.Dataset.from_generator(chunks, output_signature=specs).unbatch()
+    if all(None not in spec.shape for spec in tf.nest.flatten(output_signature)):
+        return elements
     # The rows are ragged tensors without a ragged dimension: a map makes tensors of them.
     if isinstance(output_signature, tuple):
-        return stacks.unbatch().map(lambda *parts: parts)
-    return stacks.unbatch().map(lambda element: element)
+        return elements.map(lambda *parts: parts)
+    return elements.map(lambda element: element)
 
 
 def cut_padding(features, *others, lengths=8):
     """Cut rows of ids that are padded with zeros to the longest row of their batch.
 
-    So are targets and weights of as many places. The new length is one of a few, as a model is
-    traced, or compiled, for each that it meets.
+    The new length is one of a few, as a model is traced, or compiled, for each that it meets.
     """
-    batch = (features, *others)
     ids = [one for one in tf.nest.flatten(features) if one.dtype.is_integer and one.shape.rank == 2]
     for width in {one.shape[1] for one in ids if (one.shape[1] or 0) >= 16}:
         used = tf.concat([one != 0 for one in ids if one.shape[1] == width], axis=0)
@@ -90,10 +69,10 @@ def cut_padding(features, *others, lengths=8):
         start = tf.minimum(first, width - kept)
         parts = [
             one[:, start : start + kept] if one.shape[1:2] == [width] else one
-            for one in tf.nest.flatten(batch)
+            for one in tf.nest.flatten(features)
         ]
-        batch = tf.nest.pack_sequence_as(batch, parts)
-    return batch if others else batch[0]
+        features = tf.nest.pack_sequence_as(features, parts)
+    return (features, *others) if others else features
 
 
 def in_buckets(dataset, batch_size, buckets=4, **padding):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import libcst as cst
@@ -31,23 +31,16 @@ from pipediag.patching.source import (
 )
 from pipediag.patching.statements import behind
 from pipediag.session.edits import CUT_PADDING, SHORTEST_CUT
-from pipediag.vocabulary import Scalar
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
 _NEXT = "\n\n\ndef "
 _NAME, _BUCKETS = "in_chunks", "in_buckets"
 
 
-def source_of(parameters: Mapping[str, Scalar]) -> list[str]:
-    """Return the lines of the function, called `in_chunks` whichever of the two it is."""
-    return lines_of("in_ragged_chunks" if parameters.get("ragged") else _NAME, _NAME)
-
-
-def lines_of(function: str, name: str | None = None) -> list[str]:
-    """Return the lines of a function that is written into files, under a name."""
+def lines_of(function: str) -> list[str]:
+    """Return the lines of a function that is written into files."""
     _, _, rest = _WRITTEN.read_text(encoding="utf-8").partition(f"def {function}(")
-    lines = f"def {function}({rest.partition(_NEXT)[0]}".rstrip().splitlines()
-    return [re.sub(rf"\b{function}\b", name or function, line) for line in lines]
+    return f"def {function}({rest.partition(_NEXT)[0]}".rstrip().splitlines()
 
 
 def defined(
@@ -65,14 +58,14 @@ def defined(
     return name, behind(source, after, [*_imports(source, modules), "", "", *named])
 
 
-def in_chunks(source: Source, call: cst.Call, parameters: Mapping[str, Scalar]) -> list[Change]:
+def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     """Call the function in place of `from_generator`, and define it behind the file's imports."""
     generator = argument(call, "generator")
     if generator is None or argument(call, "args") is not None:
         raise NotPatchableError("The generator is called with arguments.")
     needed = ("itertools", "numpy as np", "tensorflow as tf")
     start = source.span(call).start
-    name, definition = defined(source, source_of(parameters), _NAME, start, *needed)
+    name, definition = defined(source, lines_of(_NAME), _NAME, start, *needed)
     if _takes_the_same(call):
         return [definition, replaced(source.span(call.func), name)]
     if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):

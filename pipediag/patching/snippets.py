@@ -15,7 +15,6 @@ from pipediag.patching.python_calls import (
     ROWS_OF,
     WEIGHTED,
     lines_of,
-    source_of,
 )
 from pipediag.patching.settings import attribute
 from pipediag.session import edits
@@ -159,7 +158,7 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
         case "PyDataset", _:
             return [f"super().__init__({given})"]
         case "in_chunks", _:
-            return [*source_of(change.parameters), "", "in_chunks(generator, output_signature)"]
+            return [*lines_of("in_chunks"), "", "in_chunks(generator, output_signature)"]
         case edits.BUCKETS, _:
             call = ".apply(lambda examples: in_buckets(examples, batch_size))"
             inputs = _any_length(session) if edits.cuts_rows(change) else []

@@ -298,7 +298,7 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
 def _stack(workspace: Workspace, change: edits.Replace) -> None:
     suits: Suits = "one" if is_of_its_caller(*workspace.call(change.op_id)) else "any"
     source, call = workspace.only_call(change.op_id, suits=suits)
-    workspace.change(source, in_chunks(source, call, change.parameters))
+    workspace.change(source, in_chunks(source, call))
 
 
 def _in_processes(workspace: Workspace, change: edits.Replace) -> None:

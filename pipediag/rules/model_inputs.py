@@ -224,8 +224,8 @@ PADDING = Rule(
     why="A model computes on padding as it does on data. Batches of similar lengths hold less "
     "padding.",
     fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`; batches are then mixed "
-    "less. If the length is fixed, cut each batch to its longest example, with targets of the same "
-    "places. That is tried where the model's outputs and loss stay the same. An `Input` of that "
+    "less. If the length is fixed, cut each batch to its longest example. "
+    "That is tried where the model's outputs stay the same. An `Input` of that "
     "length then has the shape `(None,)`.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),

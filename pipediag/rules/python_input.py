@@ -204,11 +204,9 @@ def _elements_edit(op: Operation) -> Edit | None:
     few = op.elements is None or op.elements < ELEMENTS.value
     if op.made_by_framework or op.inside_function_of is not None or few:
         return None
-    parameters: dict[str, Scalar] = {"elements": _STACKED}
-    if op.element_bytes is None:
-        parameters["ragged"] = True
+    change = Replace(op.id, "in_chunks", {"elements": _STACKED})
     label = f"{_STACKED} elements of the {place_name(op)} at once"
-    return SINGLE_ELEMENTS.edit(op, label, Replace(op.id, "in_chunks", parameters), check="equal")
+    return SINGLE_ELEMENTS.edit(op, label, change, check="equal")
 
 
 @SINGLE_ELEMENTS.found_at("from_generator")

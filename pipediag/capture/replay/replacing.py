@@ -128,9 +128,7 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
         raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     signature, size = node.dataset.element_spec, parameters["elements"]
     # NumPy must not be imported for a script that does without it.
-    made = importlib.import_module("pipediag.in_chunks")
-    make = made.in_ragged_chunks if parameters.get("ragged") else made.in_chunks
-    return make(generator, signature, size)
+    return importlib.import_module("pipediag.in_chunks").in_chunks(generator, signature, size)
 
 
 def _takes_arguments(generator: Callable[..., Any]) -> bool:
@@ -264,8 +262,7 @@ def _python_of_rows() -> AbstractContextManager[None]:
 
 
 def padding_cut(inputs: list[Any]) -> Any:
-    """Return the batches with rows of ids as long as the longest of each batch needs, and with
-    targets and weights of the same places."""
+    """Return the batches with rows of ids as long as the longest of each batch needs."""
     from tensorflow.python.autograph.impl import api
     from tensorflow.python.util import nest
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from math import prod
 from typing import Any
@@ -33,9 +33,6 @@ _OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER}
 
 _ROUNDING, _SHARE_OF_SPREAD = 1e-6, 0.01
 """Own choice: outputs that differ by less, of the spread between examples, are the same."""
-_SHARE_OF_LOSS = 1e-4
-"""Own choice: sums of the same numbers differ by less. All places of a model that has learned
-little have nearly the same loss."""
 
 _KERAS_3 = "keras.src.backend.tensorflow.trainer"
 _KERAS_2 = ("tf_keras.src.engine.training", "keras.src.engine.training")
@@ -111,47 +108,30 @@ class ModelVariants:
         which have the same rows with less padding.
 
         Layers that compute on padding add up other numbers; rounding is far below the differences
-        between examples, on which the limit rests. Where each place has an output, those that are
-        left are compared, and then the losses, which may count the others.
+        between examples, on which the limit rests. Outputs of each place of a row are refused.
         """
         if self._compiled is None:
             raise NotReplayableError("Only for a model in a Keras `fit` can results be compared.")
+        np = sys.modules["numpy"]
         with ExitStack() as undo:
             _take_any_length(self._model, undo)
             for pair in zip(batches, others, strict=True):
-                self._same_in(pair)
-
-    def _same_in(self, pair: Sequence[Any]) -> None:
-        np = sys.modules["numpy"]
-        outputs, is_cut = [self._predicted(batch) for batch in pair], False
-        for whole, after in zip(*map(_arrays, outputs), strict=True):
-            differs = whole.shape != after.shape
-            before = _left_of(whole, after.shape, *pair) if differs else whole
-            most = np.max(np.abs(before - after), initial=0.0)
-            if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
-                raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
-            is_cut = is_cut or differs
-        if is_cut:
-            self._same_losses(pair, outputs)
-
-    def _same_losses(self, batches: Sequence[Any], outputs: Sequence[Any]) -> None:
-        before, after = map(self._loss, batches, outputs)
-        if not abs(before - after) <= _ROUNDING + _SHARE_OF_LOSS * abs(before):
-            raise NotReplayableError(
-                f"{RESULTS_DIFFER[3]} on padding, which the loss counts: it would be {after:.4g} "
-                f"instead of {before:.4g}."
-            )
+                outputs = [_arrays(self._predicted(batch)) for batch in pair]
+                for before, after in zip(*outputs, strict=True):
+                    if before.shape != after.shape:
+                        raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
+                    most = np.max(np.abs(before - after), initial=0.0)
+                    if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
+                        raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
 
     def _predicted(self, batch: Any) -> Any:
-        with _refused_lengths():
-            return self._model(_features(batch), training=False)
-
-    def _loss(self, batch: Any, outputs: Any) -> float:
-        x, y, weights, *_ = (
-            (*batch, None, None) if isinstance(batch, tuple) else (batch, None, None)
-        )
-        with _refused_lengths():
-            return float(self._model.compute_loss(x=x, y=y, y_pred=outputs, sample_weight=weights))
+        features = batch[0] if isinstance(batch, tuple) else batch
+        try:
+            return self._model(features, training=False)
+        except Exception as error:
+            let_pass(error)
+            failure = first_line(error)
+        raise NotReplayableError(f"The model does not take rows of another length: {failure}")
 
     def _change(self, wanted: Settings, undo: ExitStack) -> None:
         model, compiled = self._model, self._compiled
@@ -272,39 +252,10 @@ def _take_any_length(model: Any, undo: ExitStack) -> None:
             own[_SPEC] = None
 
 
-@contextmanager
-def _refused_lengths() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        let_pass(error)
-        raise NotReplayableError(
-            f"The model does not take rows of another length: {first_line(error)}"
-        ) from None
-
-
-def _features(batch: Any) -> Any:
-    return batch[0] if isinstance(batch, tuple) else batch
-
-
 def _arrays(tensors: Any) -> list[Any]:
     from tensorflow.python.util import nest
 
     return [one.numpy() for one in nest.flatten(tensors)]
-
-
-def _left_of(outputs: Any, shape: tuple[int, ...], batch: Any, cut: Any) -> Any:
-    """Return the outputs of those places of the rows of a batch that are left in the cut one."""
-    np = sys.modules["numpy"]
-    width, left = outputs.shape[1], shape[1]
-    if (len(outputs), *outputs.shape[2:]) == (shape[0], *shape[2:]):
-        for rows, part in zip(*map(_arrays, map(_features, (batch, cut))), strict=True):
-            if (rows.shape[1:], part.shape[1:]) == ((width,), (left,)) and rows.dtype.kind in "iu":
-                starts = range(width - left + 1)
-                same = (at for at in starts if np.array_equal(rows[:, at : at + left], part))
-                start = next(same, 0)
-                return outputs[:, start : start + left]
-    raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
 
 
 _ROW_WISE = "row_wise"

@@ -47,29 +47,23 @@ targets = np.arange(8.0)
 plain = tf.data.Dataset.from_tensor_slices((rows, targets)).batch(4)
 named = tf.data.Dataset.from_tensor_slices(({"ids": rows, "user": targets}, targets)).batch(4)
 alone = tf.data.Dataset.from_tensor_slices(rows).batch(4)
-# Behind the last word of a row, a target of its own stands at padding.
-words = tf.data.Dataset.from_tensor_slices((rows, np.roll(rows, -1, 1), rows > 0)).batch(4)
 shapes = {
     name: [list(one.shape) for one in tf.nest.flatten(next(iter(padding_cut([dataset]))))]
-    for name, dataset in {"plain": plain, "named": named, "alone": alone, "words": words}.items()
+    for name, dataset in {"plain": plain, "named": named, "alone": alone}.items()
 }
 
 layers, AnyLength = keras.layers, {"any_length": True}
 
-def model(*behind, masked=True, length=WIDTH, loss="mse"):
+def model(*behind, masked=True, length=WIDTH):
     result = ids = keras.Input((length,), dtype="int64", name="ids")
     for layer in (layers.Embedding(9, 4, mask_zero=masked), *behind):
         result = layer(result)
     made = keras.Model(ids, result)
-    made.compile("sgd", loss)
+    made.compile("sgd", "mse")
     return made
 
 def averaged(**given):
     return model(layers.GlobalAveragePooling1D(), layers.Dense(1), **given)
-
-def of_words(masked):
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    return model(layers.GRU(5, return_sequences=True), layers.Dense(9), masked=masked, loss=loss)
 
 inner = keras.Input((WIDTH, 4))
 inner = keras.Model(inner, layers.LSTM(3)(inner))
@@ -89,19 +83,12 @@ models = {
     "sequential": keras.Sequential([keras.Input((WIDTH,), dtype="int64"), *averaged().layers[1:]]),
     "nested": model(inner, layers.Dense(1)),
     "flat": model(layers.Flatten(), layers.Dense(1)),
+    "of words": model(layers.GRU(5, return_sequences=True), layers.Dense(9)),
 }
 models["sequential"].compile("sgd", "mse")
 outputs = {
     name: refusal(lambda: ModelVariants(one, print).same_outputs(before, after))
     for name, one in models.items()
-}
-by_word = {
-    str(masked): refusal(
-        lambda: ModelVariants(of_words(masked), print).same_outputs(
-            list(words), list(padding_cut([words]))
-        )
-    )
-    for masked in (True, False)
 }
 
 def steps(one):
@@ -138,7 +125,7 @@ spec = {"ids": tf.TensorSpec([None], tf.int64), "n": tf.TensorSpec([], tf.int64)
 varying = tf.data.Dataset.from_generator(lengths, output_signature=spec)
 buckets = list(in_buckets(varying, 10))
 print(json.dumps({
-    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs, "by word": by_word,
+    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs,
     "trained": trained, "fixed": {name: fixed_lengths(one) for name, one in models.items()},
     "floats": refusal(lambda: padding_cut([floats])),
     "all there": sorted(int(n) for batch in buckets for n in batch["n"]) == list(range(300)),
@@ -173,7 +160,6 @@ def test_the_ids_of_a_batch_are_found_in_its_features(said: dict[str, Any]) -> N
         "plain": [[4, 6], [4]],
         "named": [[4, 6], [4], [4]],
         "alone": [[4, 6]],
-        "words": [[4, 6], [4, 6], [4, 6]],
     }
     assert "no rows of ids" in said["floats"]
 
@@ -186,13 +172,7 @@ def test_a_model_that_does_not_ignore_padding_is_told_from_one_that_does(
     assert outputs["unmasked"].startswith("The model's outputs differ")
     assert outputs["one length"] is outputs["sequential"] is outputs["nested"] is None
     assert "another length: ValueError: Input 0 " in outputs["flat"]
-
-
-def test_targets_of_each_place_are_compared_where_they_are_left_and_by_the_loss(
-    said: dict[str, Any],
-) -> None:
-    assert said["by word"]["True"] is None
-    assert "which the loss counts" in said["by word"]["False"]
+    assert "another shape" in outputs["of words"]
 
 
 def test_a_model_of_one_length_is_trained_with_another_and_is_the_users_again(
