@@ -45,6 +45,7 @@ from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
 from pipediag.trials.schedule import run_trials
 from pipediag.vocabulary import BASE
+from tests.factories import make_finding
 
 STEP_S = 0.002
 BATCH = 32
@@ -163,16 +164,7 @@ def percent_inside(trials: list[Trial], speedup: float) -> float:
 
 
 def _finding(name: str, change: Change) -> Finding:
-    edit = Edit(name, name, (change,))
-    return Finding(
-        rule=name,
-        title=name,
-        status="fail",
-        severity="warn",
-        advice="",
-        effect_on_results="same results",
-        edit=edit,
-    )
+    return make_finding(rule=name, edit=Edit(name, name, (change,)))
 
 
 def _row(noise: str, spread: float, speedup: float, trials: list[Trial]) -> str:

@@ -7,7 +7,6 @@ A process of its own, since images are encoded with TensorFlow and the benchmark
 
 from __future__ import annotations
 
-import csv
 import sys
 import wave
 import zipfile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 KERAS_DATASETS = Path(".keras/datasets")
 WORDS = 8000
@@ -84,14 +84,18 @@ def reviews(folder: Path, count: int) -> None:
 def ratings(folder: Path, count: int) -> None:
     """Users, films and stars as two tables, and the archive that they were in."""
     rng = np.random.default_rng(4)
-    users, films = rng.integers(1, 611, count), rng.zipf(1.2, count) % 9000 + 1
-    stars = rng.integers(1, 11, count) / 2
     place = _cached(folder, "ml-latest-small")
     place.mkdir()
-    rows = [f"{user},{film},{star},0" for user, film, star in zip(users, films, stars, strict=True)]
-    (place / "ratings.csv").write_text("\n".join(["userId,movieId,rating,timestamp", *rows]))
-    titles = [f"{film},Film {film} (1999),Drama" for film in range(1, 9002)]
-    (place / "movies.csv").write_text("\n".join(["movieId,title,genres", *titles]))
+    rows = {
+        "userId": rng.integers(1, 611, count),
+        "movieId": rng.zipf(1.2, count) % 9000 + 1,
+        "rating": rng.integers(1, 11, count) / 2,
+        "timestamp": 0,
+    }
+    _csv(place / "ratings.csv", rows)
+    films = np.arange(1, 9002)
+    titles = [f"Film {film} (1999)" for film in films]
+    _csv(place / "movies.csv", {"movieId": films, "title": titles, "genres": "Drama"})
     with zipfile.ZipFile(_cached(folder, "ml-latest-small.zip"), "w") as archive:
         archive.write(place / "ratings.csv", "ml-latest-small/ratings.csv")
 
@@ -99,19 +103,12 @@ def ratings(folder: Path, count: int) -> None:
 def heart(folder: Path, count: int) -> None:
     """Patients: thirteen numbers and a word."""
     rng = np.random.default_rng(6)
-    head = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca,thal,target"
+    names = "age,sex,cp,trestbps,chol,fbs,restecg,thalach,exang,oldpeak,slope,ca".split(",")
     limits = (80, 2, 5, 200, 400, 2, 3, 200, 2, 5, 4, 4)
-    rows = [
-        ",".join(
-            [
-                *(str(rng.integers(limit)) for limit in limits),
-                str(rng.choice(["fixed", "normal", "reversible"])),
-                str(rng.integers(2)),
-            ]
-        )
-        for _ in range(count)
-    ]
-    (folder / "heart.csv").write_text("\n".join([head, *rows]))
+    rows = {name: rng.integers(n, size=count) for name, n in zip(names, limits, strict=True)}
+    rows["thal"] = rng.choice(["fixed", "normal", "reversible"], count)
+    rows["target"] = rng.integers(2, size=count)
+    _csv(folder / "heart.csv", rows)
 
 
 def pets(folder: Path, count: int) -> None:
@@ -130,11 +127,9 @@ def pets(folder: Path, count: int) -> None:
         "Health": "Healthy Injured",
     }
     numbers = {"Age": 60, "Fee": 300, "PhotoAmt": 12, "AdoptionSpeed": 5}
-    rows = [",".join([*words, *numbers, "Description"])]
-    for _ in range(count):
-        chosen = [str(rng.choice(kinds.split())) for kinds in words.values()]
-        rows.append(",".join([*chosen, *(str(rng.integers(n)) for n in numbers.values()), "text"]))
-    (folder / "petfinder-mini.csv").write_text("\n".join(rows))
+    rows = {name: rng.choice(kinds.split(), count) for name, kinds in words.items()}
+    rows |= {name: rng.integers(n, size=count) for name, n in numbers.items()}
+    _csv(folder / "petfinder-mini.csv", {**rows, "Description": "text"})
 
 
 def weather(folder: Path, count: int) -> None:
@@ -145,12 +140,9 @@ def weather(folder: Path, count: int) -> None:
         *("VPact (mbar)", "VPdef (mbar)", "sh (g/kg)", "H2OC (mmol/mol)", "rho (g/m**3)"),
         *("wv (m/s)", "max. wv (m/s)", "wd (deg)"),
     ]
-    times = np.datetime64("2009-01-01T00:10") + np.arange(count) * np.timedelta64(10, "m")
-    values = rng.random((count, len(columns))) * 100
-    rows = ["Date Time," + ",".join(columns)]
-    for time, row in zip(times.tolist(), values, strict=True):
-        rows.append(f"{time:%d.%m.%Y %H:%M:%S}," + ",".join(f"{value:.2f}" for value in row))
-    (folder / "jena_climate.csv").write_text("\n".join(rows))
+    times = pd.date_range("2009-01-01T00:10", periods=count, freq="10min")
+    rows = {name: np.round(rng.random(count) * 100, 2) for name in columns}
+    _csv(folder / "jena_climate.csv", {"Date Time": times.strftime("%d.%m.%Y %H:%M:%S"), **rows})
 
 
 def housing(folder: Path, count: int) -> None:
@@ -211,12 +203,13 @@ def speech(folder: Path, count: int) -> None:
 def papers(folder: Path, count: int) -> None:
     """Titles, abstracts of 60 to 240 words and subject areas as one table."""
     texts = Texts(15)
-    with (folder / "arxiv_data.csv").open("w", encoding="utf-8", newline="") as table:
-        rows = csv.writer(table)
-        rows.writerow(["titles", "summaries", "terms"])
-        for number in range(count):
-            terms = texts.rng.choice(TERMS, texts.rng.integers(1, 3), replace=False)
-            rows.writerow([f"Paper {number}", texts.line(60, 240), str([*map(str, terms)])])
+    areas = [texts.rng.choice(TERMS, texts.rng.integers(1, 3), replace=False) for _ in range(count)]
+    rows = {
+        "titles": [f"Paper {number}" for number in range(count)],
+        "summaries": [texts.line(60, 240) for _ in range(count)],
+        "terms": [str([*map(str, area)]) for area in areas],
+    }
+    _csv(folder / "arxiv_data.csv", rows)
 
 
 def questions(folder: Path, count: int) -> None:
@@ -279,13 +272,11 @@ def clicks(folder: Path, count: int) -> None:
         *("userAvgRating", "userRatingStddev"),
     ]
     genres = [f"movieGenre{n}" for n in (1, 2, 3)] + [f"userGenre{n}" for n in range(1, 6)]
-    for name, rows in (("trainingSamples.csv", count), ("testSamples.csv", count // 4)):
-        columns = [rng.integers(int(limit > 2), limit, rows) for limit in numbers.values()]
-        columns += [np.round(rng.random(rows) * 5, 2) for _ in fractions]
-        columns += [rng.choice(GENRES, rows) for _ in genres]
-        lines = [",".join([*numbers, *fractions, *genres])]
-        lines += [",".join(map(str, row)) for row in zip(*columns, strict=True)]
-        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    for name_of_file, rows in (("trainingSamples.csv", count), ("testSamples.csv", count // 4)):
+        made = {n: rng.integers(int(limit > 2), limit, rows) for n, limit in numbers.items()}
+        made |= {name: np.round(rng.random(rows) * 5, 2) for name in fractions}
+        made |= {name: rng.choice(GENRES, rows) for name in genres}
+        _csv(folder / name_of_file, made)
 
 
 def timelines(folder: Path, count: int) -> None:
@@ -375,6 +366,10 @@ def _labelled(folder: Path, count: int, row: Callable[[Texts], str]) -> None:
     for part, number in (("train", count), ("test", count // 4)):
         rows = [row(texts) for _ in range(number)]
         (folder / f"data/{part}.txt").write_text("\n".join(rows), encoding="utf-8")
+
+
+def _csv(path: Path, columns: dict[str, Any]) -> None:
+    pd.DataFrame(columns).to_csv(path, index=False)
 
 
 def _integers(tf: Any, values: np.ndarray) -> Any:

@@ -59,7 +59,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("blocking_numpy_function", "missing-cache"): (BEHIND, CACHE),
     ("csv_lines_each", "missing-cache"): (CACHE,),
     ("csv_lines_each", "per-element-map"): (VECTOR,),
-    ("decoded_then_shuffled_loop", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "missing-cache"): (CACHE,),
     ("decoy_cached_already", "per-element-map"): (VECTOR,),
     ("decoy_small_batch_waits", "missing-cache"): (BEHIND, CACHE),
@@ -108,10 +107,6 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("random_augmentation", "parallel-map"): (TUNED,),
     ("padded_texts", "padding"): (Insert("batch", "cut_padding"),),
     ("padded_to_max_length", "padding"): (Insert("padded_batch", "cut_padding"),),
-    ("parts_fetched_in_turn", "serial-flat-map"): (
-        Replace("flat_map", "parallel_flat_map", {**AT_ONCE}),
-        POOL,
-    ),
     ("row_generator", "generator-elements"): (STACKED,),
     ("row_generator", "missing-cache"): (BEHIND_GENERATOR,),
     ("shards_in_flat_map", "serial-flat-map"): (
