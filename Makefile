@@ -20,7 +20,7 @@ VERSIONS ?=
 # Tests start the command hundreds of times, and each start would compile it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-faults test-samples test-versions test-lowest test-jax dist lint format lock clean
+.PHONY: help demo test test-faults test-samples test-versions test-jax dist lint format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -43,11 +43,8 @@ test-faults: $(READY) ## Run scripts natively and under pipediag, and compare wh
 test-samples: $(READY) ## Run every sample, also those that `make test` leaves out
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
-test-versions: $(READY) ## Run some samples with the oldest and the newest versions (VERSIONS=all: more, with each)
+test-versions: $(READY) ## Run samples with the oldest and the newest versions, or with each (VERSIONS=all)
 	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_packaging.py $(PYTEST_ARGS)
-
-test-lowest: $(READY) ## Run commands, reports and the library with the lowest versions that are allowed
-	PIPEDIAG_LOWEST=1 $(VENV)/bin/python -m pytest tests/versions/test_lowest_versions.py $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)
