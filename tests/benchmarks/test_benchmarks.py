@@ -31,7 +31,7 @@ def expected(tmp_path: Path) -> Expectation:
     (tmp_path / "train.py").write_text(script, encoding="utf-8")
     path = tmp_path / "train.expect.toml"
     path.write_text(
-        'shows = "s"\norigin = "o"\nmeasured = "m"\n'
+        'measured = "m"\n'
         '[verdict]\nbottleneck = ["input"]\nline = "map"\nwhere = ["steps"]\nwhere_line = "fit"\n'
         '[loop]\nkind = ["keras"]\nline = "fit"\n'
         '[trials]\nconfirmed = ["parallel-map"]\nnot_confirmed = ["small-batch"]\n',

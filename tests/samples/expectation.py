@@ -82,8 +82,6 @@ class Expectation(Table):
     """What is true of one sample."""
 
     script: Path
-    shows: str
-    origin: str
     measured: str
     """Figures taken without pipediag, for readers."""
     verdict: Verdict
