@@ -12,7 +12,8 @@ from functools import cached_property
 from statistics import fmean
 
 from pipediag.errors import PipediagError
-from pipediag.facts.limits import INPUT_BOUND
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
+from pipediag.facts.pipeline import last_operation
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
@@ -38,6 +39,10 @@ class WorkersStep:
     classes_ms: Mapping[StepClass, float]
     exchange_limits_percent: Interval
     """Ends of the 95 % interval of the time in collectives, waits for others included."""
+    evaluation_percent: float
+    """Of the run."""
+    batches: int | None
+    """In an epoch, where the pipeline says so."""
 
     @property
     def own_ms(self) -> float:
@@ -104,6 +109,23 @@ class Job:
         )
 
     @property
+    def evaluates_alone(self) -> WorkersStep | None:
+        """The worker that evaluates for much of its run while no other one does."""
+        if len(self.steps) < 2:
+            return None
+        *_, next_one, most = sorted(self.steps, key=lambda one: one.evaluation_percent)
+        alone = next_one.evaluation_percent < INPUT_WAIT.value
+        return most if alone and most.evaluation_percent >= INPUT_BOUND.value else None
+
+    @property
+    def uneven_batches(self) -> tuple[int, int] | None:
+        """The fewest and the most batches of an epoch, where they differ by more than a tenth."""
+        known = [one.batches for one in self.steps if one.batches is not None]
+        if len(known) < 2 or max(known) <= SAME_STEP * min(known):
+            return None
+        return min(known), max(known)
+
+    @property
     def exchange_percent(self) -> float:
         """Percent of the step in collectives on the worker that waits least: no wait for a peer."""
         return min(
@@ -143,6 +165,8 @@ def job_of(sessions: Iterable[Session]) -> Job:
                 step_ms=session.steps.mean_ms,
                 classes_ms={one: share.ms for one, share in shares.items()},
                 exchange_limits_percent=shares["collective"].ci95_percent,
+                evaluation_percent=session.run.percent_of("evaluation") if session.run else 0.0,
+                batches=last.cardinality if (last := last_operation(session)) else None,
             )
         )
     steps.sort(key=lambda one: (one.worker.rank is None, one.worker.rank or 0, one.worker.name))

@@ -41,6 +41,7 @@ from pipediag.session.edits import (
     SetModel,
 )
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
@@ -327,6 +328,41 @@ _TARGETS = Threshold(
     "MB a batch",
     "own choice: 24 MB cost 34 ms, 1 MB of an array no time that was seen",
 )
+_FEATURES = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")
+ONE_HOT_INPUT = Rule(
+    id="one-hot-input",
+    title="Use an `Embedding` instead of one-hot rows",
+    why="A dense layer on a one-hot row multiplies all of its weights to read only one row of "
+    "them.",
+    fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` instead of "
+    "the dense layer: its table is that layer's kernel, with the same gradients. A bias can be "
+    "added after it.",
+    needs=("loop", "steps", "pipeline"),
+    thresholds=(_FEATURES,),
+    effect="same up to order or rounding",
+    untried="The model needs a different first layer, and the pipeline has to yield ids.",
+)
+
+
+@ONE_HOT_INPUT.found_by
+def _check_one_hot_input(session: Session) -> Iterator[Finding]:
+    features, _ = _features_and_targets(known(session.diagnosed_loop()))
+    maker = next((op for op in known(session.pipeline).ops if _one_hot(op)), None)
+    if maker is None or features is None or features.bytes < _FEATURES.value * 1e6:
+        return
+    yield ONE_HOT_INPUT.finding(
+        "fail",
+        f"Let {call_name(maker)} yield ids, and begin the model with an `Embedding` of "
+        f"{features.width:,} rows instead of the dense layer on one-hot rows. The function and its "
+        f"gradients stay the same. Each batch holds {memory_size(features.bytes)} of one-hot "
+        f"values for {features.ids:,} ids.",
+        op=maker,
+        evidence={"one_hot_bytes_of_a_batch": features.bytes, "width": features.width},
+        # No more than all that is computed can be on these rows.
+        speedup_at_most=at_most_without(session, class_percent(session, ["device_compute"])),
+    )
+
+
 ONE_HOT_TARGETS = Rule(
     id="one-hot-targets",
     title="Use ids as targets instead of one-hot rows",
@@ -348,48 +384,68 @@ _SEVERAL = re.compile(r"\.?(sum|max|any|maximum)\(")
 
 @ONE_HOT_TARGETS.found_by
 def _check_one_hot_targets(session: Session) -> Iterator[Finding]:
-    loop, pipeline = known(session.diagnosed_loop()), known(session.pipeline)
-    shape = max(_wide_floats(_targets(loop.element_spec or "")), key=math.prod, default=None)
-    if shape is None:
+    loop = known(session.diagnosed_loop())
+    _, rows = _features_and_targets(loop)
+    if rows is None or rows.bytes < _TARGETS.value * 1e6:
         return
-    ids, width = (loop.batch_size or 1) * math.prod(shape[:-1]), shape[-1]
-    size = 4.0 * ids * width
-    if size < _TARGETS.value * 1e6:
-        return
-    maker = next((op for op in pipeline.ops if _makes_one_hot(op)), None)
+    made = (op for op in known(session.pipeline).ops if _one_hot(op))
+    # A sum of one-hot rows may have several ones.
+    maker = next((op for op in made if _operations(op).isdisjoint({"Sum", "Max", "Any"})), None)
     lines = session.host.hot_python if session.host is not None else []
     line = next((one for one in lines if _MAKES_ONE_HOT.search(one.code or "")), None)
     if line is not None and _SEVERAL.search(line.code or ""):
         line = None
-    dense = any(one.labels == "dense" and one.classes == width for one in loop.softmaxes)
+    dense = any(one.labels == "dense" and one.classes == rows.width for one in loop.softmaxes)
     if not (maker or line or dense):
         return
     sure = "" if maker or line else ", if each row has a single 1"
     yield ONE_HOT_TARGETS.finding(
         "fail" if maker or line else "informative",
         "Yield the id of each class instead of its one-hot row, and compile with "
-        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(size)} "
-        f"of one-hot values for {ids:,} ids, and the loss reads them all.",
+        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(rows.bytes)} "
+        f"of one-hot values for {rows.ids:,} ids, and the loss reads them all.",
         op=maker,
         place=(line.file, line.line) if line is not None and maker is None else None,
-        evidence={"one_hot_bytes_of_a_batch": size, "width": width},
+        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
     )
 
 
-def _makes_one_hot(op: Operation) -> bool:
-    """Return True if it makes rows with a single 1; a sum of such rows may have several."""
-    operations = op.function.graph_ops.keys() if op.function is not None else set()
-    return "OneHot" in operations and operations.isdisjoint({"Sum", "Max", "Any"})
+def _operations(op: Operation) -> set[str]:
+    return {*op.function.graph_ops} if op.function is not None else set()
 
 
-def _targets(element_spec: str) -> str:
-    """Return what a batch holds after its first part; nothing without targets."""
-    depth = 0
-    for place, character in enumerate(element_spec):
+def _one_hot(op: Operation) -> bool:
+    return "OneHot" in _operations(op)
+
+
+class _Rows(NamedTuple):
+    """The largest of the wide tensors of floats in a batch."""
+
+    ids: int
+    """Rows of one batch, each of which an id may stand for."""
+    width: int
+
+    @property
+    def bytes(self) -> float:
+        return 4.0 * self.ids * self.width
+
+
+def _features_and_targets(loop: Loop) -> tuple[_Rows | None, _Rows | None]:
+    """Return the wide rows in the first part of a batch, and in the rest of it."""
+    spec, depth, end = loop.element_spec or "", 0, len(loop.element_spec or "")
+    for place, character in enumerate(spec):
         depth += (character in "([{") - (character in ")]}")
-        if depth == 1 and character == "," and element_spec.startswith("("):
-            return element_spec[place:]
-    return ""
+        if depth == 1 and character == "," and spec.startswith("("):
+            end = place
+            break
+    first, rest = (
+        max(_wide_floats(part), key=math.prod, default=None) for part in (spec[:end], spec[end:])
+    )
+    batch = loop.batch_size or 1
+    return (
+        _Rows(batch * math.prod(first[:-1]), first[-1]) if first else None,
+        _Rows(batch * math.prod(rest[:-1]), rest[-1]) if rest else None,
+    )
 
 
 def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:

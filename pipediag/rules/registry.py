@@ -87,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     script_work.SLOW_START,
     tracing.REPEATED_COMPILE,
     epoch_start.SLOW_EPOCH_START,
+    model_inputs.ONE_HOT_INPUT,
     model_inputs.ONE_HOT_TARGETS,
     evaluation.SMALL_PREDICT,
     evaluation.EAGER_EVALUATION,
@@ -95,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     script_work.WORK_AFTER_TRAINING,
     script_work.WORK_BETWEEN_TRAININGS,
     growth.MEMORY_GROWTH,
+    growth.SLOWER_STEPS,
     *DEVICE_RULES,
 )
 

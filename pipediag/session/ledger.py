@@ -78,6 +78,8 @@ class EpochSeen(Record):
     """In its training, counted from 0."""
     end_ms: float
     """By the clock of windows, steps and host samples."""
+    steps_ms: float
+    """Time of its steps."""
 
 
 class CallbackLine(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,14 @@ from pipediag.facts.job import Job, job_of
 from pipediag.session.model import Session
 from pipediag.session.store import save_session
 from pipediag.session.worker import Worker, worker_of
-from tests.factories import make_session
-from tests.records import make_breakdown, make_environment, make_steps
+from tests.factories import make_part, make_run, make_session
+from tests.records import (
+    make_breakdown,
+    make_environment,
+    make_pipeline,
+    make_pipeline_ops,
+    make_steps,
+)
 
 CLUSTER = {"chief": ["a:1"], "worker": ["b:1", "c:1"], "ps": ["d:1"]}
 
@@ -107,6 +114,23 @@ def test_sessions_of_no_job_are_refused() -> None:
         job_of([make_session()])
     with pytest.raises(PipediagError, match="Two sessions"):
         job_of([waits(0), waits(0)])
+
+
+def test_a_worker_that_evaluates_alone_is_named() -> None:
+    evaluates = make_run(parts=[make_part("steps", 12.0), make_part("evaluation", 8.0)])
+    alone = waits(0).model_copy(update={"run": evaluates})
+    job = job_of([alone, waits(1).model_copy(update={"run": make_run()})])
+    assert job.evaluates_alone.worker.name == "worker-0"
+    assert job_of([alone, waits(1).model_copy(update={"run": evaluates})]).evaluates_alone is None
+
+
+@pytest.mark.parametrize(("batches", "uneven"), [((100, 104), None), ((100, 40), (40, 100))])
+def test_uneven_shards_are_named(batches: tuple[int, int], uneven: tuple[int, int] | None) -> None:
+    sessions = []
+    for rank, count in enumerate(batches):
+        ops = [replace(one, cardinality=count) for one in make_pipeline_ops()]
+        sessions.append(waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)}))
+    assert job_of(sessions).uneven_batches == uneven
 
 
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:

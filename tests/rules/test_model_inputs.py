@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import ONE_HOT_TARGETS, PADDING, PREPROCESSING_IN_MODEL
+from pipediag.rules.model_inputs import (
+    ONE_HOT_INPUT,
+    ONE_HOT_TARGETS,
+    PADDING,
+    PREPROCESSING_IN_MODEL,
+)
 from pipediag.session.edits import BUCKETS as BUCKETED
 from pipediag.session.edits import Insert, Replace, SetModel
 from pipediag.session.embeddings import TextWork
@@ -261,6 +266,22 @@ def one_hot(
         ),
         **keeps_up(),
     )
+
+
+@pytest.mark.parametrize(
+    ("session", "fails"),
+    [
+        (one_hot("(None, 30, 4500)"), True),
+        (one_hot("(None, 30, 4500)", targets=False), True),
+        (one_hot("(None, 30, 4500)", ops={"Mul": 1}), False),
+        (one_hot("(None, 30, 64)"), False),
+        (one_hot("(None, None, 4500)"), False),
+        (one_hot("(None, 300)"), False),
+    ],
+)
+def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
+    failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
+    assert failed == (["rows"] if fails else [])
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,11 @@ _MOST_EPOCHS = 200
 def _whole_epochs(epochs: Epochs, started_ns: int) -> list[EpochSeen]:
     every = 1 + len(epochs.whole) // _MOST_EPOCHS
     return [
-        EpochSeen(number=one.number, end_ms=(one.end_ns - started_ns) / 1e6)
+        EpochSeen(
+            number=one.number,
+            end_ms=(one.end_ns - started_ns) / 1e6,
+            steps_ms=one.ns / 1e6,
+        )
         for one in epochs.whole[::every]
     ]
 

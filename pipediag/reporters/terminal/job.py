@@ -86,6 +86,18 @@ def sentences(job: Job) -> Iterator[str]:
             yield f"Longer than on the others, by their mean: {', '.join(more)}."
         yield f"As fast as the next worker, it would make the job at most {number(bound)}x as fast."
         yield f"{slowest.worker.name}: {slowest.verdict.summary}"
+    if job.evaluates_alone is not None:
+        alone = job.evaluates_alone
+        yield (
+            f"{alone.worker.name} evaluates for {percent(alone.evaluation_percent)} of its run; "
+            "the others do not, and wait for it."
+        )
+    if job.uneven_batches is not None:
+        fewest, most = job.uneven_batches
+        yield (
+            f"An epoch has {fewest:,} batches on one worker and {most:,} on another: it ends with "
+            "the shortest."
+        )
     for name, reason in job.unmeasured.items():
         yield f"{name} has no measured steps: {reason}"
     if job.missing:
