@@ -44,7 +44,7 @@ test-samples: $(READY) ## Run every sample, also those that `make test` leaves o
 	PIPEDIAG_ALL_SAMPLES=1 $(VENV)/bin/python -m pytest -m "not jax" tests/samples $(PYTEST_ARGS)
 
 test-versions: $(READY) ## Run samples with the oldest and the newest versions, or with each (VERSIONS=all)
-	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions tests/test_packaging.py $(PYTEST_ARGS)
+	PIPEDIAG_VERSIONS=$(VERSIONS) $(VENV)/bin/python -m pytest tests/versions $(PYTEST_ARGS)
 
 test-jax: $(READY_JAX) ## Run the tests of Keras on JAX, in an environment of their own
 	$(VENV_JAX)/bin/python -m pytest -m jax $(PYTEST_ARGS)

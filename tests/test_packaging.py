@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,12 +19,10 @@ import pipediag
 import tests
 from pipediag.cli.main import COMMANDS
 from pipediag.tensorflow_names import OLDEST
-from tests.versions.conftest import ASKED
-from tests.versions.environments import MATRIX, Environment, chosen
+from tests.versions.environments import MATRIX
 
 ROOT = Path(tests.__file__).resolve().parent.parent
 FOLDERS = ("pipediag", "tests", "benchmarks", "sample_pipelines", "docs", "requirements", ".ci")
-DOCUMENTS = ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 """Within the tree: neither an address nor a place on the same page."""
 
@@ -55,18 +52,15 @@ def test_the_source_distribution_has_all_that_the_tests_read(folder: str, source
 
 
 def test_it_has_nothing_that_was_made_on_the_spot(source: set[str]) -> None:
-    foreign = {file for file in source if re.match(r"(reports/(?!README)|\.venv|dist|build)", file)}
-    assert foreign == set()
+    made = re.compile(r"(reports/(?!README)|\.venv|dist|build)")
+    assert not [file for file in source if made.match(file)]
     assert {"Makefile", "LICENSE", "README.md"} <= source
 
 
 def test_what_its_documents_link_to_is_in_it(source: set[str]) -> None:
-    pages = [
-        *(f"{name}.md" for name in DOCUMENTS),
-        *(f for f in source if re.match(r"docs/.*\.md$", f)),
-    ]
+    pages = [file for file in source if re.match(r"(docs/)?[^/]+\.md$", file)]
+    assert len(pages) > 10
     for page in pages:
-        assert page in source
         for target in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
             linked = (ROOT / page).parent.joinpath(target).resolve().relative_to(ROOT).as_posix()
             assert linked in source, f"{page} links to {target}"
@@ -79,9 +73,6 @@ def test_the_wheel_has_the_package_with_its_data_and_nothing_else() -> None:
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DEPENDENCIES = {Requirement(line).name: Requirement(line) for line in PROJECT["dependencies"]}
 PYTHONS = sorted({environment.python for environment in MATRIX}, key=lambda v: int(v[2:]))
-LIMIT_S = 120
-_UV = str(Path(sys.executable).with_name("uv"))
-_COMPILE = (_UV, "pip", "compile", "--quiet", "--no-annotate", "--no-header")
 
 
 @pytest.mark.parametrize(
@@ -114,38 +105,6 @@ def test_the_pythons_that_are_claimed_are_those_of_the_matrix() -> None:
     claimed = [line.removeprefix(label) for line in PROJECT["classifiers"] if "3." in line]
     assert claimed == PYTHONS
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
-
-
-def resolved(environment: Environment, *options: str, wanted: list[str]) -> str:
-    """The versions that an index would serve, as requirements."""
-    try:
-        done = subprocess.run(
-            [*_COMPILE, *options, "--python-version", environment.python, "-"],
-            input="\n".join([*environment.requirements, *wanted]),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"the index gave no answer within {LIMIT_S} s")
-    # Of an environment alone no solution is the index's doing; beside it, it is ours.
-    if done.returncode and not (wanted and "No solution found" in done.stderr):
-        pytest.skip(f"no index could be asked: {done.stderr.strip()[-300:]}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-ASKED_FOR = chosen(os.environ.get(ASKED, ""))
-
-
-@pytest.mark.skipif(ASKED not in os.environ, reason="an index is asked in `make test-versions`")
-@pytest.mark.parametrize("environment", ASKED_FOR, ids=lambda environment: environment.name)
-def test_nothing_that_is_there_is_moved(environment: Environment, tmp_path: Path) -> None:
-    there = tmp_path / "there.txt"
-    there.write_text(resolved(environment, wanted=[]))
-    both = resolved(environment, "-c", str(there), wanted=PROJECT["dependencies"])
-    assert set(there.read_text().splitlines()) <= set(both.splitlines())
 
 
 HEAVY = {"tensorflow", "keras", "jax", "pandas"}
