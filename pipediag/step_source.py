@@ -76,7 +76,6 @@ class StepSource:
 
 
 def _at(lines: Sequence[str], moved: Moved, indent: str) -> Iterator[str]:
-    """Yield a statement's lines at another indent."""
     for line in lines[moved.first - 1 : moved.last]:
         stripped = line[len(moved.indent) :] if line.startswith(moved.indent) else line.lstrip()
         yield indent + stripped if stripped.strip() else ""
@@ -236,7 +235,6 @@ def _analysed(
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """Return the names of modules and of what is imported from them."""
     return {
         (alias.asname or alias.name).partition(".")[0]
         for node in ast.walk(tree)
@@ -321,7 +319,6 @@ def _divided(
 
 
 def _looks_only(statement: ast.stmt) -> bool:
-    """Return True for what needs values on the host and changes nothing of the step's."""
     if _calls(statement, _APPLY, _TAPE, "gradient", *_ON_VARIABLES):
         return False
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -335,7 +332,6 @@ def _looks_only(statement: ast.stmt) -> bool:
 
 
 def _is_for_effect(statement: ast.stmt) -> bool:
-    """Return True for a method's call whose result is not used, but for those on variables."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
@@ -345,7 +341,6 @@ def _is_for_effect(statement: ast.stmt) -> bool:
 
 
 def _owners(node: ast.AST) -> set[str]:
-    """Return names of which it reads attributes."""
     found: set[str] = set()
     for one in ast.walk(node):
         owner: ast.AST = one
@@ -451,7 +446,6 @@ class _Names(ast.NodeVisitor):
 
 
 def _places(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
-    """Return attributes, and names with an index of any kind, that are read or set."""
     found: set[str] = set()
     for node in (one for each in nodes for one in ast.walk(each)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
@@ -489,7 +483,6 @@ def _set_always(statement: ast.stmt) -> set[str]:
 
 
 def _outside(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope but those of some statements."""
     for child in ast.iter_child_nodes(scope):
         if child not in inside:
             yield child

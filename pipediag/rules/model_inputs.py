@@ -13,22 +13,11 @@ from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     call_name,
-    calls_python,
-    chain,
-    differs_by_pass,
     last_before_prefetch,
     operations,
-    passes_over_data,
     place_name,
-    upstream,
 )
 from pipediag.facts.step import class_percent, lengths_vary
-from pipediag.rules.caching import (
-    MEMORY,
-    against,
-    bytes_each,
-    elements_of_a_pass,
-)
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import (
@@ -45,7 +34,6 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
-from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import FindingStatus, Scalar
 
 TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice")
@@ -58,7 +46,7 @@ PREPROCESSING_IN_MODEL = Rule(
     "model that begins after these layers. Add `.cache()` if their results fit in memory. The "
     "original model still takes the raw inputs, and shares the weights.",
     needs=("loop", "steps"),
-    thresholds=(INPUT_BOUND, TEXT_WORK, MEMORY),
+    thresholds=(INPUT_BOUND, TEXT_WORK),
     untried="The model has to be built without these layers, and saved with them.",
 )
 _MOST_TYPES = 3
@@ -84,7 +72,7 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
         evidence["text_operations"] = most or None
     behind = f"after {call_name(after)}" if after is not None else "after the batch"
     if loop.keras is not None and loop.keras.input_layers:
-        yield from _of_layers(session, loop.keras, after, behind, waits, finding, evidence)
+        yield from _of_layers(loop.keras, behind, waits, finding, evidence)
     elif weighs and waits is None:
         yield finding(
             f"Prepare the text in the pipeline, {behind}: `dataset.map(lambda x, y: (prepare(x), "
@@ -96,9 +84,7 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
 
 
 def _of_layers(
-    session: Session,
     keras: KerasUse,
-    after: Operation | None,
     behind: str,
     waits: str | None,
     finding: Callable[..., Finding],
@@ -111,92 +97,19 @@ def _of_layers(
         return
     listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
     evidence = {**evidence, "layers": listed.replace("`", "")}
-    kept = _kept_inputs(session, movable, after) if keras.unsplit is None and movable else None
-    title, untried = None, None
-    advice = f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps."
-    if kept is not None:
-        # The work is not only elsewhere, but done once.
-        passes = passes_over_data(session)
-        title = "Prepare inputs once and cache them"
-        evidence["cache_bytes"] = kept.bytes
-        evidence["passes_over_data"] = "unlimited" if passes == math.inf else passes
-        advice = (
-            f"Prepare the inputs once in the pipeline, with {listed} after "
-            f"{call_name(kept.after)}, and cache the results: about {memory_size(kept.bytes)} in "
-            "memory."
-        )
-    elif keras.unsplit is not None:
-        untried = f"{keras.unsplit} Move the calls of these layers out of its code by hand."
-    elif not movable:
-        untried = "Also move the layers before them, if they are not trained."
-    advice = f"{advice} {untried or _code(layers, kept)}"
+    untried = None if movable else "Also move what is called before them, if it is not trained."
+    advice = (
+        f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps. "
+        f"{untried or _code(layers)}"
+    )
     yield finding(
         advice if waits is None else f"{waits} {advice}",
-        title=title,
         evidence=evidence,
         untried=untried,
     )
 
 
-class _KeptInputs(NamedTuple):
-    """A place where prepared inputs can be kept for later passes, after `after`."""
-
-    after: Operation
-    rows: int | None
-    """Examples of a batch that are prepared at once, where `after` gives single ones."""
-    bytes: float
-
-
-def _kept_inputs(
-    session: Session, layers: list[InputLayer], last: Operation | None
-) -> _KeptInputs | None:
-    """Return where what these layers give would fit in memory and serve more than one pass."""
-    found = _repeated_place(session, last)
-    size = session.steps.batch_size if session.steps is not None else None
-    each = [layer.row_bytes for layer in layers if layer.handed_on]
-    if found is None or size is None or not each or None in each:
-        return None
-    after, rows = found
-    count = elements_of_a_pass(session, after)
-    if count is None:
-        return None
-    prepared = sum(one for one in each if one is not None) * (1 if rows is not None else size)
-    total = float(count * (prepared + (bytes_each(session, after) or 0.0)))
-    barred = against(session, passes_over_data(session), total, count)
-    return _KeptInputs(after, rows, total) if barred is None else None
-
-
-_MIXES = ("shuffle", "repeat")
-_PASSED = ("prefetch", "with_options", "ignore_errors", *_MIXES)
-
-
-def _repeated_place(
-    session: Session, last: Operation | None
-) -> tuple[Operation, int | None] | None:
-    """Return the last operation that gives the same in every pass, and how many make a batch."""
-    at, rows = _working(session, last), None
-    if at is not None and at.kind == "batch":
-        size = at.parameters.get("batch_size")
-        if any(op.kind in _MIXES for op in upstream(session, at)):
-            rows = size if isinstance(size, int) else None
-            above = [*chain(session.ops, at)][1:2]
-            at = _working(session, above[0]) if above and rows is not None else None
-    if at is None:
-        return None
-    # A cache after these could hold other elements than a later pass would have.
-    differ = (*_MIXES, *CACHES, "from_generator")
-    for op in (at, *upstream(session, at)):
-        if op.kind in differ or differs_by_pass(op) or calls_python(op):
-            return None
-    return at, rows
-
-
-def _working(session: Session, op: Operation | None) -> Operation | None:
-    """Return the operation itself, or the next one above it that does more than pass elements."""
-    return next((one for one in chain(session.ops, op) if one.kind not in _PASSED), None)
-
-
-def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
+def _code(layers: list[InputLayer]) -> str:
     ends = [layer.name for layer in layers if layer.handed_on]
     if len(ends) == 1:
         prepared, call = f'model.get_layer("{ends[0]}").output', "prepare(x)"
@@ -205,10 +118,6 @@ def _code(layers: list[InputLayer], kept: _KeptInputs | None = None) -> str:
         prepared = f"[model.get_layer(name).output for name in ({listed})]"
         call = "tuple(prepare(x))"
     written = f"map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)"
-    if kept is not None and kept.rows is not None:
-        written = f"batch({kept.rows}).{written}.unbatch()"
-    if kept is not None:
-        written += ".cache()"
     return (
         f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, use "
         f"`dataset.{written}` to train `keras.Model(prepared, model.outputs[0])`, compiled as "

@@ -34,8 +34,6 @@ class InputLayer:
     """True if it sees nothing but inputs, as they are or prepared by such a layer."""
     handed_on: bool
     """True if what it gives goes on to the rest of the model."""
-    row_bytes: int | None = None
-    """Of what it gives for one example; None where that differs, or is text."""
 
 
 @dataclass
@@ -74,8 +72,6 @@ class KerasUse:
     """Lengths of the rows that inputs of the model declare, by their names."""
     legacy: bool | None = None
     """True if the model is one of the package `tf_keras`."""
-    unsplit: str | None = None
-    """Why the model can't be taken apart behind them, as a sentence."""
     compile_file: str | None = None
     compile_line: int | None = None
     """Where the script last compiled the model."""

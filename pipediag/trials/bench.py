@@ -98,7 +98,6 @@ class TakenBy:
         return RunBlock(variant.name, seconds, alone, self.epoch_examples, through)
 
     def step_ms(self, block: BlockRun) -> float:
-        """Return the mean step, without the wait for an epoch's first batch."""
         return max(self.consumer_ms, block.step_ms)
 
     def examples_per_s(self, block: BlockRun) -> float:
@@ -253,7 +252,6 @@ class Bench:
                 self.prepare(RETRACED, RETRACED_LABEL)
 
     def speed_up(self, variant: Variant, ratios: Ratios, step: Estimate) -> dict[str, Any]:
-        """Return the fields of a `SpeedUp`; of the pipeline where nothing else was measured."""
         alone = estimate(ratios.pulled) if self.taken_by.basis == "pipeline" else None
         once = self._first_calls.once(variant, self.blocks)
         off_s = once.off_s if once else 0.0
@@ -272,7 +270,7 @@ class Bench:
         return dict(found)
 
     def prepare_base(self) -> None:
-        """Have the pipeline as written built, and run one block, which tells what a round costs."""
+        """Have the pipeline as written built, and run a block, which tells what a round costs."""
         try:
             begin = self._clock()
             self.prepare(BASE_VARIANT, BASE_LABEL)
@@ -282,7 +280,6 @@ class Bench:
             raise BaseRefusedError(error) from error
 
     def round(self, variants: Sequence[Variant], seconds: float = BLOCK_S) -> Round:
-        """Run one block of each variant, in random order."""
         self._rounds += 1
         found = Round()
         for variant in self._order.sample(list(variants), len(variants)):

@@ -94,7 +94,6 @@ class Contest:
         self._waiting.extend(candidates)
 
     def step(self) -> bool:
-        """Let edits enter, run one round and judge; False when nothing is left to be tried."""
         self._admit()
         while self._live and self._cost_with() > self._time_s():
             slowest = max(self._live, key=lambda one: self._bench.cost_s([one.candidate.variant]))
@@ -330,7 +329,6 @@ class _Combination:
         self._begin(one)
 
     def add(self, one: Tried) -> None:
-        """Keep an edit if it makes what is in already faster by enough to be worth it."""
         candidate = one.candidate
         names = " and ".join(one.edit.label for one in self._members)
         no_time = f"No time left to try them together: {names} and {candidate.edit.label}."
@@ -366,7 +364,6 @@ class _Combination:
             )
 
     def measure(self) -> None:
-        """Measure all that are in against base; one alone has had its rounds."""
         if len(self._members) == 1:
             return
         members = together(self._members)

@@ -256,7 +256,6 @@ class _Trials:
                 self._pull_alone(PULLS_SHARE)
 
     def _pull_alone(self, share: float) -> None:
-        """Pull batches if that share of the time left allows enough pulls."""
         if self.alone or self.alone_missing or self._only_pulls:
             return
         # A pull starts and warms up as a block of the loop does, and its batches come no slower.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,8 +47,8 @@ SPLITS = TextWork(percent=40.0, ms=4.0, operations={"StringSplitV2": 30.0, "Look
 LITTLE = TextWork(percent=3.0, ms=0.3, operations={"StringSplitV2": 3.0})
 
 
-def prepared(*layers: InputLayer, unsplit: str | None = None, **more: Any) -> Session:
-    keras = make_keras(input_layers=list(layers), unsplit=unsplit)
+def prepared(*layers: InputLayer, **more: Any) -> Session:
+    keras = make_keras(input_layers=list(layers))
     ops = (
         make_operation("op1", "from_tensor_slices"),
         make_operation("op2", "batch", line=22),
@@ -67,7 +66,6 @@ OWN_CODE = {"loops": [make_loop(keras=None, kind="tf_function")]}
         "several": (prepared(WORDS, DAYS, CODES, DEEP), ("informative", None)),
         "with arithmetic": (prepared(WORDS, SCALED), ("informative", None)),
         "arithmetic alone": (prepared(SCALED), ("pass", None)),
-        "a class of its own": (prepared(DEEP, unsplit="`Own` is one."), ("informative", None)),
         "behind others": (prepared(DEEP), ("informative", None)),
         "no pipeline": (
             prepared(WORDS).model_copy(update={"pipeline": None}),
@@ -83,50 +81,6 @@ OWN_CODE = {"loops": [make_loop(keras=None, kind="tf_function")]}
 )
 def test_layers_that_prepare_inputs(session: Session, expected: object) -> None:
     assert decided(PREPROCESSING_IN_MODEL, session) == expected
-
-
-def op(id: str, kind: str | None = None, **overrides: Any) -> Operation:
-    return make_operation(id, kind or id, line=22, **overrides)
-
-
-LENGTH_64 = replace(WORDS, row_bytes=512)
-TEXTS = op("texts", "from_tensor_slices", cardinality=2560, elements=32.0, bytes_per_element=None)
-SHUFFLE = op("shuffle", cardinality=2560)
-REPEAT = op("repeat", parameters={"count": 200}, cardinality=512_000)
-BATCH = op("batch", parameters={"batch_size": 256}, elements=1.0)
-AHEAD = op("ahead", "prefetch")
-RANDOM = op("map", function=make_function(graph_ops={"RandomUniform": 1}))
-PLAIN = op("map", function=make_function())
-HUGE = {"cardinality": 10**12}
-
-
-def of_passes(*ops: Operation, layer: InputLayer = LENGTH_64, **more: Any) -> Session:
-    keras = make_keras(input_layers=[layer], epochs=more.pop("epochs", 1))
-    return session_of(*ops, **{"loops": [make_loop(keras=keras)], **keeps_up(), **more})
-
-
-def test_what_several_passes_prepare_alike_is_kept_above_the_shuffle() -> None:
-    session = of_passes(TEXTS, SHUFFLE, REPEAT, BATCH, AHEAD, text_work=SPLITS)
-    (kept,) = run(PREPROCESSING_IN_MODEL, session)
-    assert kept.status == "fail"
-    assert kept.evidence["cache_bytes"] == pytest.approx(2560 * 512, rel=0.01)
-    assert kept.evidence["passes_over_data"] == 200
-
-
-@cases(
-    {
-        "one pass": (of_passes(TEXTS, SHUFFLE, BATCH),),
-        "random": (of_passes(TEXTS, RANDOM, SHUFFLE, REPEAT, BATCH),),
-        "map behind the shuffle": (of_passes(TEXTS, SHUFFLE, PLAIN, REPEAT, BATCH),),
-        "cached": (of_passes(TEXTS, op("cache"), SHUFFLE, REPEAT, BATCH),),
-        "size unknown": (of_passes(TEXTS, SHUFFLE, REPEAT, BATCH, layer=WORDS),),
-        "too large": (of_passes(replace(TEXTS, **HUGE), replace(SHUFFLE, **HUGE), REPEAT, BATCH),),
-    },
-    "session",
-)
-def test_nothing_is_kept(session: Session) -> None:
-    (moved_only,) = run(PREPROCESSING_IN_MODEL, session)
-    assert "cache_bytes" not in moved_only.evidence
 
 
 # Padding

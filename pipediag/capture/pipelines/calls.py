@@ -212,12 +212,10 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Return True if the call can be made again; a data source kept no arguments for that."""
         return self.operation.kind not in DATA_SOURCES
 
     @property
     def generator(self) -> Any:
-        """Return the callable given to `from_generator`, or None."""
         return self.args[0] if self.operation.kind == "from_generator" and self.args else None
 
 

@@ -50,7 +50,6 @@ def closure_of(function: Any) -> dict[str, Any]:
 
 
 def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the functions that names and attributes of modules lead to; nothing is called."""
     known = {name: known[name] for name in known.keys() - {*code.co_varnames, *code.co_cellvars}}
     module, value = None, UNKNOWN
     for instruction in dis.get_instructions(code):
@@ -100,8 +99,6 @@ def side_effect(function: Callable[..., Any]) -> str | None:
 
 
 class _Outside:
-    """Finds changes of what others than the function see, too."""
-
     def __init__(self, definition: ast.FunctionDef, plain: Any, owner: object | None) -> None:
         self._definition = definition
         self._declared = {
@@ -159,7 +156,6 @@ def value_of(written: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
-    """Iterate over names that the function, or one within it, binds for itself."""
     for node in ast.walk(definition):
         match node:
             case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):

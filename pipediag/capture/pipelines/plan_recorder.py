@@ -146,8 +146,6 @@ _BETWEEN = frozenset({__file__, GUARD_FILE})
 
 @dataclass(eq=False)
 class _Call:
-    """A tf.data call that is being made."""
-
     operation: RecordedOperation
     kwargs: dict[str, Any]
     inside: list[RecordedOperation] = field(default_factory=list)
@@ -179,7 +177,6 @@ class PlanRecorder:
         """Records what made a dataset that has no mark, in a program that ran before us."""
 
     def install(self, dataset_class: type, guard: Guard) -> None:
-        """Wrap the sources and transformations of `tf.data.Dataset`."""
         self._dataset_class = dataset_class
         for method in _METHODS:
             own = dataset_class.__dict__.get(method)
@@ -190,8 +187,6 @@ class PlanRecorder:
                 setattr(dataset_class, method, self._recorded(method, own, guard))
 
     def install_constructor(self, reader_class: type, kind: str, guard: Guard) -> None:
-        """Wrap the constructor of a class that users, or helpers for them, make a dataset by, such
-        as TFRecordDataset."""
         original = reader_class.__dict__["__init__"]
         constructor = self._recorded(kind, original, guard, maker=reader_class)
         reader_class.__init__ = constructor  # type: ignore[misc]
@@ -243,7 +238,6 @@ class PlanRecorder:
         return operation
 
     def enter_unmarked(self, given: Iterable[Any]) -> None:
-        """Record what made those among them that are datasets from before us."""
         if self.met_earlier is None:
             return
         for thing in given:
@@ -349,7 +343,6 @@ class PlanRecorder:
             self._drop_at = max(MANY, 2 * len(recording.operations))
 
     def _failed(self, call: _Call) -> None:
-        """Forget a call that raised, and with it what its function had made."""
         self._calls.here.open.remove(call)
         with self._lock:
             self._recorder.drop_operations({one.id for one in (call.operation, *call.inside)})
@@ -415,7 +408,6 @@ class PlanRecorder:
 
 
 def _caller() -> FrameType:
-    """Return the frame that made the call which is being recorded."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back

@@ -43,7 +43,6 @@ from pipediag.vocabulary import Scalar
 
 
 def _with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """Return the dataset with these options set over those it has."""
     from tensorflow.python.data.ops import options as module
 
     chosen = module.Options()
@@ -119,7 +118,6 @@ def _repeated(inputs: list[Any]) -> Any:
 
 
 def _each_once(changes: Sequence[Change]) -> list[Change]:
-    """Return the changes without repetitions, as two edits may share one."""
     return [change for place, change in enumerate(changes) if change not in changes[:place]]
 
 
@@ -196,7 +194,6 @@ def _distribute(graph: Graph, changes: list[Distribute]) -> None:
 
 
 def _is_seeded(dataset: Any) -> bool:
-    """Return True if it shuffles, or its function draws, from a seed."""
     if any(int(getattr(dataset, name, 0)) for name in ("_seed", "_seed2")):
         return True
     function = getattr(getattr(dataset, "_map_func", None), "function", None)

@@ -100,7 +100,6 @@ def _wrapped_again(dataset: Any, inputs: list[Any]) -> Any:
 
 
 def _datasets_read_by(call: Call) -> list[Any]:
-    """Return the datasets among the arguments of a call, each once."""
     from tensorflow.python.data.ops import dataset_ops
     from tensorflow.python.util import nest
 
@@ -184,7 +183,6 @@ class Inner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        """Make the call as it was recorded, with the arguments that change."""
         if not self._kinds[kind]:
             return function(*args, **kwargs)
         site = user_site()
@@ -227,7 +225,6 @@ class Node:
 
     @property
     def operations(self) -> list[RecordedOperation]:
-        """Its operation, and those that its function makes."""
         return [self.call.operation, *self.call.inside] if self.call else []
 
     @property
@@ -238,7 +235,6 @@ class Node:
 
     @property
     def read_before(self) -> list[Any]:
-        """Return the datasets that it read as the script wrote it."""
         if self.dataset is None:
             return []
         return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
@@ -284,15 +280,12 @@ class Graph:
         return node
 
     def nodes(self) -> list[Node]:
-        """Every node that the loop still reads, each after what it reads from."""
         return nodes_up_to(self.end)[:-1]
 
     def calls(self) -> Iterator[tuple[Node, Call]]:
-        """Yield the nodes that recorded calls made, and the calls."""
         return ((node, node.call) for node in self.nodes() if node.call is not None)
 
     def find(self, op_id: str) -> Node | None:
-        """Return the node of an operation on the pipeline itself."""
         return next((node for node, call in self.calls() if call.operation.id == op_id), None)
 
     def node(self, op_id: str) -> Node:
@@ -314,7 +307,6 @@ class Graph:
         return next(((node, one) for node, one in inside if one.id == op_id), None)
 
     def kept(self) -> set[int]:
-        """Ids of the datasets that are as the script made them, all that is upstream included."""
         kept: set[int] = set()
         for node in self.nodes():
             as_before = _same(node.read_before, [upstream.dataset for upstream in node.inputs])
@@ -324,7 +316,6 @@ class Graph:
         return kept
 
     def consumers(self, node: Node) -> list[Node]:
-        """Return the nodes that read from a node, the loop among them."""
         return [other for other in (*self.nodes(), self.end) if node in other.inputs]
 
     def splice_out(self, node: Node) -> None:
@@ -340,7 +331,6 @@ class Graph:
         node.inputs = [after]
 
     def append(self, node: Node) -> None:
-        """Put a node between the last one and the loop."""
         node.inputs, self.end.inputs = self.end.inputs, [node]
 
     def build(self, top: Node | None = None, fixed: dict[int, Any] | None = None) -> Any:

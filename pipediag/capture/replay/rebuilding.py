@@ -121,12 +121,10 @@ class FilledCaches:
         self._filled: dict[int, tuple[Any, Any]] = {}
 
     def stand_in(self, graph: Graph) -> None:
-        """Put a full cache in the place of each of the pipeline's own."""
         for node in _caches(graph):
             node.make = self._of
 
     def clear(self) -> None:
-        """Give the memory back."""
         self._filled.clear()
 
     def _of(self, inputs: list[Any]) -> Any:

@@ -201,7 +201,6 @@ def _next_axes() -> AbstractContextManager[None]:
 
 
 def _ranks(values: Any, least: int) -> bool:
-    """Return True if all tensors have at least so many dimensions."""
     ranks = [getattr(getattr(each, "shape", None), "rank", None) for each in values]
     return all(rank is not None and rank >= least for rank in ranks)
 
@@ -211,7 +210,6 @@ _DEPTH = 16
 
 
 def _in(function: str) -> bool:
-    """Return True if this TensorFlow function makes the operation."""
     frame = sys._getframe(2)
     for _ in range(_DEPTH):
         code = frame.f_code
@@ -277,7 +275,6 @@ def padding_cut(inputs: list[Any]) -> Any:
 
 
 def _is_row_of_ids(part: Any) -> bool:
-    """Return True for a tensor, or its spec, that holds an integer for each place of a row."""
     shape = getattr(part, "shape", None)
     if shape is None or shape.rank != 2 or not part.dtype.is_integer:
         return False
@@ -381,7 +378,6 @@ def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any])
 
 
 def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """Return one reader for each file, several of them at a time."""
     assert node.call is not None
     given = given_arguments(node, inputs)
     name = given.pop("name", None)

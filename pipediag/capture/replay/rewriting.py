@@ -52,7 +52,6 @@ class Rewritten:
                 self._swaps += _compiled(change, step_failed)
 
     def patched(self) -> AbstractContextManager[None]:
-        """Let the functions run the patched code inside, from their next call on."""
         return attributes_set(*self._swaps)
 
     def traces(self) -> int | None:
@@ -63,7 +62,6 @@ class Rewritten:
 def _functions(
     change: RewriteCall | CompileFunction, fits: Callable[[CodeType], bool]
 ) -> list[FunctionType]:
-    """Return the functions in the change's file whose code fits, of which there is one at least."""
     found = [
         each
         for each in gc.get_objects()
@@ -111,7 +109,6 @@ _CALLED = 1_364_287_911
 def _compiled(
     change: CompileFunction, failed: Callable[[BaseException], None]
 ) -> Iterator[Attribute]:
-    """Yield functions with their code, and with code that calls them as `tf.function`s."""
     for function in _functions(change, lambda code: code.co_firstlineno == change.line):
         yield function, "__code__", _calling(_traced(function, failed), function)
 

@@ -6,15 +6,13 @@ Also what its layers are that prepare its inputs.
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from math import prod
 from typing import Any
 
-from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
+from pipediag.capture.callsites import is_keras_class
 from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import ANY_LENGTH
 from pipediag.capture.runtime import Settings
@@ -64,7 +62,6 @@ class ModelVariants:
         self._row_wise: Any = None
 
     def check(self, settings: Settings) -> None:
-        """Raise NotReplayableError if the model can't be compiled so."""
         if not settings:
             return
         if self._compiled is None:
@@ -182,7 +179,6 @@ class _Compiled:
             setattr(self._model, name, settings[name])
 
     def train_function(self) -> Callable[[Any], Any]:
-        """Make a new one, by what is set."""
         self._model.make_train_function(force=True)
         function: Callable[[Any], Any] = self._model.train_function
         return function
@@ -265,7 +261,6 @@ _REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
 
 
 def _check_row_wise(own: Any, name: str) -> None:
-    """Raise NotReplayableError if there is no such optimizer in the place of the model's own."""
     if name != _ROW_WISE:
         raise NotReplayableError(f"No model is trained with {name} here.")
     if type(own).__name__ not in ROW_WISE_OPTIMIZERS:
@@ -304,13 +299,9 @@ _KINDS = frozenset(
 """None of them is trained, and each gives the same for the same input."""
 
 
-_BITS = re.compile(r"\d+$")
-"""At the end of the name of a number type; `bool` and `string` have none."""
-
-
 def input_layers(model: Any) -> list[InputLayer]:
     """Return the layers of such a kind that a model holds, and which can be taken off it."""
-    graph = graph_of(model)
+    graph = _graph_of(model)
     movable, tensors = _front_of(graph) if graph is not None else ([], [])
     ends = [tensor._keras_history[0] for tensor in tensors]
     found = [layer for layer in all_layers(model) if is_keras_class(type(layer), _KINDS)]
@@ -322,7 +313,6 @@ def input_layers(model: Any) -> list[InputLayer]:
             kind=type(layer).__name__,
             behind_input=is_among(layer, movable),
             handed_on=is_among(layer, ends),
-            row_bytes=_row_bytes(layer),
         )
         for layer in found
         if not is_among(layer, parts)
@@ -339,19 +329,7 @@ def fixed_lengths(model: Any) -> dict[str, int]:
     return {one.name: int(one.shape[1]) for one in rows if one.shape[1]}
 
 
-def unsplit(model: Any) -> str | None:
-    """Return why a model can't be taken apart behind such layers, as a sentence."""
-    if package_of_module(type(model).__module__) not in KERAS:
-        name = type(model).__name__
-        return f"`{name}` is a class of its own, which calls its layers and trains in its own way."
-    if graph_of(model) is None:
-        return "This Keras keeps no graph of the model's layers that it could be rebuilt from."
-    if getattr(model, "_distribute_strategy", None) is not None:
-        return "The model was made for a distribution strategy."
-    return None
-
-
-def graph_of(model: Any) -> Any:
+def _graph_of(model: Any) -> Any:
     """Return the functional model that a model is, or that a Sequential keeps."""
     inner = getattr(model, "_functional", None)
     graph = model if inner is None else inner
@@ -374,18 +352,6 @@ def _front_of(graph: Any) -> tuple[list[Any], list[Any]]:
         else:
             wanted |= {id(tensor) for tensor in read}
     return list(layers.values()), [tensor for key, tensor in ready.items() if key in wanted]
-
-
-def _row_bytes(layer: Any) -> int | None:
-    """Return the bytes that the layer gives for one example, where its place in the model fixes
-    that."""
-    placed_once = len(getattr(layer, "_inbound_nodes", [])) == 1
-    given = getattr(layer, "output", None) if placed_once else None
-    shape, kind = getattr(given, "shape", None), getattr(given, "dtype", "")
-    bits = _BITS.search(getattr(kind, "name", str(kind)))  # Keras 2 has TensorFlow's own types
-    if not shape or None in shape[1:] or bits is None:
-        return None
-    return int(prod(shape[1:])) * int(bits[0]) // 8
 
 
 def is_among(layer: Any, layers: Iterable[Any]) -> bool:

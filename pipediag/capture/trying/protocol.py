@@ -84,7 +84,6 @@ class TrialsOfLoop:
         self._resume(partial(next, self._protocol))
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> None:
-        """Note that a step ended and the next one begins."""
         self._adopt(consumer)
         failure, self._failure = self._failure, None
         traced, self.traced = self.traced, False
@@ -143,7 +142,6 @@ class TrialsOfLoop:
                 return (yield from self._run_block(command))
 
     def _prepare(self, command: Prepare) -> Steps[Prepared]:
-        """Build a variant, and make its first two steps."""
         same = self._variants.build(command.variant, command.changes, command.check, command.files)
         if self._consumer is None:
             return Prepared(command.variant, same_elements=same)
@@ -181,7 +179,6 @@ class TrialsOfLoop:
         )
 
     def _switch_to(self, variant: Variant) -> Steps[None]:
-        """Let the next steps be the variant's."""
         former, self._running = self._running, variant
         self._model.use(variant.settings)
         if variant.settings != (former.settings if former is not None else {}):
@@ -192,14 +189,12 @@ class TrialsOfLoop:
             yield
 
     def _give_iterator(self, variant: Variant) -> int:
-        """Hand out batches of a fresh iterator, and return when that began."""
         self._hand_out(None)
         began_ns = time.monotonic_ns()
         self._hand_out(self._variants.iterator(variant))
         return began_ns
 
     def _free(self) -> int:
-        """Let go of the variant's iterator, and return what that took."""
         since_ns = time.monotonic_ns()
         self._hand_out(None)
         return time.monotonic_ns() - since_ns
@@ -262,7 +257,6 @@ def _steps_of_epoch(command: RunBlock, variant: Variant) -> int | None:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the first line of an error, for the report."""
     # A StopIteration that leaves a generator, such as the protocol's, is a RuntimeError.
     if is_end_of_data(error) or isinstance(error.__cause__, StopIteration):
         return "The data came to its end: its source can't be read a second time."

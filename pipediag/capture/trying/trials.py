@@ -73,7 +73,6 @@ class Trials:
             self._epochs[thread] -= 1
 
     def may_hold(self, loop: Loop) -> bool:
-        """Return True if trials may be made for this loop rather than for another one alone."""
         return self._settings.hold_loop in (None, loop.record.id)
 
     def was_held(self, loop: Loop) -> bool:
@@ -145,7 +144,6 @@ class Trials:
         return self._trials is not None
 
     def traced(self, loop: Loop) -> None:
-        """Note that a training function was traced in the step that is running."""
         if self._trials is not None and loop is self.loop:
             self._trials.traced = True
 

@@ -57,7 +57,6 @@ class Variants:
 
     @property
     def base(self) -> Variant | None:
-        """Return the variant without changes, once it was built."""
         return self._built.get(BASE)
 
     def build(
@@ -100,7 +99,6 @@ class Variants:
         return same
 
     def _verify_outputs(self) -> None:
-        """Let the model predict some batches as they are, and with their padding cut."""
         refuse_to_disturb(Graph(self._dataset))
         read = first_elements(self._dataset, _BATCHES_OF_A_CHECK, READING_LIMIT_S).elements
         fixed = dataset_of(read, self._dataset.element_spec)
@@ -115,7 +113,6 @@ class Variants:
         return self._loop.runtime.unobserved(variant.dataset)
 
     def clear(self) -> None:
-        """Drop them, and the caches that were filled for them."""
         self._patched.close()
         self._built.clear()
         self._caches.clear()

@@ -32,7 +32,6 @@ from pipediag.capture.trying.model_variants import (
     all_layers,
     fixed_lengths,
     input_layers,
-    unsplit,
 )
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
@@ -99,7 +98,6 @@ def describe(frame: FrameType) -> KerasUse:
     source = values.get("x")
     file, line = _defined_at(type(source))
     dataset = getattr(adapter, "py_dataset", None)
-    prepared = input_layers(model)
     compile_file, compile_line = COMPILED.of(model)
     return KerasUse(
         model=type(model).__name__,
@@ -121,10 +119,9 @@ def describe(frame: FrameType) -> KerasUse:
         trainable_bytes=variable_bytes(model, "trainable_variables"),
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
         optimizer_settings=settings_of(getattr(model, "optimizer", None)),
-        input_layers=prepared,
+        input_layers=input_layers(model),
         fixed_lengths=fixed_lengths(model),
         legacy=any(base.__module__.startswith("tf_keras.") for base in type(model).__mro__),
-        unsplit=unsplit(model) if prepared else None,
         compile_file=compile_file,
         compile_line=compile_line,
     )
