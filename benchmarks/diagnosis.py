@@ -139,21 +139,21 @@ def judge(expected: Expectation, session: Session, *, trials: bool) -> Outcome:
     verdict_right = verdict.bottleneck in expected.verdict.bottleneck
     operation = session.operation(verdict.op_id)
     tried = sum(finding.trial.speedup is not None for finding in session.findings)
+    placed = False not in (line_right, where_right)
+    first_right = confirmed_right is not False and first not in false
     return Outcome(
         expected,
-        line_right,
-        where_right,
-        confirmed_right,
-        tuple(misses),
-        verdict_right,
-        f"{verdict.bottleneck} by {operation.kind if operation else '-'} in line "
+        line_right=line_right,
+        where_right=where_right,
+        confirmed_right=confirmed_right,
+        misses=tuple(misses),
+        verdict_right=verdict_right,
+        found=f"{verdict.bottleneck} by {operation.kind if operation else '-'} in line "
         f"{verdict.line or '-'}, most of the run {verdict.where or '-'}; confirmed first: "
         f"{first or 'nothing'} of {tried} tried",
-        false,
-        verdict_right
-        and False not in (line_right, where_right, confirmed_right)
-        and first not in false,
-        tried,
+        false=false,
+        right_at_first_place=verdict_right and placed and first_right,
+        tried=tried,
     )
 
 

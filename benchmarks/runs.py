@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from pipediag.session.model import Session
@@ -23,28 +23,25 @@ class RunFailedError(Exception):
 def analyze(
     script: Path,
     output: Path,
-    budget_s: float = 0,
+    budget_s: float,
     *,
-    args: Sequence[str] = (),
     exit_status: Container[int] = (0,),
-    options: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     directory: Path | None = None,
 ) -> Session:
     """Run `pipediag analyze` on one script, with `budget_s` for trials and, beside, its defaults.
 
-    `options` are further ones of its own, `variables` are added to the environment; the script is
-    run in `directory`.
+    `variables` are added to the environment; the script is run in `directory`.
 
     Raises:
         RunFailedError: an exit status that is not expected, or none in time.
     """
     timeout_s = WITHOUT_TRIALS_S + 2 * budget_s
-    ours = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q", *options]
+    ours = ["--budget", f"{budget_s:g}", "--timeout", f"{timeout_s:g}", "--force", "-q"]
     command = [sys.executable, "-m", "pipediag", "analyze", *ours, "-o", str(output)]
     try:
         done = subprocess.run(
-            [*command, str(script), *args],
+            [*command, str(script)],
             capture_output=True,
             text=True,
             timeout=timeout_s + EXIT_S,
