@@ -298,24 +298,24 @@ def _next_steps(ordered: Sequence[Finding]) -> list[str]:
     return list(advice)[:MOST_NEXT_STEPS]
 
 
-_HINTS: dict[RunPartName, str] = {
-    "startup": "`python -X importtime` shows how long each import takes.",
-    "before_training": "Save what is made there from the same data each time in a file.",
-    "compile": "Each new shape or Python value traces a function again.",
-    "epoch_start": "Find out which operation fills a buffer or opens files at the start of an "
-    "epoch.",
-    "evaluation": "Evaluate larger batches, on fewer examples, or less often.",
-    "epoch_end": "Do this work less often.",
-    "between_loops": "Keep what is created again for each training.",
-    "after_training": "Work that reads a saved model can run during the next training.",
+_REMAINING: dict[str, tuple[Group, str, str]] = {
+    "compute": (
+        "compute",
+        "computing on the device",
+        "Make the model smaller, or look for its longest kernels under device idle time.",
+    ),
+    "transfer": (
+        "transfer",
+        "copies and communication between replicas",
+        "Keep what does not change on the device, and compare the steps of all workers.",
+    ),
+    "overhead": (
+        "overhead",
+        "launching operations and Python",
+        "`pipediag trace REPORT/trace -o DIR` writes a timeline that shows what each call does.",
+    ),
 }
-_GROUPS: dict[str, tuple[Group, str]] = {
-    "compute": ("compute", "computing on the device"),
-    "transfer": ("transfer", "copies and communication between replicas"),
-    "overhead": ("overhead", "launching operations and Python"),
-    "balanced": ("overhead", "launching operations and Python"),
-}
-"""Classes of the step that remain, by the verdict's bottleneck."""
+"""Classes of the step that remain, by the verdict's bottleneck, and what to do about them."""
 
 
 def what_remains(session: Session) -> list[str]:
@@ -331,44 +331,33 @@ def what_remains(session: Session) -> list[str]:
 
 def _in_the_run(session: Session) -> Iterator[str]:
     verdict, run = session.verdict, session.run
-    if run is None or verdict.where is None or verdict.where not in _HINTS:
+    if run is None or verdict.where in (None, "steps"):
         return
     taken_s = sum(row.seconds for row in rows_to_have_back(run, verdict.where))
     at = place(verdict.where_file, verdict.where_line)
     yield (
         f"What remains ({RUN_PART[verdict.where].lower()}): {length(taken_s)} of "
         f"{whole_in_words(run)} ({length(run.whole_s)}){f', most of it{at}' if at else ''}"
-        f"{_at_most(run.whole_s, taken_s)}. {_HINTS[verdict.where]}"
+        f"{_at_most(run.whole_s, taken_s)}."
     )
 
 
 def _in_the_step(session: Session) -> Iterator[str]:
     bound_by, op = session.verdict.bottleneck, bottleneck(session.pipeline)
-    if session.steps is None or session.breakdown is None:
+    if session.steps is None or session.breakdown is None or bound_by == "inconclusive":
         return
-    step_ms, ms, hot = session.steps.mean_ms, class_ms(session, ["input_wait"]), None
-    if bound_by in _GROUPS:
-        group, what = _GROUPS[bound_by]
-        ms, hint = class_ms(session, GROUPS[group]), "Keep what does not change on the device."
-        if group == "compute":
-            hint = "Make the model smaller, or look for its longest kernels under device idle time."
-        elif group == "overhead":
-            hint = (
-                "`pipediag trace REPORT/trace -o DIR` writes a timeline that shows what each call "
-                "does."
-            )
-            hot = hot_line(session.host, "main")
-        elif class_ms(session, ["collective"]) > class_ms(session, ["device_copy"]):
-            hint = "It includes waiting for slower workers: compare the steps of all workers."
-    elif bound_by != "input":
-        return
-    elif op is None:
-        what = "waiting for input"
+    step_ms, hot = session.steps.mean_ms, None
+    if bound_by == "input":
+        what, ms = "waiting for input", class_ms(session, ["input_wait"])
         hint = "Time `for batch in dataset` without training: this is the time to reduce."
+        if op is not None:
+            what = f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input"
+            hint = "Do its work once before training, and read the results."
+            ms, hot = min(delay_ms(session, op) or ms, ms), hot_line(session.host, "source")
     else:
-        what = f"{kind_name(op)}{place(op.file, op.line)}, which sets the pace of the input"
-        hint = "Do its work once before training, and read the results."
-        ms, hot = min(delay_ms(session, op) or ms, ms), hot_line(session.host, "source")
+        group, what, hint = _REMAINING.get(bound_by, _REMAINING["overhead"])
+        ms = class_ms(session, GROUPS[group])
+        hot = hot_line(session.host, "main") if group == "overhead" else None
     if hot is not None:
         at = place(hot.file, hot.line).strip()
         hint = f"Start {at}, where its Python was in {hot.percent:.0f} % of the samples."

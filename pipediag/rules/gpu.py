@@ -68,8 +68,11 @@ GPU_UNUSED = Rule(
     untried="TensorFlow can't add a device while it is running.",
 )
 _HIDING = {"", "-1", "NoDevFiles", "none", "void"}
-_LIBRARY_MARKS = ("dlopen", "could not load dynamic library", "cannot open shared object", "libcu")
-_DRIVER_MARKS = ("cuinit", "could not find cuda drivers", "driver version is insufficient")
+_MARKS = (
+    *("dlopen", "could not load dynamic library", "cannot open shared object", "libcu"),
+    *("cuinit", "could not find cuda drivers", "driver version is insufficient"),
+)
+"""Parts of TensorFlow's messages on a driver or a library that it can't use."""
 
 
 @GPU_UNUSED.found_by
@@ -97,26 +100,18 @@ def _unused_advice(environment: Environment) -> str:
             "Install a GPU build: `pip install 'tensorflow[and-cuda]'`. This TensorFlow is "
             "CPU-only."
         )
-    if driver := _message(environment, _DRIVER_MARKS):
+    logged = (one.strip() for one in environment.framework_messages)
+    message = next((one for one in logged if any(mark in one.lower() for mark in _MARKS)), None)
+    if message is not None:
         return (
-            "Run `nvidia-smi`, and install or update the driver if it fails: TensorFlow can't "
-            f"reach the driver (it logged: {driver})."
-        )
-    if library := _message(environment, _LIBRARY_MARKS):
-        return (
-            "Install the GPU libraries with `pip install 'tensorflow[and-cuda]'`: TensorFlow "
-            f"can't load them (it logged: {library})."
+            "Run `nvidia-smi`, and install or update the driver if it fails; else install the "
+            "libraries with `pip install 'tensorflow[and-cuda]'`: TensorFlow can't use the GPU (it "
+            f"logged: {message})."
         )
     return (
         "Look for `tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag "
         "doctor`: TensorFlow was built with CUDA and logged no missing library."
     )
-
-
-def _message(environment: Environment, marks: tuple[str, ...]) -> str | None:
-    messages = environment.framework_messages
-    marked = (one.strip() for one in messages if any(mark in one.lower() for mark in marks))
-    return next(marked, None)
 
 
 EXPOSED = Threshold("copies while no kernel runs", 5.0, "% of the device's span", "XProf: moderate")

@@ -388,20 +388,6 @@ def _line(step: GraphStep) -> str:
     return f"{PurePath(step.file).name}:{step.line}"
 
 
-def _shapes_of(step: GraphStep) -> str:
-    if step.relaxed or step.shapes < _MANY_SHAPES:
-        return ""
-    each_ms = step.traced_ms / max(1, step.traces)
-    return (
-        f" Batches of {step.shapes} shapes were seen in {step.seen} steps, each of which takes a "
-        f"trace of {exact_time(each_ms)}: padded to fewer lengths they need fewer."
-    )
-
-
-_MANY_SHAPES = 3
-"""Own choice: one shape, and that of a smaller last batch, are nothing to pad."""
-
-
 def _in_a_function(step: GraphStep) -> tuple[str | None, Edit | None]:
     """Return why the step was not made in a function, or the edit that makes it so."""
     if step.lacking is not None:
@@ -453,7 +439,7 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
                 advice = (
                     f"Move the step at {_line(inline)} into a function with `@tf.function`, with "
                     f"the same results up to rounding: {fmean(inline.other_ms):.1f} ms instead of "
-                    f"{fmean(inline.own_ms):.1f} ms." + _shapes_of(inline)
+                    f"{fmean(inline.own_ms):.1f} ms."
                 )
     else:
         return

@@ -22,7 +22,6 @@ from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks
 from pipediag.reporters.words.advice import group
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
@@ -332,24 +331,3 @@ def test_every_part_of_the_run_leads_on(part: str) -> None:
     run = factories.make_run(parts=[factories.make_part(part, 8.0)])
     session = severe({"where": part, "where_file": factories.SCRIPT, "where_line": 31}, run=run)
     assert concluded(session, []).verdict.next_steps
-
-
-def test_the_part_that_the_verdict_names_goes_before_a_small_gain_elsewhere() -> None:
-    def gained(speedup: float, basis: Any) -> RunGain:
-        return RunGain(
-            speedup=speedup,
-            before_s=60.0,
-            after_s=60.0 / speedup,
-            basis=basis,
-            scope="run",
-            ends_seen=True,
-        )
-
-    trial = Trial(state="confirmed", reason=None, speedup=9.0, ci95=(8.0, 10.0))
-    elsewhere = factories.make_finding(
-        "evaluation", part="evaluation", trial=trial, for_run=gained(1.08, "measured")
-    )
-    of_the_steps = factories.make_finding("input", part="steps", for_run=gained(1.8, "at most"))
-    findings = [elsewhere, of_the_steps]
-    assert in_order(findings, "steps") == [of_the_steps, elsewhere]
-    assert in_order(findings, "compile") == [elsewhere, of_the_steps]

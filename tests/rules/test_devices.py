@@ -69,7 +69,7 @@ CUDA = {**INSTALLED, "cuda_build": True}
         "no libraries": (
             {**CUDA, "framework_messages": ["Cannot dlopen some GPU libraries."]},
             "fail",
-            "Install the GPU libraries",
+            "nvidia-smi",
         ),
         "no driver": (
             {**CUDA, "framework_messages": ["failed call to cuInit: UNKNOWN"]},
