@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +11,10 @@ import numpy.typing as npt
 from pipediag.facts.limits import Threshold
 from pipediag.facts.names import exact_time, memory_size
 from pipediag.facts.step import UNEVEN
-from pipediag.rules.rule import Rule, known
+from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import EpochSeen
 from pipediag.session.model import Session
-from pipediag.vocabulary import Scalar
 
 STRETCHES = Threshold(
     "stretches of epochs, each above the one before",
@@ -38,23 +37,27 @@ SLOWER = Threshold(
 _EVEN = 0.5
 """Part of the mean growth that every stretch has to have. Own choice: memory that is taken once,
 as by a cache or an allocator, grows ever less."""
+_Stretches = list[npt.NDArray[np.float64]]
 
 
-def _epochs(session: Session) -> list[EpochSeen]:
-    """Return the whole epochs of one training; none where they are of several."""
-    epochs = known(session.run).whole_epochs
+def _epochs(session: Session) -> tuple[list[EpochSeen], str, Place]:
+    """Return the whole epochs of one training, in words, and its loop's line; no epochs where they
+    are of several trainings, or too few."""
+    epochs, loop = known(session.run).whole_epochs, known(session.diagnosed_loop())
     in_order = all(one.number < other.number for one, other in pairwise(epochs))
-    return epochs if in_order else []
+    if not in_order or len(epochs) < STRETCHES.value:
+        return [], "", (None, None)
+    span = f"epochs {epochs[0].number + 1} to {epochs[-1].number + 1}"
+    return epochs, span, (loop.file, loop.line)
 
 
-def _stretches(values: Sequence[float]) -> list[npt.NDArray[np.float64]]:
-    """Return stretches whose medians rise throughout; none where they don't, or are too few."""
-    count = int(STRETCHES.value)
-    if len(values) < count:
-        return []
-    found = np.array_split(np.array(values), count)
-    rises = np.diff([float(np.median(one)) for one in found])
-    return found if bool((rises > 0).all()) else []
+def _stretches(values: npt.ArrayLike) -> _Stretches:
+    return np.array_split(np.array(values), int(STRETCHES.value))
+
+
+def _rises(stretches: _Stretches) -> npt.NDArray[np.float64]:
+    """Return by how much the median of each stretch lies above that of the one before."""
+    return np.diff([float(np.median(one)) for one in stretches])
 
 
 MEMORY_GROWTH = Rule(
@@ -62,10 +65,9 @@ MEMORY_GROWTH = Rule(
     title="Find what keeps memory from epoch to epoch",
     why="The process's memory grew by about as much in each stretch of the epochs. A longer "
     "training ends when none is left, and the system then stops it without a message.",
-    fix="Append `float(loss)` to lists and not tensors, and clear lists that no one reads. In a "
-    "loop call `model(x)` in place of `predict`, and create models, datasets and iterators once; "
-    "`tf.keras.backend.clear_session()` frees those of earlier models. `tracemalloc` shows the "
-    "lines that keep Python objects.",
+    fix="Append `float(loss)` to lists and not tensors; in a loop call `model(x)` in place of "
+    "`predict`, and create models, datasets and iterators once. "
+    "`tf.keras.backend.clear_session()` frees earlier models, `tracemalloc` shows lines.",
     needs=("loop", "run"),
     thresholds=(STRETCHES, GROWN),
     untried="Only a change of the script can tell what keeps it.",
@@ -74,29 +76,25 @@ MEMORY_GROWTH = Rule(
 
 @MEMORY_GROWTH.found_by
 def _check_memory_growth(session: Session) -> Iterator[Finding]:
-    epochs, samples = _epochs(session), session.host_samples
-    if not samples:
+    (epochs, span, place), samples = _epochs(session), session.host_samples
+    if not samples or not epochs:
         return
     at, rss = [one.at_ms for one in samples], [float(one.rss_bytes) for one in samples]
-    held = [float(one) for one in np.interp([epoch.end_ms for epoch in epochs], at, rss)]
-    stretches = _stretches(held)
-    if not stretches or held[-1] - held[0] < GROWN.value / 100.0 * held[0]:
-        return
-    epochs_between = np.diff(
-        [np.median(one) for one in np.array_split([one.number for one in epochs], len(stretches))]
-    )
-    each = np.diff([np.median(one) for one in stretches]) / epochs_between
-    if float(each.min()) < _EVEN * float(each.mean()):
+    held = np.interp([epoch.end_ms for epoch in epochs], at, rss)
+    rises = _rises(_stretches(held))
+    each = rises / _rises(_stretches([epoch.number for epoch in epochs]))
+    little = held[-1] - held[0] < GROWN.value / 100.0 * held[0]
+    if little or rises.min() <= 0 or each.min() < _EVEN * each.mean():
         return
     grown = float(np.median(each))
     left = next((one.available_bytes for one in reversed(samples) if one.available_bytes), None)
-    advice = f"The process's memory grew by {memory_size(grown)} an epoch in {_span(epochs)}."
+    advice = f"The process's memory grew by {memory_size(grown)} an epoch in {span}."
     if left:
         advice += f" {memory_size(left)} are left, enough for about {left / grown:,.0f} more."
     if any(op.kind == "cache" for op in session.ops):
         advice += " A cache that is still being filled grows so, too."
     numbers = {"memory_growth_bytes_per_epoch": grown, "memory_left_bytes": left}
-    yield _finding(session, MEMORY_GROWTH, advice, numbers)
+    yield MEMORY_GROWTH.finding("informative", advice, place=place, evidence=numbers)
 
 
 SLOWER_STEPS = Rule(
@@ -115,27 +113,16 @@ SLOWER_STEPS = Rule(
 
 @SLOWER_STEPS.found_by
 def _check_slower_steps(session: Session) -> Iterator[Finding]:
-    epochs = _epochs(session)
+    epochs, span, place = _epochs(session)
     stretches = _stretches([epoch.steps_ms for epoch in epochs])
-    if not stretches or stretches[-1].min() <= stretches[0].max():
+    if not epochs or _rises(stretches).min() <= 0 or stretches[-1].min() <= stretches[0].max():
         return
     first, last = (float(np.median(stretches[end])) for end in (0, -1))
-    if last < SLOWER.value * first:
-        return
-    yield _finding(
-        session,
-        SLOWER_STEPS,
-        f"An epoch's steps took {exact_time(first)} at the beginning of {_span(epochs)}, and "
-        f"{exact_time(last)} at their end, {last / first:.2g}x as long, rising throughout.",
-        {"first_epochs_ms": first, "last_epochs_ms": last},
-    )
-
-
-def _span(epochs: Sequence[EpochSeen]) -> str:
-    return f"epochs {epochs[0].number + 1} to {epochs[-1].number + 1}"
-
-
-def _finding(session: Session, rule: Rule, advice: str, numbers: Mapping[str, Scalar]) -> Finding:
-    loop = known(session.diagnosed_loop())
-    place = loop.file, loop.line
-    return rule.finding("informative", advice, place=place, evidence=dict(numbers))
+    if last >= SLOWER.value * first:
+        yield SLOWER_STEPS.finding(
+            "informative",
+            f"An epoch's steps took {exact_time(first)} at the beginning of {span}, and "
+            f"{exact_time(last)} at their end, {last / first:.2g}x as long, rising throughout.",
+            place=place,
+            evidence={"first_epochs_ms": first, "last_epochs_ms": last},
+        )
