@@ -124,7 +124,7 @@ class Pace:
 
     @property
     def no_profile(self) -> str | None:
-        """Return why no profile is taken, as the end of a sentence; None where one is."""
+        """Why none is taken, as the end of a sentence."""
         return "none was asked for" if self.settings.profile_steps == 0 else None
 
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
@@ -138,7 +138,8 @@ class Pace:
             return True
         if seconds_left is None or not followed:
             unknown_or_last = seconds_left is None or seconds_left <= self.settings.look_ahead_s
-            return not (self._looks_through and unknown_or_last)
+            # The deadline bounds how long later loops are waited for.
+            return not (self.settings.loop == "longest" and unknown_or_last)
         return seconds_left > self.settings.look_ahead_s
 
     def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
@@ -164,13 +165,8 @@ class Pace:
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Return True if the whole loop is so short that what comes after it may matter more."""
         if seconds_in_all is None:
-            return self._looks_through
+            return self.settings.loop == "longest"
         return seconds_in_all <= self.settings.look_ahead_s
-
-    @property
-    def _looks_through(self) -> bool:
-        """Return True if the user wants later loops waited for; the deadline bounds it."""
-        return self.settings.loop == "longest"
 
 
 def _reached(limits: Iterable[_Limit], count: int, elapsed_ns: float) -> bool:

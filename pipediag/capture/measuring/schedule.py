@@ -57,6 +57,9 @@ class Phase(IntEnum):
     DONE = auto()
 
 
+_WITHOUT_A_WINDOW = (Phase.IDS, Phase.EPOCH_END, Phase.DONE)
+
+
 class Diagnosis:
     """Driven by `boundary`, once a step, on the training thread.
 
@@ -85,12 +88,10 @@ class Diagnosis:
 
     @property
     def repeats(self) -> bool:
-        """Return True if its steps train on one batch again and again."""
         return self.phase is Phase.REPEAT
 
     @property
     def reads_batches(self) -> bool:
-        """Return True if batches are read on their way to its steps."""
         return self.phase is Phase.IDS
 
     @property
@@ -112,11 +113,6 @@ class Diagnosis:
     def _undecided(self) -> int:
         """Return the steps of the window since it was asked last whether it is over."""
         return self._window.count - self._decided_at
-
-    @property
-    def _adds_steps(self) -> bool:
-        """Return True if a window is open that its steps are added to."""
-        return self.phase not in (Phase.IDS, Phase.EPOCH_END, Phase.DONE)
 
     def traced(self, *, again: bool) -> None:
         """Note that the running step traced a training function, `again` or for the first time.
@@ -145,7 +141,7 @@ class Diagnosis:
         if self._skip > 0:
             self._skip -= 1
             self._clock_python()
-        elif self._adds_steps:
+        elif self.phase not in _WITHOUT_A_WINDOW:
             duration = now_ns - start_ns
             self._window.add(start_ns, duration, wait_ns)
             self._since_trace.append(duration)
@@ -158,7 +154,7 @@ class Diagnosis:
         self._clock_python(runs=False)
         self.loop.record.boundaries += 1
         self.loop.ended(undisturbed=self.phase is not Phase.PROFILE)
-        if self._adds_steps:
+        if self.phase not in _WITHOUT_A_WINDOW:
             self._window.interrupted(consumer, exhausted)
 
     def finish(self, reason: str, *, complete: bool = False) -> None:
@@ -172,7 +168,7 @@ class Diagnosis:
         phase, self.phase = self.phase, Phase.DONE
         self._give_back()
         self._beside.close()
-        if phase not in (Phase.IDS, Phase.EPOCH_END):
+        if phase not in _WITHOUT_A_WINDOW:
             self._window.close(complete=complete, reason=None if complete else reason)
         self.embeddings.end()
         self._with.recorder.save()
@@ -191,7 +187,6 @@ class Diagnosis:
         self._mark()
 
     def _clock_python(self, *, runs: bool = True) -> None:
-        """Let pipelines' Python functions be timed in steps that count, and not between."""
         if self.phase is Phase.BASELINE:
             PYTHON_CLOCK.running = runs and self._skip == 0
 
@@ -211,8 +206,13 @@ class Diagnosis:
 
     def _decide(self, consumer: Consumer, now_ns: int) -> None:
         if self.loop.at_last_batch and self._is_measured(now_ns):
-            self._skip_to_trials(consumer)
-            took_time = True
+            # While trials hold the loop it goes on; later windows would not get their steps.
+            complete, took_time = self.phase is Phase.BASELINE, True
+            if complete:
+                self._window.end_block(consumer)
+            reason = "the loop's last batch came before this window was full"
+            self.finish(reason, complete=complete)
+            self._with.tell(LoopMeasured(self.loop.record.line))
         else:
             try:
                 took_time = self._windows.send((consumer, now_ns))
@@ -230,24 +230,13 @@ class Diagnosis:
     def _is_measured(self, now_ns: int) -> bool:
         """Return True if the step time is known, and a window is open that takes more steps."""
         window, pace = self._window, self._with.pace
-        elapsed_ns = window.elapsed_ns(now_ns)
+        elapsed_ns = now_ns - window.record.start_ns
         if self.phase is Phase.BASELINE:
             return pace.baseline_done(window.count, elapsed_ns, 0)
         if self.phase is Phase.PROFILE:
             running = self._with.profiler.running
             return running and not pace.enough("profile", window.count, elapsed_ns, 0)
         return self.phase is Phase.STACKS or self.phase is Phase.IDS
-
-    def _skip_to_trials(self, consumer: Consumer) -> None:
-        """End the diagnosis at the loop's last batch, the last moment at which it can be held.
-
-        While trials hold the loop it goes on; the windows that follow would not get their steps.
-        """
-        complete = self.phase is Phase.BASELINE
-        if complete:
-            self._window.end_block(consumer)
-        self.finish("the loop's last batch came before this window was full", complete=complete)
-        self._with.tell(LoopMeasured(self.loop.record.line))
 
     # The windows, one after the other.
 
@@ -271,7 +260,7 @@ class Diagnosis:
         """Return True if the window that is open has the steps that it needs."""
         window, left = self._window, self.loop.steps_left
         return self._with.pace.enough(
-            window.record.kind, window.count, window.elapsed_ns(now_ns), left
+            window.record.kind, window.count, now_ns - window.record.start_ns, left
         )
 
     def _until(self, is_over: Callable[[Consumer, int], bool]) -> Steps[Consumer]:
@@ -285,7 +274,7 @@ class Diagnosis:
         window, filled = self._window, False
         while True:
             consumer, now_ns = yield False
-            elapsed_ns, left = window.elapsed_ns(now_ns), self.loop.steps_left
+            elapsed_ns, left = now_ns - window.record.start_ns, self.loop.steps_left
             warm, settled = self._with.pace.warmed_up(self._since_trace, elapsed_ns, left)
             if not warm:
                 continue
@@ -324,14 +313,18 @@ class Diagnosis:
         self._decide_every = pace.steps_between_decisions(self._typical_ns())
         self._decided_at = 0
         PYTHON_CLOCK.begin()
-        self._beside.callback(self._end_python_clock)
+
+        def end_clock() -> None:
+            window.record.python_calls = PYTHON_CLOCK.end()
+
+        self._beside.callback(end_clock)
         took_time, saved_ns = True, window.record.start_ns
         while True:
             consumer, now_ns = yield took_time
             self._decided_at = window.count
             left = self.loop.steps_left
             half_of_left = None if left is None else left // 2
-            if pace.baseline_done(window.count, window.elapsed_ns(now_ns), half_of_left):
+            if pace.baseline_done(window.count, now_ns - window.record.start_ns, half_of_left):
                 break
             durations = window.block.durations_ns
             per_call = self.loop.record.batches_per_call
@@ -344,9 +337,6 @@ class Diagnosis:
                 self._skip = pace.steps_to_skip(self._typical_ns())
         self._beside.close()
         return window.end_block(consumer)
-
-    def _end_python_clock(self) -> None:
-        self._window.record.python_calls = PYTHON_CLOCK.end()
 
     def _choose_pipeline(self, consumer: Consumer) -> None:
         record, several = self.loop.record, 1 + len(self.loop.joined)
@@ -466,7 +456,6 @@ class Diagnosis:
         self._skip = 2
 
     def _take(self, consumer: Consumer, stage: Stage) -> None:
-        """Have the iterator's next batch read or repeated, on its way to the step."""
         self._give_back()
         self._taken = consumer
         consumer.hand_out(stage)

@@ -33,7 +33,6 @@ class Instruments:
     running_pipelines: Callable[[], list[Any]] = list
     """Handles of running pipelines, to be kept until the process is gone."""
     descriptions: Sequence[Description] = ()
-    """Functions that describe each framework."""
 
 
 class Window:
@@ -62,7 +61,6 @@ class Window:
         self.record.end_ns = start_ns + duration_ns
 
     def end_block(self, consumer: Consumer) -> IteratorModel | None:
-        """End a block that is long enough; return the pipeline's model."""
         model = self.snapshot(consumer)
         # A step that begins by a call has not asked for its batch yet.
         self.close_block(model, last_gap_unknown=consumer.hand_over == "call")
@@ -123,9 +121,6 @@ class Window:
 
     def steps_ns(self) -> int:
         return sum(sum(block.durations_ns) for block in (*self.record.blocks, self.block))
-
-    def elapsed_ns(self, now_ns: int) -> int:
-        return now_ns - self.record.start_ns
 
     def close(self, complete: bool, reason: str | None = None) -> None:
         """End the window; its last block is kept without gap times if it is still open."""

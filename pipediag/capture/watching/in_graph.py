@@ -94,7 +94,11 @@ class InGraphMeasure:
         self.done = True
 
     def _advance(self, now: int) -> None:
-        pace, elapsed, record = self._with.pace, self._window.elapsed_ns(now), self._window.record
+        pace, elapsed, record = (
+            self._with.pace,
+            now - self._window.record.start_ns,
+            self._window.record,
+        )
         if record.kind == "warmup":
             warm, settled = pace.warmed_up(self._recent, elapsed, None)
             if warm:
