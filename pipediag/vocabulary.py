@@ -11,7 +11,7 @@ from typing import Literal, get_args
 Scalar = int | float | str | bool | None
 """What a parameter, an option or a piece of evidence can be."""
 
-LoopKind = Literal["keras", "eager", "tf_function", "in_graph", "distributed"]
+LoopKind = Literal["keras", "eager", "tf_function", "distributed"]
 LoopRole = Literal[
     "training",
     "validation",

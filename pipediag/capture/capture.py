@@ -35,7 +35,6 @@ from pipediag.capture.replay.rebuilding import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.step_clock import StepClock, Watchers
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import Ended, RunSettings
@@ -79,7 +78,6 @@ class Capture:
             running_pipelines=list if program_goes_on else handles_of_live_iterators,
             descriptions=self._descriptions,
         )
-        self._in_graph = InGraphLoops(loops, self._updates, instruments, self._guard)
         commands = None if settings.command_fd is None else CommandPipe(settings.command_fd)
         held = Trials(commands, instruments)
         leave = None if program_goes_on else self._leave_now
@@ -90,14 +88,13 @@ class Capture:
         when("forked", SWITCH_INTERVAL.restore, timeline.forked, self._steps.let_go)
         when("before fork", timeline.sampler.stop)
         when("after fork", timeline.sample_or_rest)
-        when("given up", self._in_graph.given_up, self._steps.given_up, timeline.given_up)
+        when("given up", self._steps.given_up, timeline.given_up)
         self._watchers = Watchers(
             **vars(instruments),
             guard=self._guard,
             steps=self._steps,
             updates=self._updates,
             held=held,
-            in_graph=self._in_graph,
             plan=plan,
             came_late=program_goes_on,
         )
@@ -133,9 +130,7 @@ class Capture:
         self._guard.dismiss()
 
     def _close(self, reason: str) -> None:
-        attempt = self._guard.attempt
-        attempt("closing a loop inside a tf.function", self._in_graph.finish, reason)
-        attempt("closing what was open", self._steps.script_over, reason)
+        self._guard.attempt("closing what was open", self._steps.script_over, reason)
 
     def declare_training(self, reason: str) -> None:
         """Note that the loop of the last iterator trains, or stands for one that does."""

@@ -13,17 +13,14 @@ from pipediag.session.recording import ModelNode
 from pipediag.vocabulary import LoopRole, Scalar
 
 if TYPE_CHECKING:
-    from pipediag.capture.frameworks.tensorflow.graph_loops import GraphCounter
-    from pipediag.capture.frameworks.tensorflow.runtime import CallCancellation, TensorFlowRuntime
+    from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
     from pipediag.capture.frameworks.tensorflow.tables.traced_step import TableInStep, TracedTables
 
     Runtime = TensorFlowRuntime
-    Counter = GraphCounter
-    Cancellation = CallCancellation
     StepTable = TableInStep
     StepTables = TracedTables
 else:  # no framework is imported for a type
-    Runtime = Counter = Cancellation = StepTable = StepTables = Any
+    Runtime = StepTable = StepTables = Any
 
 
 Trainer = ModuleType

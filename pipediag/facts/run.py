@@ -233,10 +233,10 @@ def loop_time(session: Session) -> LoopTime | None:
     """Return the diagnosed loop's time, or None without a ledger of it.
 
     Where no end of an epoch was seen, each later start waits as long as the first one if all that
-    was waited for comes again (`comes_again`). Inside a tf.function no clock sees the epochs.
+    was waited for comes again (`comes_again`).
     """
     loop, run, steps = session.diagnosed_loop(), session.run, session.steps
-    if loop is None or run is None or loop.kind == "in_graph":
+    if loop is None or run is None:
         return None
     rows, fill_ms = rows_of_loop(session, "epoch_start"), steps.fill_ms if steps else None
     waits, first = first_waits(session), 1 if run.scope == "run" else 0

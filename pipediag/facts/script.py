@@ -50,7 +50,7 @@ def failed_by_itself(session: Session) -> str | None:
 
 
 _HELD: tuple[LoopKind, ...] = ("keras", "eager", "tf_function")
-"""A loop that runs inside a tf.function, or on several replicas, has no step for trials."""
+"""A loop on several replicas has no step for trials."""
 _TRIED: tuple[FindingStatus, ...] = ("fail", "informative")
 
 

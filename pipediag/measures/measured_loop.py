@@ -58,7 +58,7 @@ def trace_of(
         for window in recording.windows
         if window.loop_id == loop.id
         and window.trace_directory is not None
-        and (loop.kind == "in_graph" or any(block.durations_ns for block in window.blocks))
+        and any(block.durations_ns for block in window.blocks)
     ]
     if not of_loop:
         return None, profile_missing(recording, loop)

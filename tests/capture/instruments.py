@@ -6,7 +6,7 @@ import itertools
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,28 +18,6 @@ from pipediag.capture.runtime import DatasetFacts, IteratorModel, StepTables, Un
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks
-
-
-class ToyCancellation:
-    """Of a call that heeds it."""
-
-    def __init__(self) -> None:
-        self.lack: str | None = None
-        self.started = False
-        self.context = nullcontext()
-
-    def start(self) -> None:
-        self.started = True
-
-
-class ToyCounter:
-    count = 0
-
-    def add(self) -> None:
-        self.count += 1
-
-    def read(self) -> int:
-        return self.count
 
 
 class ToyRuntime:
@@ -86,12 +64,6 @@ class ToyRuntime:
 
     def other_processes(self) -> str | None:
         return self.others
-
-    def cancellation(self) -> ToyCancellation:
-        return ToyCancellation()
-
-    def counter(self) -> ToyCounter:
-        return ToyCounter()
 
     def clock(self) -> ToyRuntime:
         return self

@@ -133,7 +133,6 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"loops": [make_loop(kind="in_graph")]},
         {"loops": [make_loop(replicas=2)]},
         {"loops": [make_loop(kind="tf_function", from_python=True)]},
         {"loops": []},
@@ -144,7 +143,6 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
         {"findings": [make_finding(edit=make_edit("map"), effect_on_results="not safe here")]},
     ],
     ids=[
-        "in a function",
         "replicas",
         "fed by Python",
         "no loop",

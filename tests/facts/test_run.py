@@ -166,8 +166,6 @@ def test_the_parts_of_a_loop_add_up_to_its_time() -> None:
     assert (time.steps_s, time.slower_s, time.between_s) == (4.0, 4.0, 1.0)
     assert (time.first_batches_s, time.first_batch_ms) == pytest.approx((16.0, 1600.0))
     assert time.total_s == pytest.approx(25.0)
-    in_graph = [make_loop(kind="in_graph", epoch_ends=10)]
-    assert loop_time(make_session(run=make_waits(), loops=in_graph)) is None
     assert loop_time(make_session(run=None)) is None
 
 

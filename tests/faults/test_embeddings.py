@@ -193,37 +193,9 @@ EAGER = (
     print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
 """
 )
-IN_GRAPH = (
-    DATA
-    + """
-    traced = [0]
-
-    @tf.function
-    def epoch(data):
-        traced[0] += 1
-        total = tf.constant(0.0)
-        for batch in data:
-            total += step(batch)
-        return total
-
-    losses = [float(epoch(DATA)) for _ in range(40)]
-    print("FACT losses", losses, drawn, traced)
-    print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
-    print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
-"""
-)
 
 
 def test_a_training_without_any_function_is_the_native_one(make_case: MakeCase) -> None:
     analysed = make_case(EAGER).alike("--run-to-end", "--budget", "0")
     assert analysed.session.embeddings == []
     assert analysed.session.embeddings_missing is not None
-
-
-@pytest.mark.parametrize("data", ["dataset", "iter(dataset)"])
-def test_a_training_inside_a_function_is_the_native_one(make_case: MakeCase, data: str) -> None:
-    analysed = make_case(IN_GRAPH.replace("DATA", data)).alike("--run-to-end", "--budget", "0")
-    (table,) = analysed.session.embeddings
-    assert (table.rows, table.gradient, table.update) == (ROWS, "sparse", "dense")
-    assert table.ids is None
-    assert table.ids_missing is not None

@@ -77,7 +77,6 @@ TRIED, ADVISED = ("informative", SHARED), ("informative", None)
         "little beside much input": (make_session(), TRIED),
         "little in an own loop": (in_loop(8.0, 2.0, **OWN), ("pass", None)),
         "under 3 %": (started(2.9, 0.0), ("pass", None)),
-        "in a graph": (in_loop(70.0, 0.0, kind="in_graph", keras=None), ("pass", None)),
         "distributed": (in_loop(70.0, 0.0, kind="distributed", keras=None), ("pass", None)),
     },
     "session, expected",

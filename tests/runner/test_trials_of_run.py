@@ -97,8 +97,8 @@ def test_a_loop_that_is_over_is_left_to_a_second_run_that_can_hold_it() -> None:
 
 
 def test_a_loop_that_no_run_can_hold_is_tried_alone_at_once() -> None:
-    held_in_graph = make_loop(kind="in_graph")
-    session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=[held_in_graph])
+    on_replicas = make_loop(kind="distributed")
+    session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=[on_replicas])
     tried = trials_of(session, rerun=True)
     tried(waiting(alone=True, since_ns=time.monotonic_ns()), refuses)
 

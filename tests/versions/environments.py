@@ -79,7 +79,6 @@ BRIEF_SAMPLES = (
     "blocking_numpy_function",
     "eager_loop",
     "tf_function_iterator",
-    "in_graph_loop",
     "train_on_batch",
 )
 """One of each form of loop, one with a trial: what continuous integration has time for."""

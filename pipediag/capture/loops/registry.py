@@ -94,14 +94,6 @@ class LoopRegistry:
         consumer.iterator = weakref.ref(iterator, gone)
         return consumer
 
-    def new_in_graph_loop(self, dataset: Any, site: CallSite | None) -> Loop:
-        """Register a dataset that a tf.function loops over by itself, without a Python iterator."""
-        loop = self._new_loop(site, "in_graph")
-        loop.dataset = dataset
-        loop.record.iterators = 1
-        self._describe_pipeline(loop, dataset)
-        return loop
-
     def fed_consumer(self, site: CallSite, *, eager: bool) -> Consumer:
         """Register the loop whose steps begin at this line, where Python hands them their batches.
 

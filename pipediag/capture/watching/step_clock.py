@@ -22,7 +22,6 @@ from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import EachThread, runs_tf_data
 from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.in_graph import InGraphLoops
 from pipediag.capture.watching.loop_choice import LoopChoice
 from pipediag.capture.watching.step_parts import StepParts, Streak
 from pipediag.capture.watching.updates import (
@@ -438,7 +437,6 @@ class Watchers(Instruments):
     steps: StepClock
     updates: UpdateWatch
     held: Trials
-    in_graph: InGraphLoops
     plan: PlanRecorder
     came_late: bool = False
     """True if the program had datasets, iterators and functions before we came."""

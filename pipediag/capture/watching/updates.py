@@ -43,6 +43,8 @@ class UpdateWatch:
     def __init__(self) -> None:
         self._threads = EachThread(Running, weakref.WeakSet())
         self._training: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.looping: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Functions that loop over data by themselves."""
         self._replicas: weakref.WeakKeyDictionary[threading.Thread, Running] = (
             weakref.WeakKeyDictionary()
         )
@@ -97,6 +99,10 @@ class UpdateWatch:
 
     def trains(self, function: Any) -> bool:
         return function in self._training
+
+    def loops_itself(self, function: Any) -> bool:
+        # In this order, at every call: a weak set answers in Python code.
+        return bool(self.looping) and function in self.looping
 
     @property
     def busy(self) -> bool:

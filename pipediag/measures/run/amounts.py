@@ -181,9 +181,8 @@ def _settle(
     step_ns: float,
 ) -> None:
     steps, starts = steps_of(loop), starts_of(loop)
-    if loop.kind != "in_graph":
-        profiled = sum(len(block.durations_ns) for block in blocks_of(recording, loop, "profile"))
-        amounts.move(round(profiled * step_ns), PIPEDIAG, steps)
+    profiled = sum(len(block.durations_ns) for block in blocks_of(recording, loop, "profile"))
+    amounts.move(round(profiled * step_ns), PIPEDIAG, steps)
     built = _built_in(spent, loop)
     if starts not in amounts.ns:
         _settle_waits(amounts, recording, loop, step_ns, built)

@@ -150,11 +150,10 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
             end_ns = min(end_ns, last_ns)
     if timeline.until_ns is not None:
         end_ns = max(end.started_ns + 1, min(end_ns, timeline.until_ns))
-    in_graph = {loop.id for loop in recording.loops if loop.kind == "in_graph"}
     ours = [
         Span(-1 - number, "aside", window.start_ns, window.end_ns)
         for number, window in enumerate(recording.windows)
-        if window.kind in _OURS and window.loop_id not in in_graph
+        if window.kind in _OURS
     ]
     if end.held_ns is not None:
         # The child writes trials down when they are over.

@@ -41,7 +41,6 @@ from pipediag.measures.verdict.culprits import (
 from pipediag.measures.verdict.doubts import (
     Doubt,
     about_loop_time,
-    averaged,
     cache_words,
     confidence_of,
     doubts,
@@ -269,9 +268,8 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
     steps = session.steps
     if steps is None:
         return sentences
-    what = "mean steps over intervals" if averaged(session) else "steps"
     measured = (
-        f"{steps.count} {what} without a profiler, after {steps.warmup_count} of warm-up: mean "
+        f"{steps.count} steps without a profiler, after {steps.warmup_count} of warm-up: mean "
         f"{_digits(steps.mean_ms)} ms, median {_digits(steps.median_ms)} ms (95 % interval "
         f"{_digits(steps.ci95_ms[0])} to {_digits(steps.ci95_ms[1])} ms)."
     )
@@ -288,9 +286,8 @@ def _digits(ms: float) -> str:
 def _few_steps(session: Session) -> str:
     if session.steps is None:
         return no_verdict_sentence(session.steps_missing)
-    counted = "intervals" if averaged(session) else "steps"
     return (
-        f"Only {session.steps.count} {counted} were seen after the warm-up; a verdict needs "
+        f"Only {session.steps.count} steps were seen after the warm-up; a verdict needs "
         f"{FEWEST_STEPS}. Let the script train longer."
     )
 

@@ -60,16 +60,10 @@ def doubts(
     ]
 
 
-def averaged(session: Session) -> bool:
-    """Return True if a sample is a mean of steps: no clock sees steps inside a graph."""
-    loop = session.diagnosed_loop()
-    return loop is not None and loop.kind == "in_graph"
-
-
 def _about_steps(session: Session) -> Iterator[Doubt]:
     if session.steps is None:
         return
-    if session.steps.count < ENOUGH_STEPS and not averaged(session):
+    if session.steps.count < ENOUGH_STEPS:
         yield Doubt(
             f"Only {session.steps.count} steps were measured; {ENOUGH_STEPS} make the "
             "interval reliable."

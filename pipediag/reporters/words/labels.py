@@ -94,7 +94,6 @@ LOOP_KIND: dict[LoopKind, str] = {
     "keras": "Keras",
     "eager": "Python loop",
     "tf_function": "tf.function",
-    "in_graph": "loop inside a tf.function",
     "distributed": "distributed",
 }
 

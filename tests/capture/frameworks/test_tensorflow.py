@@ -6,7 +6,6 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.frameworks.tensorflow.runtime import (
-    CallCancellation,
     TensorFlowRuntime,
     batch_bytes,
     remove_cut_caches,
@@ -31,10 +29,6 @@ from tests.capture.instruments import FakeTimeline, ToyRuntime
 
 
 class OutOfRangeError(Exception):
-    """TensorFlow's."""
-
-
-class CancelledError(Exception):
     """TensorFlow's."""
 
 
@@ -57,7 +51,7 @@ class Stage:
         self.iterator: Any = ToyIterator()
         toy_loop: Any = None
         self.consumer = Consumer(toy_loop, 1, weakref.ref(self.iterator), hand_over="call")
-        self.cancels = self.variant_to_blame = False
+        self.variant_to_blame = False
         self.streak = Streak(lambda *_: self.told.append("noted"))
         self.clock: Any = SimpleNamespace(
             choice=SimpleNamespace(reads_batches=False, stop=self._stop),
@@ -67,18 +61,11 @@ class Stage:
             function_called=lambda *call: self.told.append(call),
             function_traced=lambda _, again, **__: self.told.append(f"traced, again {again}"),
         )
-        in_graph: Any = SimpleNamespace(
-            enough=False,
-            runs=lambda _: False,
-            call_begins=self._in_graph_begins,
-            call_ended=lambda _: None,
-        )
         watchers: Any = SimpleNamespace(
             guard=self.guard,
             steps=self.clock,
             timeline=self.timeline,
             updates=self.updates,
-            in_graph=in_graph,
             held=SimpleNamespace(loop=None, failed=self._failed),
             runtime=ToyRuntime(),
         )
@@ -93,7 +80,7 @@ class Stage:
                 return traced()
 
         calls = FunctionCalls(watchers, self._consumer_among)
-        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError, CancelledError=CancelledError)
+        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
         calls.install(SimpleNamespace(Function=Function, errors=errors), self.guard)
         self.function: Any = Function()
 
@@ -115,27 +102,6 @@ class Stage:
         if self.variant_to_blame:
             self.consumer.hand_out(loop.Stage.VARIANT, "base")
         return self.variant_to_blame
-
-    def _in_graph_begins(self, function: Any, given: Any, cancellation: Any) -> Any:
-        cancellation.started, self.cancels = self.cancels, False
-        return SimpleNamespace(cancellation=cancellation)
-
-
-def fail() -> None:
-    raise CancelledError
-
-
-@pytest.mark.parametrize("ends", [fail, lambda: "as if the data had ended"])
-def test_a_cancelled_call_stops_the_script_however_it_ends(ends: Callable[[], Any]) -> None:
-    stage = Stage(lambda does: does(), traced=lambda: 0)
-    stage.cancels = True
-    with pytest.raises(StopScript):
-        stage.function(ends)
-
-    # What the script calls while it is stopped goes on.
-    assert stage.function(lambda: 2) == 2
-    with pytest.raises(CancelledError):
-        stage.function(fail)
 
 
 given: list[str] = []
@@ -322,34 +288,6 @@ def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
 
     assert batch_bytes(images) == 1024 * 224 * 224 * 4
     assert "2 batches" in str(runtime.not_handed_once(None, images, 2))
-
-
-class Manager:
-    cancelled = False
-
-    def start_cancel(self) -> None:
-        self.cancelled = True
-
-
-@pytest.mark.parametrize("active", [None, Manager()])
-def test_a_call_is_cancelled_unless_the_script_does_so_itself(
-    monkeypatch: pytest.MonkeyPatch, active: Manager | None
-) -> None:
-    entered: list[Manager] = []
-    package: Any = ModuleType("eager")
-    package.cancellation = SimpleNamespace(
-        CancellationManager=Manager,
-        CancellationManagerContext=lambda one: entered.append(one) or nullcontext(),
-        context=lambda: active,
-    )
-    monkeypatch.setitem(sys.modules, "tensorflow.python.eager", package)
-    cancellation = CallCancellation()
-    if active is None:
-        with cancellation.context:
-            cancellation.start()
-
-    assert (cancellation.lack is None, cancellation.started) == (active is None, active is None)
-    assert [manager.cancelled for manager in entered] == [True] * (active is None)
 
 
 @pytest.mark.parametrize("known_by", ["_server_def", "_collective_ops_server_def"])

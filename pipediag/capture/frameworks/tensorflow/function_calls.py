@@ -12,7 +12,6 @@ from pipediag.capture.callsites import place_of
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import arguments_of
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
-from pipediag.capture.watching.in_graph import InGraphCall
 from pipediag.capture.watching.step_clock import Watchers
 
 ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
@@ -32,9 +31,6 @@ class _Visit:
     """The iterator in the place of the script's."""
     error: Exception | None = None
     """The error that it would raise, as its data have failed."""
-    in_graph: InGraphCall | None = None
-    context: Any = None
-    """Lets it be cancelled."""
 
 
 class FunctionCalls:
@@ -44,7 +40,6 @@ class FunctionCalls:
         self._with = watchers
         self._steps = watchers.steps
         self._updates = watchers.updates
-        self._in_graph = watchers.in_graph
         self._streak = watchers.steps.streak
         self._consumer_among = consumer_among
         self._errors: Any = None
@@ -76,10 +71,7 @@ class FunctionCalls:
             try:
                 if visit.error is not None:
                     raise visit.error
-                if visit.context is None:
-                    return original(function, *visit.args, **kwargs)
-                with visit.context:
-                    return original(function, *visit.args, **kwargs)
+                return original(function, *visit.args, **kwargs)
             except Exception as error:
                 instead = failed(visit, error)
                 if instead is None:
@@ -96,9 +88,7 @@ class FunctionCalls:
         """Note a call; return None for one inside another call, or by tf.data for its pipeline."""
         if self._updates.busy:
             return None
-        loops_itself = self._in_graph.runs(function)
-        if loops_itself and self._in_graph.enough:
-            self._steps.choice.stop()
+        loops_itself = self._updates.loops_itself(function)
         traced_before = function.experimental_get_tracing_count()
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
         if not loops_itself:
@@ -108,12 +98,6 @@ class FunctionCalls:
         if visit.consumer is None and self._steps.choice.reads_batches:
             self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
-        if loops_itself or visit.traced_before == 0:
-            # The function itself sees another object for it.
-            given = next((a for a in args if hasattr(a, "_variant_tensor")), None)
-            cancellation = self._with.runtime.cancellation()
-            visit.in_graph = self._in_graph.call_begins(function, given, cancellation)
-            visit.context = cancellation.context
         return visit
 
     def _give_iterator(self, visit: _Visit) -> None:
@@ -141,20 +125,15 @@ class FunctionCalls:
 
     def _ended(self, visit: _Visit) -> None:
         self._updates.leave()
-        if visit.in_graph is not None:
-            self._in_graph.call_ended(visit.in_graph)
         count = visit.function.experimental_get_tracing_count()
         if count == visit.traced_before:
             self._streak.follows(visit.function, count, self._updates.here.functions)
         else:
-            if not self._in_graph.runs(visit.function):
+            if not self._updates.loops_itself(visit.function):
                 self._with.guard.attempt(
                     "timing first calls", self._first_call, visit.function, visit.began_ns
                 )
             self._traced(visit.function, again=visit.traced_before > 0)
-        if visit.in_graph is not None and visit.in_graph.cancellation.started:
-            # It may also end as if its data had come to their end.
-            self._steps.choice.stop()
 
     def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
         """A step that was only noted raised."""

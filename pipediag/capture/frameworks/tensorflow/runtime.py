@@ -10,11 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.graph_loops import GraphCounter
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.replay.elements import dataset_of, unobserved
@@ -183,33 +182,6 @@ def _accelerators() -> list[str]:
     return [device.name for device in config.list_logical_devices("GPU")]
 
 
-_SCRIPTS_OWN = (
-    "The script can cancel its tf.function itself, which is left alone, so the loop inside it goes "
-    "on to its end after it was measured."
-)
-
-
-class CallCancellation:
-    """Ends one call of a tf.function, made inside `context`, from another thread."""
-
-    def __init__(self) -> None:
-        from tensorflow.python.eager import cancellation
-
-        self.lack: str | None = None
-        """Reason why the call can't be cancelled; None where it can."""
-        self.started = False
-        self.context: AbstractContextManager[Any] = nullcontext()
-        if cancellation.context() is not None:
-            self.lack = _SCRIPTS_OWN
-        else:
-            self._manager = cancellation.CancellationManager()
-            self.context = cancellation.CancellationManagerContext(self._manager)
-
-    def start(self) -> None:
-        self.started = True
-        self._manager.start_cancel()
-
-
 _MOST_HELD = 256_000_000
 """Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws
 ahead holds by itself."""
@@ -239,8 +211,6 @@ class TensorFlowRuntime:
     handles_of = staticmethod(handles_of)
     unobserved = staticmethod(unobserved)
     step_tables = TracedTables
-    cancellation = CallCancellation
-    counter = GraphCounter
     clock = DeviceClock
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
