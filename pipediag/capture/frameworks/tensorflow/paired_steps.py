@@ -12,8 +12,7 @@ import linecache
 import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
@@ -41,8 +40,9 @@ _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
 _LONGEST_TRACING_MS = 30_000.0
 """Own choice: nobody waits longer for traces of a step whose every batch has another shape."""
-_MOST_COUNTED = 1_000
-"""Own choice: steps whose shapes are looked at, which costs each of them some microseconds."""
+_MOST_TRACES = 2
+"""One for a batch, and one for a smaller last batch."""
+_TRACE_EACH = "Each length of its batches would have a trace of its own."
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
@@ -61,8 +61,6 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
-    shapes: Counter[tuple[tuple[int | None, ...], ...]] = field(default_factory=Counter)
-    """Steps by the shapes of the tensors that they were given."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
@@ -74,9 +72,7 @@ class _Step:
     function: Any = None
     variables: Sequence[Any] = ()
     lengths_vary: bool = False
-    """True if the loop's data or the first steps have batches of several lengths."""
-    takes_any: bool = False
-    """True if one trace served batches of any shape."""
+    """True if the loop's data have batches of several lengths."""
     is_over: bool = False
     """True once all pairs were made, or none will be."""
     is_warm: bool = False
@@ -136,16 +132,11 @@ class PairedSteps:
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        counts = not step.takes_any and step.seen <= _MOST_COUNTED
-        over = step.is_over and not counts
-        if step.record.lacking is not None or over or not self._has_own_batch:
+        if step.is_over or step.record.lacking is not None or not self._has_own_batch:
             return
         try:
-            given = _given(step, frame)
-            if counts:
-                _count_shapes(step, given)
-            if not step.is_over and step.seen > _SEEN:
-                self._begin(step, frame, given)
+            if step.seen > _SEEN:
+                self._begin(step, frame, _given(step, frame))
         except Exception as error:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
@@ -247,32 +238,6 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
     return given | {name: constant(float(given[name])) for name in known}
 
 
-def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
-    """Note the shapes of a step's batch; each makes a trace where none serves batches of any."""
-    shapes = tuple(tuple(one.shape) for one in _tensors(given.values()))
-    before = step.shapes[shapes]
-    step.shapes[shapes] = before + 1
-    record = step.record
-    record.seen += 1
-    record.shapes = len(step.shapes)
-    record.shapes_once += (before == 0) - (before == 1)
-    record.shapes_twice += (before == 1) - (before == 2)
-    if not step.lengths_vary:
-        lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
-        step.lengths_vary = len(lengths) > 1
-    if step.lengths_vary and step.record.traces and not step.takes_any and record.relaxed:
-        # A relaxed trace was tried for any number of rows, and not for another length.
-        record.relaxed = False
-        if step.python is not None:
-            step.function = sys.modules["tensorflow"].function(step.python)
-
-
-def _tensors(values: Iterable[Any]) -> list[Any]:
-    """Return tensors and arrays of a fixed rank; sparse and ragged ones are none."""
-    leaves = sys.modules["tensorflow"].nest.flatten(list(values))
-    return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
-
-
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
 _SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
@@ -284,15 +249,14 @@ def _lengths_vary(element_spec: str) -> bool:
     return any("None" in shape.split(",", 1)[-1] for shape in found if "," in shape)
 
 
-def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
+def _relaxed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return specs of the arguments for batches of any number of rows, and of any length."""
     tensorflow = sys.modules["tensorflow"]
 
     def relaxed(value: Any) -> Any:
         if not hasattr(value, "ndim"):
             return tensorflow.type_spec_from_value(value)
-        shape = [None if lengths or not n else size for n, size in enumerate(value.shape)]
-        return tensorflow.TensorSpec(shape, value.dtype)
+        return tensorflow.TensorSpec([None] * len(value.shape), value.dtype)
 
     return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
 
@@ -334,11 +298,9 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    step.takes_any = _is_traced(step, python, _relaxed(arguments, lengths=True))
-    # The last batch of an epoch may be smaller.
-    step.record.relaxed = step.takes_any or (
-        not step.lengths_vary and _is_traced(step, python, _relaxed(arguments, lengths=False))
-    )
+    step.record.relaxed = _is_traced(step, python, _relaxed(arguments))
+    if step.lengths_vary and not step.record.relaxed:
+        return _TRACE_EACH
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
@@ -456,6 +418,8 @@ def _made_twice(
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
             step.tracing_ms += (traced_ns - took_ns) / 1e6
             step.record.traces += made
+            if step.record.traces > _MOST_TRACES and not step.record.relaxed:
+                return _TRACE_EACH
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
         # Without copies, for which there may be no memory.
