@@ -164,7 +164,6 @@ def _sections_of(
         "host_samples": host_samples(host, recording.windows, recording.started_ns, cores),
         "predictions": recording.predictions,
         "other_uses": recording.other_uses,
-        "profiler_conflicts": recording.profiler_conflicts,
         "notes": notes,
     }
 

@@ -27,7 +27,7 @@ from pipediag.session.loops import (
 from pipediag.session.pipeline import InputService, Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.session.recording import OtherUse, Prediction, ProfilerConflict, RecordedEnvironment
+from pipediag.session.recording import OtherUse, Prediction, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from pipediag.session.trials import Combined, PipelineAlone, TrialRun
 from pipediag.session.worker import Worker
@@ -277,8 +277,6 @@ class Session(Record):
     """Uses of TensorFlow other than training loops."""
     other_processes: OtherProcesses | None = None
     """Processes that the script started, and their CPU time."""
-    profiler_conflicts: list[ProfilerConflict] = []
-    """Conflicts between the script's own profiler and pipediag's."""
     notes: list[str] = []
     """Notes on what did not go as planned."""
     wall_s: float

@@ -254,16 +254,6 @@ class OtherUse:
 
 
 @dataclass
-class ProfilerConflict:
-    """The script's own profiler: it keeps its right, ours waits or gives up."""
-
-    what: str
-    file: str | None
-    line: int | None
-    consequence: str
-
-
-@dataclass
 class Recording:
     format: int
     pid: int
@@ -278,7 +268,6 @@ class Recording:
     variables: list[RecordedVariable] = field(default_factory=list)
     predictions: list[Prediction] = field(default_factory=list)
     other_uses: list[OtherUse] = field(default_factory=list)
-    profiler_conflicts: list[ProfilerConflict] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What went otherwise than planned, in sentences for the report."""
 

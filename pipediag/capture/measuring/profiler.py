@@ -10,7 +10,6 @@ from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import Guard
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signals import let_pass
-from pipediag.session.recording import ProfilerConflict
 from pipediag.trace import START_UP, STEP_MARKER
 
 
@@ -62,17 +61,10 @@ class Profiler:
 
     def _conflict(self, consequence: str) -> None:
         site = call_site()
-        conflicts = self._recorder.recording.profiler_conflicts
-        if any(conflict.consequence == consequence for conflict in conflicts):
-            return
-        conflicts.append(
-            ProfilerConflict(
-                what="the script started TensorFlow's profiler itself",
-                file=site.file if site else None,
-                line=site.line if site else None,
-                consequence=consequence,
-            )
-        )
+        place = f" at {site.file}:{site.line}" if site is not None else ""
+        note = f"The script started TensorFlow's profiler itself{place}: {consequence}."
+        if not any(known.endswith(f": {consequence}.") for known in self._recorder.recording.notes):
+            self._recorder.note(note)
 
     @property
     def script_is_profiling(self) -> bool:

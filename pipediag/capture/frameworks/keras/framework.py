@@ -265,7 +265,6 @@ class ListedCallbacks(list[Any]):
 
 _AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
 _TIMING = "timing callbacks"
-_AT_BATCHES = "clocking callbacks"
 
 
 class CallbackHooks:
@@ -284,18 +283,22 @@ class CallbackHooks:
         for method in _AT_EPOCHS:
             self._pass_through(owner, method, _TIMING, partial(self._timed, method))
         for method in ("on_train_batch_begin", "on_train_batch_end"):
-            self._pass_through(owner, method, _AT_BATCHES, _clock_while_sampled)
+            what = "clocking callbacks"
+            self._pass_through(
+                owner, method, what, lambda: _clocked if CALLBACK_CLOCK.running else None
+            )
 
     def _pass_through(
-        self, owner: type, method: str, what: str, walk_of: Callable[[Any], Walk | None]
+        self, owner: type, method: str, what: str, walk_of: Callable[[], Walk | None]
     ) -> None:
         """Have the callbacks walked over another way for the time of a call, where there is one."""
 
         def enter(callback_list: Any) -> ListedCallbacks | None:
+            walk = walk_of()
             # Another class than that of a list can't be replaced.
-            plain = type(getattr(callback_list, "callbacks", None)) is list
-            walk = walk_of(callback_list) if plain else None
-            return ListedCallbacks(callback_list, walk) if walk is not None else None
+            if walk is None or type(getattr(callback_list, "callbacks", None)) is not list:
+                return None
+            return ListedCallbacks(callback_list, walk)
 
         original = getattr(owner, method)
         enters = self._guard.entry(what, enter)
@@ -312,7 +315,7 @@ class CallbackHooks:
 
         setattr(owner, method, self._guard.hook(original, passed))
 
-    def _timed(self, method: str, _: Any) -> Walk | None:
+    def _timed(self, method: str) -> Walk | None:
         def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
             for callback in callbacks:
                 span = self._begins(callback, method)
@@ -330,10 +333,6 @@ class CallbackHooks:
         if getattr(plain, "__qualname__", "") == f"Callback.{method}" and not defined_at(hook):
             return None  # that of Keras's base class, which does nothing
         return self._timeline.begins("callback", type(callback).__name__, defined_at(hook))
-
-
-def _clock_while_sampled(_: Any) -> Walk | None:
-    return _clocked if CALLBACK_CLOCK.running else None
 
 
 def _clocked(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
