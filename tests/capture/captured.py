@@ -50,7 +50,6 @@ class Captured:
         return found[0]
 
     def loop(self, mark: str) -> RecordedLoop:
-        """The one loop at the marked line."""
         (loop,) = self.loops(mark)
         return loop
 
@@ -68,7 +67,6 @@ class Captured:
         return [window for window in self.recording.windows if window.loop_id == loop.id]
 
     def kinds(self, loop: RecordedLoop) -> set[WindowKind]:
-        """The windows of a loop that were completed."""
         return {window.kind for window in self.windows(loop) if window.complete}
 
     def baseline(self, loop: RecordedLoop) -> RecordedWindow:
@@ -89,12 +87,10 @@ def write_script(directory: Path, text: str) -> Path:
 
 
 def natively(script: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a script without pipediag."""
     return _run([sys.executable, str(script)], script.parent, variables)
 
 
 def captured(script: Path, variables: dict[str, str], **settings: Any) -> Captured:
-    """Run a script in pipediag's child process."""
     directory = script.parent
     asked = RunSettings(
         script=str(script),

@@ -85,7 +85,6 @@ def loop_in_graph(tf: Any, **_: Any) -> list[Any]:
 
 
 def keras_fit(tf: Any, keras: Any) -> list[Any]:
-    """A `fit` of two epochs with validation and a callback, `evaluate` and `predict`."""
     keras.utils.set_random_seed(3)
     inputs = tf.reshape(tf.range(48, dtype=tf.float32), (12, 4)) / 48
     dataset = tf.data.Dataset.from_tensor_slices((inputs, tf.reduce_sum(inputs, 1))).batch(4)
@@ -129,7 +128,6 @@ def fit_of_a_pydataset(keras: Any, **_: Any) -> list[Any]:
 
 
 def fit_that_fails(keras: Any, **_: Any) -> list[Any]:
-    """A `fit` that an error of a callback leaves in the middle of an epoch."""
     import numpy as np
 
     keras.utils.set_random_seed(5)
@@ -192,7 +190,6 @@ def steps_fed_by_python(tf: Any, keras: Any) -> list[Any]:
 
 
 def session_of_tensorflow_1(tf: Any, **_: Any) -> list[Any]:
-    """A session, and an optimizer of TensorFlow 1 in it."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         weight = tf.compat.v1.get_variable("w", initializer=3.0, use_resource=True)
         train = tf.compat.v1.train.GradientDescentOptimizer(0.1).minimize(weight * weight)
@@ -202,7 +199,6 @@ def session_of_tensorflow_1(tf: Any, **_: Any) -> list[Any]:
 
 
 def saved_model(tf: Any, **_: Any) -> list[Any]:
-    """A function that is saved and loaded."""
     module = tf.Module()
     module.doubled = tf.function(lambda x: 2 * x, input_signature=[tf.TensorSpec([], tf.int32)])
     with tempfile.TemporaryDirectory() as directory:
@@ -211,7 +207,6 @@ def saved_model(tf: Any, **_: Any) -> list[Any]:
 
 
 def own_profile(tf: Any, **_: Any) -> list[Any]:
-    """The script's own profile."""
     with tempfile.TemporaryDirectory() as directory:
         tf.profiler.experimental.start(directory)
         tf.constant(1.0) + 1.0
@@ -235,7 +230,6 @@ PARTS: list[Callable[..., list[Any]]] = [
 
 
 def facts() -> dict[str, Any]:
-    """What each part gives."""
     import keras
     import tensorflow as tf
 
@@ -247,7 +241,6 @@ class BugError(Exception):
 
 
 def fail(*_: Any, **__: Any) -> None:
-    """What an entry runs that is broken."""
     raise BugError("of ours")
 
 
@@ -280,7 +273,6 @@ class Trial:
         return seen, reached
 
     def broken(self, entry: Entry, part: str) -> dict[str, Any]:
-        """What comes of one part while an entry fails."""
         import keras
         import tensorflow as tf
 
@@ -331,7 +323,6 @@ def _telling(entry: Entry, reached: dict[Entry, str], part: str) -> Callable[...
 
 
 def each_entry(directory: str) -> dict[str, Any]:
-    """The facts as watched, and with each entry failing that any part reaches."""
     trial = Trial(directory)
     before = list(trial.guard.entries)
     import keras  # noqa: F401
@@ -348,7 +339,6 @@ def each_entry(directory: str) -> dict[str, Any]:
 
 
 def unhooked(directory: str) -> dict[str, Any]:
-    """The facts where every hook fails to install itself."""
     entry = Guard.entry
 
     def broken(guard: Guard, what: str, ours: Any, *rest: Any, **named: Any) -> Any:

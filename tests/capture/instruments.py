@@ -21,8 +21,6 @@ from pipediag.session.recording import RecordedStacks
 
 
 class ToyRuntime:
-    """Runs steps at once, and has no devices."""
-
     def __init__(self) -> None:
         self.no_models: str | None = "A toy tells nothing while it runs."
         self.models: list[IteratorModel] = []
@@ -73,8 +71,6 @@ class ToyRuntime:
 
 
 class CountingPace:
-    """Ends each window after so many steps."""
-
     warmup = 1
     baseline = 2
     block = 1000
@@ -124,8 +120,6 @@ class CountingPace:
 
 
 class FakeProfiler:
-    """Starts and stops, or says why not."""
-
     directory = Path("trace")
     script_is_profiling = False
 
@@ -154,8 +148,6 @@ class FakeProfiler:
 
 
 class FakeState:
-    """Remembers whether the script's training is kept."""
-
     def __init__(self) -> None:
         self.lack: str | None = None
         self.kept = False
@@ -172,8 +164,6 @@ class FakeState:
 
 
 class FakeSampler:
-    """Sees no stack; counts those that run."""
-
     running = 0
     steps_ns: list[tuple[int, int]] = []  # noqa: RUF012
 
@@ -187,8 +177,6 @@ class FakeSampler:
 
 
 class FakeTimeline:
-    """Remembers what it is told, but no time."""
-
     in_a_call = False
     in_a_callback = False
 
@@ -216,8 +204,6 @@ class FakeTimeline:
 
 
 class FakeInstruments:
-    """The instruments, and what they were used for."""
-
     def __init__(self, directory: Path) -> None:
         self.recorder = Recorder(directory / "recording.json")
         self.profiler = FakeProfiler()
@@ -235,12 +221,10 @@ class FakeInstruments:
 
     @property
     def windows(self) -> list[tuple[str, bool]]:
-        """Each window so far, and whether it is complete."""
         return [(window.kind, window.complete) for window in self.recorder.recording.windows]
 
 
 def training_loop(number: int = 1, **changes: Any) -> Loop:
-    """A loop that trains."""
     record = RecordedLoop(
         id=f"loop{number}",
         kind="eager",
@@ -263,7 +247,6 @@ def training_loop(number: int = 1, **changes: Any) -> Loop:
 
 
 def consumer_of(loop: Loop, ordinal: int = 1) -> Consumer:
-    """An epoch's iterator, which is gone already."""
     return Consumer(loop, ordinal, lambda: None, None, None)  # type: ignore[arg-type]
 
 
@@ -273,8 +256,6 @@ class PreemptedError(Exception):
 
 @contextmanager
 def handles_signals() -> Iterator[None]:
-    """The script has its handler."""
-
     def handler(*_: Any) -> None:
         raise PreemptedError
 
@@ -286,5 +267,4 @@ def handles_signals() -> Iterator[None]:
 
 
 def signal_arrives(*_: Any, **__: Any) -> None:
-    """In the middle of what is under way."""
     os.kill(os.getpid(), signal.SIGUSR1)

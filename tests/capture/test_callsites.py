@@ -132,8 +132,6 @@ def decorated(*args: Any) -> int:
 
 
 class Traced:
-    """Looks like a tf.function."""
-
     python_function = staticmethod(plain)
 
     def __call__(self, *args: Any) -> int:

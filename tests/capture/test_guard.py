@@ -27,8 +27,6 @@ class Stop(BaseException):
 
 
 class Stage:
-    """A guard, its notes, and a hook on `double` that tells ours before and after."""
-
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.guard = Guard(self.notes.append)
@@ -47,7 +45,6 @@ class Stage:
         self.hooked = self.guard.hook(self.double, ours)
 
     def double(self, number: int) -> int:
-        """Twice the number."""
         self.calls.append("original")
         if number < 0:
             raise UsersError("negative")
@@ -168,8 +165,6 @@ class TimeIsUpError(Exception):
 
 @pytest.fixture
 def interrupted() -> Iterator[Callable[[Any], Exception]]:
-    """What comes out of code of ours that a signal interrupts."""
-
     def raised(handler: Any) -> Exception:
         signal.signal(signal.SIGUSR1, handler)
         try:

@@ -26,7 +26,6 @@ OWN = module.__file__
 
 
 def stack(*innermost_first: tuple[str, int, str]) -> Any:
-    """Frames by file, line and function."""
     frame = None
     for file, line, function in reversed(innermost_first):
         code = SimpleNamespace(

@@ -22,8 +22,6 @@ FEW_S = 10
 
 
 class FakeSampler:
-    """Remembers at which thread it looks."""
-
     def __init__(self, tell: Callable[[SeenLines], None]) -> None:
         self.tell = tell
         self.looks_at: int | None = None
@@ -44,8 +42,6 @@ class FakeSampler:
 
 
 class TimelineStage:
-    """What the script's thread does, moment by moment, and what was written of it."""
-
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
         monkeypatch.setattr(module, "LineSampler", FakeSampler)

@@ -76,7 +76,6 @@ class Trainer:
 
 
 def toy_keras() -> Any:
-    """Fresh classes, for a test to hook."""
     space: dict[str, Any] = {"__name__": "keras.src.toy"}
     exec(compile(_SOURCE, _FILE, "exec"), space)
     classes = {name: one for name, one in space.items() if name[0].isupper()}
@@ -96,8 +95,6 @@ def hooks_of(guard: Guard, timeline: Any, steps: Any) -> Keras:
 
 
 class Stage:
-    """Hooked callbacks."""
-
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.heard: list[tuple[str, str, int]] = []
@@ -155,8 +152,6 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
 
 
 class TimedStage(TimelineStage):
-    """A timeline, and a Keras whose calls are timed on it."""
-
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path, monkeypatch)
         self.guard = Guard(self.notes.append)
@@ -173,7 +168,6 @@ class TimedStage(TimelineStage):
 
     @property
     def called(self) -> list[tuple[str, int]]:
-        """Callbacks that took a while, and how long."""
         spans = [span for span in self.spans if span.kind == "callback"]
         return [(span.name, ns) for span in spans if (ns := _ns(span))]
 

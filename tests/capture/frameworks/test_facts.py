@@ -33,7 +33,6 @@ USERS = "/home/me/train.py"
 
 
 def method(name: str, filename: str = KERAS) -> Any:
-    """A function that calls what it is given, in a file of that name."""
     names: dict[str, Any] = {}
     exec(compile(f"def {name}(inner):\n    return inner()\n", filename, "exec"), names)
     return names[name]
@@ -66,7 +65,6 @@ def test_what_the_scripts_own_code_iterates_over_within_a_fit_is_none_of_keras()
 
 
 def made(*inward: Any) -> bool:
-    """What is said of an iterator that the innermost of these makes."""
     asked: Any = partial(passes_a_batch_on, frames())
     for outer in reversed(inward):
         asked = partial(outer, asked)
@@ -238,8 +236,6 @@ def test_vocabularies_whose_first_id_is_a_token() -> None:
 
 
 class Layer:
-    """As Keras' Embedding: what it is made by is read of its `__init__`."""
-
     def __init__(self, rows: int, dim: int = 4, *, name: str = "words") -> None:
         self.made_by = (rows, dim, name)
 

@@ -67,8 +67,6 @@ def test_what_somebody_else_has_put_there_since_stays() -> None:
 
 
 class FakeClock:
-    """Holds an epoch for as many looks as it is told to."""
-
     def __init__(self) -> None:
         self.holds = 0
         self.epochs_ended = 0
@@ -95,8 +93,6 @@ class FakeClock:
 
 
 class Stage:
-    """The hooks, and Keras's modules as they arrive."""
-
     def __init__(self, directory: Path) -> None:
         self.clock = FakeClock()
         self.updates = UpdateWatch()
@@ -135,8 +131,6 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def walker(name: str, method: str, *bases: type) -> type:
-    """A class that walks over three steps."""
-
     def steps(epoch: Any) -> Iterator[int]:
         yield from range(3)
 

@@ -41,8 +41,6 @@ def train(batch: Any) -> Any:
 
 
 class Stage:
-    """A tf.function as the hooks leave it, and what they tell."""
-
     def __init__(self, does: Callable[..., Any], traced: Callable[[], int] = lambda: 1) -> None:
         self.told: list[Any] = []
         self.notes: list[str] = []
@@ -117,7 +115,6 @@ def takes(iterator: Any, factor: int) -> str:
 
 @pytest.fixture
 def trial() -> Stage:
-    """A step that is given the iterator of a trial, which is at its end."""
     given.clear()
     stage = Stage(takes)
     stage.consumer.hand_out(loop.Stage.VARIANT, "variant")
@@ -176,8 +173,6 @@ def test_a_call_that_traced_is_told_with_its_functions_place() -> None:
 
 
 class ShortSteps(Stage):
-    """Calls with an iterator, step by step, of which a streak notes most."""
-
     def __init__(self) -> None:
         self.traced = 1
         self.fails: Exception | None = None
@@ -255,7 +250,6 @@ class Shape(tuple[int, ...]):
 
 
 def traced(*shapes: tuple[int, ...], dtype: str = "int32") -> Any:
-    """A trace for tensors of these shapes, which also reads a variable."""
     inputs = [SimpleNamespace(dtype=dtype, shape=Shape(shape)) for shape in shapes]
     held = SimpleNamespace(dtype="resource", shape=Shape(()))
     return SimpleNamespace(graph=SimpleNamespace(inputs=[*inputs, held], captures=[held]))

@@ -25,8 +25,6 @@ _CODE = SimpleNamespace(co_flags=0)
 
 
 class Walker:
-    """What walks over the data of one `fit`."""
-
     def __init__(self, steps: int | None) -> None:
         self.num_batches = steps
 
@@ -39,8 +37,6 @@ MODEL = Model()
 
 
 class Line:
-    """One line of a script, at which iterators are made."""
-
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         plan: Any = SimpleNamespace()
         self.trainer: Any = SimpleNamespace(**vars(facts))

@@ -65,7 +65,6 @@ LAYERED = "\n".join(
 
 
 def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any) -> list[int]:
-    """Run the script until it comes `here`, and ask there."""
     file = path / "train.py"
     file.write_text(dedent(text), encoding="utf-8")
     monkeypatch.setattr(module, "is_users", lambda name: name == str(file))
@@ -126,8 +125,6 @@ EVALUATES = [
 
 
 class Data:
-    """Tells whose line goes through it, at the first batch that is asked for."""
-
     def __init__(self, script: Path) -> None:
         self.script = str(script)
         self.told: list[bool] = []
@@ -169,7 +166,6 @@ def rounds_at_trains(tmp_path: Path, source: str, **names: Any) -> int | None:
 
 
 def told_at_trains(tmp_path: Path, source: str, tells: Callable[..., Any], **names: Any) -> Any:
-    """What is told at the first call of `trains()` in that script."""
     script = tmp_path / "train.py"
     script.write_text(dedent(source), encoding="utf-8")
     told: list[Any] = []
@@ -324,8 +320,6 @@ def test_what_comes_every_few_epochs(tmp_path: Path, behind: str, period: int) -
 
 
 class Seldom:
-    """A callback with methods that do something every few epochs, or after each."""
-
     def __init__(self) -> None:
         self.every = 3
 

@@ -59,7 +59,6 @@ def park_at_a_queue(ended: threading.Event) -> None:
 
 
 def sampled() -> RecordedStacks:
-    """Samples taken while this thread waits for them."""
     sampler = StackSampler(threading.get_ident())
     limit = time.monotonic() + LIMIT_S
     while len(sampler._samples) < ENOUGH and time.monotonic() < limit:

@@ -100,7 +100,6 @@ def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
 
 
 def _next_fit(measured: Measured, *, again: bool) -> None:
-    """Its first step traces the training function, and three follow."""
     measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     measured.step(continuous=False)
     measured.diagnosis.traced(again=again)

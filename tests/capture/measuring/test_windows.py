@@ -70,7 +70,6 @@ def node(number: int, name: str, buffered: int) -> ModelNode:
 
 
 def model(buffered: int, handed_out: int = 0) -> IteratorModel:
-    """A pipeline with so many batches ready, behind a buffer of another operation."""
     last = replace(node(1, "Prefetch", buffered), num_elements=handed_out)
     return IteratorModel([], [node(3, "ParallelMapV2", 50), last], 1)
 
@@ -105,8 +104,6 @@ def test_a_stock_further_up_hides_what_makes_it_as_well(left: int, used_up: bool
 
 
 class Session:
-    """TensorFlow's."""
-
     def __init__(self) -> None:
         self.start: Any = lambda *_: None
         self.export_to_tb: Any = lambda: None
@@ -144,8 +141,6 @@ def test_an_error_of_the_profilers_is(profiler: Profiler, session: Session) -> N
 
 
 class Variable:
-    """One on a device that has room for so many bytes beside it."""
-
     def __init__(self, values: Any, room: int = 1 << 30) -> None:
         self.name = "table"
         self.values = np.array(values, dtype="f")

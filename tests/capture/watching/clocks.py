@@ -24,8 +24,6 @@ SECOND = 1_000_000_000
 
 
 class FakeDiagnosis:
-    """Remembers what it is told; measured after as many steps as it is given."""
-
     lasts = 1000
 
     def __init__(self, loop: Loop, _: Any) -> None:
@@ -59,8 +57,6 @@ class FakeDiagnosis:
 
 
 class Stage:
-    """A step clock, and what it asks."""
-
     def __init__(
         self,
         path: Path,
@@ -119,7 +115,6 @@ class Stage:
         return made
 
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
-        """A batch is handed over, and the step that follows may write a variable."""
         self.now += 10
         self.clock.handed_over(consumer, self.now - wait_ns, self.now, batch=None)
         if trains:

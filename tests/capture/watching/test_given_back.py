@@ -32,8 +32,6 @@ SECOND = 1_000_000_000
 
 
 class Script:
-    """Loops whose batches are handed over by hand, on a made-up clock."""
-
     def __init__(self, directory: Path, commands: Any = None, **settings: Any) -> None:
         self.instruments = FakeInstruments(directory)
         self.loops: list[Loop] = []
@@ -61,8 +59,6 @@ class OutOfRangeError(Exception):
 
 
 class NamedBatches(ToyRuntime):
-    """Batches are named by where they come from."""
-
     at_its_end = False
 
     def rows(self, batch: Any) -> int:
@@ -78,8 +74,6 @@ class NamedBatches(ToyRuntime):
 
 
 class Repeated(Script):
-    """A script whose loop comes to its repeat window, with a real diagnosis."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.runtime = NamedBatches()
@@ -95,7 +89,6 @@ class Repeated(Script):
         self.clock.handed_over(consumer, self.now - 1, self.now, batch="batch")
 
     def call(self, consumer: Consumer) -> str:
-        """A step that is given the iterator; returns which one it is."""
         self.now += 10
         given: str = self.clock.call_begins(consumer, "own")
         return given
@@ -202,8 +195,6 @@ def test_an_epoch_that_ends_where_its_batch_was_to_be_kept_ends_as_it_would(
 
 
 class Held(Script):
-    """A script whose first loop is held once it has started up; it is stopped after the trials."""
-
     def __init__(self, directory: Path) -> None:
         parent = Parent()
         parent.prepare("base")

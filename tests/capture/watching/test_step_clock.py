@@ -220,8 +220,6 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
 
 
 class FakeHeld:
-    """Holds a loop until it is told to let go."""
-
     def __init__(self, loop: Loop) -> None:
         self.loop: Loop | None = loop
         self.goes_on = True
@@ -279,8 +277,6 @@ GAPS = [900_000, 2_000, *[3_000] * 32]
 
 
 class Evaluated:
-    """A loop that evaluates, step by step."""
-
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, **record: Any) -> None:
         self.instruments = FakeInstruments(path)
         self.evaluations = Evaluations(self.instruments.all)
@@ -351,8 +347,6 @@ def test_steps_of_two_evaluations_are_not_put_together(evaluated: Evaluated) -> 
 
 
 class Ends:
-    """How a script ends, and what is done for that."""
-
     def __init__(self, directory: Path, *, run_to_end: bool = False) -> None:
         self.instruments = FakeInstruments(directory)
         self.instruments.pace.settings = RunSettings(
@@ -371,7 +365,6 @@ class Ends:
         self.kept += 1
 
     def disturb(self) -> None:
-        """Steps on a repeated batch were made."""
         window = RecordedWindow("repeat", "loop1", 0, 1, complete=False)
         window.blocks.append(RecordedBlock())
         self.instruments.recorder.recording.windows.append(window)

@@ -184,7 +184,6 @@ def stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def call(stage: Stage, consumer: Consumer, line: int = 7) -> None:
-    """One of Keras' calls, of one batch, from its begin to its end."""
     began = stage.now
     stage.step(consumer)
     stage.clock.exhausted(consumer)
@@ -226,7 +225,6 @@ def test_an_evaluation_after_each_epoch_is_in_none_of_its_steps(stage: Stage) ->
 
 
 def fed(stage: Stage) -> Consumer:
-    """A loop that Python feeds."""
     consumer = stage.consumer()
     consumer.hand_over = "fed"
     return consumer
@@ -269,7 +267,6 @@ def test_what_other_lines_train_within_a_step_is_a_part_of_it() -> None:
 
 
 def reads(*, trains: bool = False, alive: bool = True, hand_over: str = "next") -> Any:
-    """An iterator that has handed over a batch."""
     return SimpleNamespace(
         hand_over=hand_over,
         iterator=lambda: object() if alive else None,

@@ -17,8 +17,6 @@ from tests.capture.watching.clocks import FakeDiagnosis, Stage
 
 
 class EveryFourth(FakeDiagnosis):
-    """Decides at each fourth boundary."""
-
     spares = True
 
     def __init__(self, loop: Loop, instruments: Any) -> None:
@@ -54,7 +52,6 @@ def _training(
 
 
 def _epochs_and_validation(stage: Stage, consumer: Consumer) -> dict[str, Any]:
-    """Epochs of many lengths, each followed by something else."""
     validation = stage.consumer()
     for steps in (1, 2, 3, 4, 5, 6, 7, 8, 13):
         for step in range(steps):
@@ -89,8 +86,6 @@ def test_streaks_change_nothing_of_what_is_recorded(
 
 
 class OverAtTheThird(EveryFourth):
-    """Measured for three boundaries."""
-
     spares = False
 
     @property

@@ -136,8 +136,6 @@ MS = 1_000_000
 
 
 class Registry:
-    """Remembers of which loops it described the model."""
-
     def __init__(self) -> None:
         self.described: list[Any] = []
 
