@@ -42,8 +42,6 @@ from pipediag.vocabulary import BY_ITSELF, OwnEnding
 
 
 class Capture:
-    """Watches the script that this process runs, and writes the recording."""
-
     def __init__(
         self,
         settings: RunSettings,

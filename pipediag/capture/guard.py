@@ -34,8 +34,6 @@ child, where what steps aside by no hook is undone; a program goes on without us
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One way into our code."""
-
     what: str
     """Purpose of it, as in `Pipediag stopped counting steps`."""
     ours: Callable[..., Any]
@@ -45,8 +43,6 @@ class Entry:
 
 
 class Guard:
-    """Makes hooks and entries, and lets them step aside."""
-
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
         self.aside = False
@@ -103,7 +99,6 @@ class Guard:
         attempt(self._note, what, ours, *args)
 
     def when(self, moment: Moment, *calls: Callable[[], None]) -> None:
-        """Have them called at that moment, for what no hook does."""
         self._calls[moment] += calls
 
     def watch_forks(self) -> None:

@@ -62,7 +62,6 @@ class LineSampler:
         self._since_ns = 0
 
     def go_on(self, thread: int) -> None:
-        """Sample that thread from now on."""
         with self._lock:
             self._thread = thread
             if self._wanted:
@@ -73,7 +72,6 @@ class LineSampler:
                 self._start()
 
     def rest(self) -> None:
-        """Sample no more for now, and report what was seen."""
         with self._lock:
             if not self._wanted:
                 return
@@ -141,7 +139,6 @@ class LineSampler:
             ended.release()
 
     def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:
-        """Return the line of the chosen thread, or else that of the main one."""
         return script_line_of(frames.get(self._thread)) or script_line_of(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:

@@ -63,7 +63,6 @@ class Teller:
 
 
 def _found_room(descriptor: int, line: bytes, limit_s: float) -> bool:
-    """Write a line; return False if that could not be done within the time."""
     give_up_at = time.monotonic() + limit_s
     while line:
         try:

@@ -35,7 +35,6 @@ class EachThread(threading.local, Generic[State]):
             known.add(self.here)
 
     def all(self) -> list[State]:
-        """Return the states of all living threads."""
         with _ADDING:
             return list(self._known)
 
@@ -94,8 +93,6 @@ def _left_in_group(cgroup: Path) -> int | None:
 
 
 class RandomState:
-    """States of Python's, NumPy's and TensorFlow's random generators."""
-
     def __init__(self) -> None:
         numpy, context = (
             sys.modules.get(name) for name in ("numpy.random", "tensorflow.python.eager.context")

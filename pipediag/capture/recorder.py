@@ -78,7 +78,6 @@ class Recorder:
                 raise
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the report, once."""
         if sentence not in self.recording.notes:
             self.recording.notes.append(sentence)
 

@@ -62,7 +62,6 @@ class Results:
             wrapt.register_post_import_hook(hook, module)
 
     def write(self) -> None:
-        """Write what was recorded, in one piece."""
         seen = self._trains
         if seen is None or seen.count == self._read_before:
             seen = _Batches(self._not_seen if self._losses else _NO_STEP)
@@ -115,7 +114,6 @@ class Results:
         module.GradientTape.gradient = watched
 
     def take(self, batches: _Batches, *components: Any) -> None:
-        """Record a batch that an iterator hands over."""
         batches.add(components)
         self._last = batches
         self._end_in_time()
@@ -143,8 +141,6 @@ class Results:
 
 
 class _Batches:
-    """Rows that one iterator has handed over."""
-
     def __init__(self, problem: str | None = None) -> None:
         self.problem = problem
         self.count = 0

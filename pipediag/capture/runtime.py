@@ -41,8 +41,6 @@ class IteratorModel:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Facts of a dataset when a loop over it is found."""
-
     element_spec: str
     replicas: int = 1
     root: Any = None

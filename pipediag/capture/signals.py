@@ -69,7 +69,6 @@ class HeldInterrupts:
             signal.signal(signal.SIGINT, self._note)
 
     def release(self) -> None:
-        """Put the handler back, and call it for what came."""
         handler, self._handler = self._handler, None
         came, self._came = self._came, False
         if handler is None:

@@ -94,13 +94,11 @@ class Timeline:
         self._write(self._steps)
 
     def steps_ended(self, now_ns: int) -> None:
-        """End the steps, which are interrupted or over."""
         if threading.get_ident() == self._owner:
             self._end_steps(now_ns)
             self.sample_or_rest()
 
     def closed(self) -> None:
-        """End all that is open: the script is over, or is stopped."""
         self._over = True
         self._end_steps(time.monotonic_ns())
         if self._open:
@@ -113,7 +111,6 @@ class Timeline:
         self._end_here()
 
     def forked(self) -> None:
-        """Leave the file to the parent, in a forked child."""
         self._takes_more = False
         self.sampler.forget()
 

@@ -258,7 +258,6 @@ class Loop:
 
     @property
     def seconds_in_all(self) -> float | None:
-        """Return how long the loop takes from its first step to its last, where known."""
         record, left = self.record, self.seconds_left
         return None if left is None else record.elapsed_ns / 1e9 + left
 
@@ -317,7 +316,6 @@ class Consumer:
         self.stage, self.substitute = stage, substitute
 
     def asked(self, own: Any) -> Any:
-        """Return the iterator to ask for a batch where the script asks its `own`."""
         return own if self.substitute is None else self.substitute
 
     def draw(self, iterator: Any, count: int) -> list[Any]:

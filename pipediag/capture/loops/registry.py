@@ -188,7 +188,6 @@ class LoopRegistry:
             )
 
     def _loop_among(self, at_place: list[Loop], phase: TrainersPhase | None) -> Loop | None:
-        """Return the loop at this place that a new iterator goes on with, if any."""
         free = [known for known in at_place if not known.runs_elsewhere()]
         if not free:
             return None

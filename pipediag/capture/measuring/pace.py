@@ -104,7 +104,6 @@ class Pace:
         return count >= 5 and elapsed_ns >= _SECOND // 4
 
     def steps_to_skip(self, step_ns: float) -> int:
-        """Return how many steps a reading of the model disturbs."""
         return 2 if step_ns < _SMALL_STEP_NS else 1
 
     def steps_between_decisions(self, step_ns: float) -> int:

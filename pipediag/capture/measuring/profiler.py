@@ -26,7 +26,6 @@ class Profiler:
         self._module: Any = None
 
     def install(self, profiler_v2: Any, guard: Guard) -> None:
-        """Take note when the script profiles itself, and make room for it."""
         self._module = profiler_v2
         native = profiler_v2._pywrap_profiler
 
@@ -99,7 +98,6 @@ class Profiler:
         self._marker.__enter__()
 
     def mark_start_up(self) -> None:
-        """Mark the running step as one that is not to be measured."""
         if self._marker is not None:
             self._marker.set_metadata(**{START_UP: 1})
 

@@ -185,7 +185,6 @@ class PythonClock:
         guard.when("dismissed", self._put_back)
 
     def begin(self) -> None:
-        """Get ready to measure: one loop at a time is."""
         if self._registry is not None:
             self._totals = {}
             self._registry.__call__ = self._clocked

@@ -128,7 +128,6 @@ class Diagnosis:
     def boundary(
         self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool
     ) -> None:
-        """End a step, and begin the next one."""
         start_ns, self._start_ns = self._start_ns, now_ns
         if self.phase is Phase.DONE:
             return

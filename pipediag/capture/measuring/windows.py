@@ -21,8 +21,6 @@ from pipediag.vocabulary import WindowKind
 
 @dataclass
 class Instruments:
-    """Shared by all loops of the run."""
-
     recorder: Recorder
     profiler: Profiler
     pace: Pace

@@ -35,8 +35,6 @@ _FEWEST_CALLS = 4
 
 @dataclass
 class _Evaluation:
-    """One evaluation, timed from its second hand-over on."""
-
     consumer: weakref.ref[Consumer]
     wanted: int
     calls: int = 1
@@ -144,7 +142,6 @@ class LoopChoice:
         return active is not None and active.loop is loop and bool(active.repeats)
 
     def spare_steps(self, loop: Loop) -> int:
-        """Return how many of the next steps the loop's diagnosis can do without."""
         active = self.active
         if active is not None:
             return active.spare_steps if active is loop.diagnosis else 0
@@ -179,7 +176,6 @@ class LoopChoice:
             self.stop()
 
     def released(self, loop: Loop, consumer: Consumer) -> None:
-        """End the trials in a loop, and go on or stop."""
         # TensorFlow destroys an iterator once the thread that tunes it wakes up, which sleeps for
         # longer the longer the iterator lives: for a minute behind trials of a minute.
         self.kept_alive += loop.runtime.handles_of([consumer.iterator()])
@@ -187,7 +183,6 @@ class LoopChoice:
         self.go_on_or_stop(loop)
 
     def left(self, loop: Loop) -> None:
-        """End the trials of a held loop that the script has left."""
         self._held.leave("the script left its training loop in the middle of them")
         self._trials_over(loop)
 
@@ -320,7 +315,6 @@ class LoopChoice:
         raise StopScript
 
     def keep_pipelines(self) -> None:
-        """Keep the pipelines that run now until the process is gone."""
         self.kept_alive += self._with.running_pipelines()
 
     def _was_disturbed(self) -> bool:

@@ -241,7 +241,6 @@ class StepClock:
         self._held.traced(loop)
 
     def script_over(self, reason: str) -> None:
-        """End all that is measured: the script's code has ended, or is being stopped."""
         self.streak.settle()
         self._over = True
         for thread in self._threads.all():
@@ -398,7 +397,6 @@ class StepClock:
                 learn_role(loop.record)
 
     def _repeat(self, consumer: Consumer, batch: Any) -> None:
-        """Hand out this batch from now on."""
         loop = consumer.loop
         if loop.record.batch_size is None:
             loop.record.batch_size = loop.runtime.rows(batch)

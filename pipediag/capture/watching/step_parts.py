@@ -129,7 +129,6 @@ class StepParts:
         return bool(self._called_before)
 
     def call_ended(self, span: Span) -> None:
-        """Record what a call took that was a part of a step."""
         in_call, self.in_call = self.in_call, False
         if self._outer is None or not in_call:
             return

@@ -94,7 +94,6 @@ class UpdateWatch:
         self.here.functions.pop()
 
     def knows(self, function: Any) -> None:
-        """Mark a function that writes trainable variables and was traced before we came."""
         self._training.add(function)
 
     def trains(self, function: Any) -> bool:
@@ -134,7 +133,6 @@ class UpdateWatch:
         self._training.update(running.functions)
 
     def _trace_begins(self) -> int | None:
-        """Return when the trace began; None within another trace."""
         here = self.here
         called = here.functions or (self._timeline is not None and self._timeline.in_a_call)
         if here.tracing or not called:

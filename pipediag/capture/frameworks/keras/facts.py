@@ -302,7 +302,6 @@ class Lines:
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
 
     def watch(self, owner: Any, method: str, guard: Guard) -> None:
-        """Hook onto the method of a class."""
         original = vars(owner)[method]
         hooked = guard.before(original, guard.entry(f"noting where {self._what}", self._note))
         # Keras reads the names of its arguments, of the function that it finds there.
@@ -315,7 +314,6 @@ class Lines:
             self._sites[owner] = site
 
     def of(self, owner: Any) -> tuple[str | None, int | None]:
-        """Return file and line; Nones where that was not seen."""
         try:
             site = self._sites.get(owner)
         except TypeError:  # a class of the user's whose instances take no weak reference

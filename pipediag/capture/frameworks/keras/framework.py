@@ -82,7 +82,6 @@ class Keras:
         """`over_ns`: the end of the last step so far of the epoch that a thread walks over."""
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
-        """Yield each module that may be imported, with its hook."""
         guard, updates = self._guard, self._updates
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
@@ -133,7 +132,6 @@ class Keras:
             self._hold(walker, "enumerate_epoch")
 
     def time_methods(self, model_class: type) -> None:
-        """Time the methods that a class that trains defines."""
         for method, kind in _TIMED.items():
             if method in vars(model_class):
                 self._time_method(model_class, method, kind)

@@ -181,14 +181,12 @@ def _kept(
 
 
 def _timed(call: Callable[[], Any]) -> tuple[Any, int]:
-    """Return its result, and what it took in ns."""
     start_ns = time.perf_counter_ns()
     result = call()
     return result, time.perf_counter_ns() - start_ns
 
 
 def _leaves(data: Any) -> Iterator[Any]:
-    """Yield arrays in lists, tuples and dictionaries."""
     if isinstance(data, dict):
         data = list(data.values())
     if isinstance(data, list | tuple):
@@ -205,7 +203,6 @@ def _is_array(value: Any) -> bool:
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Return True if two arrays, or two tensors, are the same up to rounding."""
     np = sys.modules["numpy"]  # TensorFlow has imported it
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape or one.dtype.kind not in "fc":

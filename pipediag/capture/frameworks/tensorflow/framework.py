@@ -72,7 +72,6 @@ class TensorFlow:
         self._loops = GraphLoops(watchers)
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
-        """Yield each module that may be imported, with its hook."""
         guard = self._guard
         yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
         for module, kinds in _CONSTRUCTED.items():
@@ -203,12 +202,10 @@ class TensorFlow:
     def _tell_before(
         self, owner: type, name: str, what: str, told: Callable[..., Any], *, vital: bool = False
     ) -> None:
-        """Hook onto a method, to hear of each call before it is made."""
         entry = self._guard.entry(what, told, vital=vital)
         setattr(owner, name, self._guard.before(vars(owner)[name], entry))
 
     def _note_session(self, *_: Any, **__: Any) -> None:
-        """Count one more run of a session, from the line that is running."""
         uses, site = self._with.recorder.recording.other_uses, call_site()
         place = (site.file, site.line) if site else (None, None)
         known = next((use for use in uses if (use.file, use.line) == place), None)
@@ -268,7 +265,6 @@ def _is_trained(variable: Any) -> bool:
 
 
 def _trains(function: Any) -> bool:
-    """Return True if a graph of the function writes a trainable variable."""
     try:
         traced = function._list_all_concrete_functions()
         return any(

@@ -34,8 +34,6 @@ class _Visit:
 
 
 class FunctionCalls:
-    """Hooks on calls, which tell the step clock, the trials and the timeline of them."""
-
     def __init__(self, watchers: Watchers, consumer_among: ConsumerAmong) -> None:
         self._with = watchers
         self._steps = watchers.steps
@@ -136,13 +134,11 @@ class FunctionCalls:
             self._traced(visit.function, again=visit.traced_before > 0)
 
     def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
-        """A step that was only noted raised."""
         consumer, _ = self._consumer_among(args)
         if consumer is not None and isinstance(error, self._errors.OutOfRangeError):
             self._steps.exhausted(consumer)
 
     def _returned(self, function: Any) -> None:
-        """A call that was only noted is over."""
         if self._streak.returned(function):
             began_ns = self._streak.called_ns
             self._with.guard.attempt("timing first calls", self._first_call, function, began_ns)

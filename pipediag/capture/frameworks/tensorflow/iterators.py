@@ -25,8 +25,6 @@ class _Distributing(threading.local):
 
 
 class Iterators:
-    """Hooks on iterators of tf.data and of a strategy."""
-
     def __init__(self, watchers: Watchers) -> None:
         self._guard = watchers.guard
         self._steps = watchers.steps
@@ -101,7 +99,6 @@ class Iterators:
                 self._with.timeline.passed("iterator", began_ns, made_ns, consumer.loop.record.id)
 
     def _consumer_that_asks(self, iterator: Any) -> Consumer | None:
-        """Return whose batch the script asks for; None where TensorFlow asks itself."""
         consumer = iterator.__dict__.get(_CONSUMER, _UNKNOWN)
         if consumer is None or self._distributing.inside or self._with.updates.here.functions:
             return None
@@ -137,7 +134,6 @@ class Iterators:
         return False
 
     def install_distributed(self, module: Any) -> None:
-        """Hook onto the iterators of a tf.distribute strategy."""
         guard, distributing = self._guard, self._distributing
         made = guard.entry("watching iterators", self._distributed_made, vital=True)
 

@@ -56,8 +56,6 @@ _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 @dataclass
 class _Step:
-    """One `with GradientTape()` of the script."""
-
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
@@ -101,7 +99,6 @@ class PairedSteps:
         tape.__enter__ = guard.hook(enter, entered)
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
-        """Watch the end of an optimizer's `apply_gradients`."""
         owner: Any = optimizer_class
         applied = guard.entry("timing a step as a `tf.function`", self._applied)
         apply = owner.apply_gradients
@@ -262,7 +259,6 @@ def _relaxed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_traced(step: _Step, python: FunctionType, specs: tuple[Any, ...]) -> bool:
-    """Return True if the step can be traced for such arguments."""
     start_ns = time.monotonic_ns()
     try:
         sys.modules["tensorflow"].function(python).get_concrete_function(*specs)

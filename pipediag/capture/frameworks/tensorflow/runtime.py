@@ -219,7 +219,6 @@ class TensorFlowRuntime:
         return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
 
     def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
-        """Return an iterator that hands out `batches` and has no others."""
         return unobserved(_without_threads(dataset_of(batches, element_spec)))
 
     def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
@@ -240,7 +239,6 @@ class TensorFlowRuntime:
 
     @property
     def no_models(self) -> str | None:
-        """Return a sentence if no pipeline of this TensorFlow has a model."""
         return None if tensorflow_has_models() else NO_MODELS
 
     def other_processes(self) -> str | None:
