@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES, _lengths_vary
+from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -168,20 +168,6 @@ def test_a_model_for_one_length_would_have_a_trace_for_each(results: dict[str, A
     values, step, _ = results["static"]
     assert values == results["alone"]
     assert "trace of its own" in step["lacking"]
-
-
-@pytest.mark.parametrize(
-    ("element_spec", "vary"),
-    [
-        ("(TensorSpec(shape=(None, 40), dtype=tf.int32, name=None),)", False),
-        ("(TensorSpec(shape=(None,), dtype=tf.int32, name=None),)", False),
-        ("(TensorSpec(shape=(None, None), dtype=tf.int32, name=None),)", True),
-        ("RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)", True),
-        ("", False),
-    ],
-)
-def test_lengths_vary_where_the_data_says_so(element_spec: str, vary: bool) -> None:
-    assert _lengths_vary(element_spec) is vary
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ _FURTHEST = 0.02
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
 _BEYOND = (
-    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier"
+    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
+    "PrintV2", "PyFunc", "EagerPyFunc"
 )  # fmt: skip
 """Begins of names of operations whose effects reach beyond the variables."""
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
@@ -69,8 +70,6 @@ class _Step:
     python: Any = None
     function: Any = None
     variables: Sequence[Any] = ()
-    lengths_vary: bool = False
-    """True if the loop's data have batches of several lengths."""
     is_over: bool = False
     """True once all pairs were made, or none will be."""
     is_warm: bool = False
@@ -112,24 +111,23 @@ class PairedSteps:
         owner.apply_gradients = guard.hook(apply, apply_gradients)
 
     def _opened(self) -> None:
-        frame = _caller()
-        if frame is None or not _executes_eagerly():
+        frame, last = _caller(), self._clock.last_here
+        context = sys.modules["tensorflow.python.eager.context"]
+        if frame is None or last is None or not context.executing_eagerly():
             return
-        place = (frame.f_code, frame.f_lineno)
+        place, loop = (frame.f_code, frame.f_lineno), last.loop.record
         step = self._steps.get(place)
         if step is None:
-            last = self._clock.last_here
-            if last is None or last.loop.record.kind != "eager":
+            if loop.kind != "eager":
                 return
-            loop = last.loop.record
             step = self._steps[place] = _described(frame)
-            step.lengths_vary = _lengths_vary(loop.element_spec or "")
             if loop.graph_step is not None:
                 loop.graph_step.lacking = step.record.lacking = "A step opens several tapes."
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        if step.is_over or step.record.lacking is not None or not self._has_own_batch:
+        # Of a trial's batches the script would have had none.
+        if step.is_over or step.record.lacking is not None or last.stage is not Stage.OWN:
             return
         try:
             if step.seen > _SEEN:
@@ -137,12 +135,6 @@ class PairedSteps:
         except Exception as error:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
-
-    @property
-    def _has_own_batch(self) -> bool:
-        """True if the script would have had this thread's last batch, too."""
-        last = self._clock.last_here
-        return last is not None and last.stage is Stage.OWN
 
     def _begin(self, step: _Step, frame: FrameType, given: Mapping[str, Any]) -> None:
         lacking = _unfit(given)
@@ -207,10 +199,6 @@ def _caller() -> FrameType | None:
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
 
 
-def _executes_eagerly() -> bool:
-    return bool(sys.modules["tensorflow.python.eager.context"].executing_eagerly())
-
-
 def _described(frame: FrameType) -> _Step:
     file, line = frame.f_code.co_filename, frame.f_lineno
     step = _Step(GraphStep(file, line))
@@ -237,13 +225,6 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
 
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
-_SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
-
-
-def _lengths_vary(element_spec: str) -> bool:
-    """Return True if a loop's batches have an unknown length besides their number of rows."""
-    found = (match.group(1) or "None, None" for match in _SHAPE.finditer(element_spec))
-    return any("None" in shape.split(",", 1)[-1] for shape in found if "," in shape)
 
 
 def _relaxed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -295,8 +276,6 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
     step.record.relaxed = _is_traced(step, python, _relaxed(arguments))
-    if step.lengths_vary and not step.record.relaxed:
-        return _TRACE_EACH
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
@@ -307,12 +286,13 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
-    repeated = next((op.type for op in _operations(concrete) if _is_seen(op.type)), None)
+    types = {op.type for op in _operations(concrete)}
+    repeated = next((one for one in sorted(types) if one.startswith(_BEYOND)), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
-    types = {op.type for op in _operations(concrete) if not op.type.startswith("Stateless")}
-    step.draws = any("Random" in one or "Dropout" in one for one in types)
+    drawn = [one for one in types if "Random" in one or "Dropout" in one]
+    step.draws = any(not one.startswith("Stateless") for one in drawn)
     step.python, step.function = python, function
     return None
 
@@ -389,11 +369,6 @@ def _operations(concrete: Any) -> Iterator[Any]:
         graph = getattr(inner, "graph", None)
         if graph is not None:
             yield from graph.get_operations()
-
-
-def _is_seen(operation: str) -> bool:
-    """Return True for what prints, writes, reads on, calls Python or waits for other processes."""
-    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
 
 
 def _made_twice(
