@@ -235,7 +235,11 @@ class LoopChoice:
             loop.dataset = consumer.dataset
         self._begun += 1
         recorder = self._with.recorder
-        recorder.attempt("reading what trains later", self._read_what_follows, loop)
+
+        def read_what_follows() -> None:
+            loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)
+
+        recorder.attempt("reading what trains later", read_what_follows)
         self.before_training()
         self._with.tell(LoopFound(loop.record.line))
         describe_environment(recorder.recording.environment, self._with.descriptions)
@@ -267,9 +271,6 @@ class LoopChoice:
             self.released(loop, consumer)
         else:
             self.go_on_or_stop(loop)
-
-    def _read_what_follows(self, loop: Loop) -> None:
-        loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)
 
     # How the script goes on.
 

@@ -30,7 +30,6 @@ from pipediag.capture.watching.updates import (
     eager_step,
     join_role,
     learn_role,
-    notice_beside,
     settle_role,
 )
 from pipediag.session.timeline import Span
@@ -68,11 +67,8 @@ class StepClock:
         active = self.choice.active
         if self._held.loop is None and (active is None or not active.repeats):
             return False  # as at nearly every step, by what is at hand
-        last = self._threads.here.last
-        if last is None:
-            return False
-        diagnosis = last.loop.diagnosis
-        return self._held.loop is last.loop or (diagnosis is not None and diagnosis.repeats)
+        last = self.last_here
+        return last is not None and (self._held.loop is last.loop or self.choice.repeats(last.loop))
 
     # What the hooks report.
 
@@ -134,7 +130,7 @@ class StepClock:
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note that a tf.function is called without an iterator, maybe with a batch."""
-        active, last = self.choice.active, self._threads.here.last
+        active, last = self.choice.active, self.last_here
         if active is not None and last is not None and last.loop is active.loop:
             active.embeddings.function_called(function, args, kwargs)
 
@@ -219,7 +215,7 @@ class StepClock:
     @property
     def _held_here(self) -> Loop | None:
         """Return the loop that this thread runs, if trials hold it."""
-        last, held = self._threads.here.last, self._held.loop
+        last, held = self.last_here, self._held.loop
         return held if last is not None and last.loop is held else None
 
     def function_traced(self, function: Any, *, again: bool, lengths_differ: bool = False) -> None:
@@ -367,7 +363,10 @@ class StepClock:
             )
         active = self.choice.active
         if active is not None and active.loop.thread is not loop.thread:
-            notice_beside(active.loop, loop)
+            other = active.loop
+            # A step of the loop that is measured lies between two of this one.
+            if loop.trains and record.beside is None and other.last_ns > loop.last_ns:
+                other.record.beside, record.beside = record.id, other.record.id
 
     def _interrupt(
         self, thread: StepParts, *, exhausted: bool = False, at_ns: int | None = None

@@ -69,13 +69,13 @@ class UpdateWatch:
 
     def note(self) -> None:
         """Note a write of a trainable variable, or a trace of a function that will write one."""
-        self._note_on(self.here)
-        if not self._replicas:
-            return
-        thread = this_thread()
-        step = self._replicas.get(thread) if thread is not None else None
-        if step is not None:
-            self._note_on(step)
+        running = [self.here]
+        thread = this_thread() if self._replicas else None
+        if thread is not None and thread in self._replicas:
+            running.append(self._replicas[thread])
+        for one in running:
+            one.updated = True
+            self._training.update(one.functions)
 
     def begins_replica(self, thread: threading.Thread) -> None:
         """Note that what runs on this thread is about to run a part of itself on another one.
@@ -127,10 +127,6 @@ class UpdateWatch:
                 ended(began)
 
         return guard.hook(trace, timed_trace)
-
-    def _note_on(self, running: Running) -> None:
-        running.updated = True
-        self._training.update(running.functions)
 
     def _trace_begins(self) -> int | None:
         here = self.here
@@ -190,12 +186,6 @@ def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
     else:
         named = "validation", "batches are consumed without writing a trainable variable"
     record.role, record.role_reason = named
-
-
-def notice_beside(measured: Loop, loop: Loop) -> None:
-    """Note a step of the loop that is measured between two of another thread's loop."""
-    if loop.trains and loop.record.beside is None and measured.last_ns > loop.last_ns:
-        measured.record.beside, loop.record.beside = loop.record.id, measured.record.id
 
 
 def describe_start(
