@@ -38,13 +38,6 @@ def spin(ended: threading.Event) -> None:
         sum(range(200))
 
 
-def spin_in_keras() -> Callable[[threading.Event], None]:
-    names: dict[str, Callable[[threading.Event], None]] = {}
-    source = "def work(ended):\n    while not ended.is_set():\n        pass\n"
-    exec(compile(source, "/lib/site-packages/keras/src/work.py", "exec"), names)
-    return names["work"]
-
-
 def park(ended: threading.Event) -> None:
     ended.wait()
 
@@ -110,13 +103,6 @@ def test_parked_threads_are_not_seen() -> None:
         stacks = sampled()
 
     assert lines_in(stacks, park) == lines_in(stacks, park_at_a_queue) == []
-
-
-def test_a_thread_inside_a_framework_is_no_users_line() -> None:
-    with thread(spin_in_keras()):
-        stacks = sampled()
-
-    assert "source" not in {line.thread for line in stacks.lines}
 
 
 def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:
