@@ -86,13 +86,12 @@ class FunctionCalls:
         """Note a call; return None for one inside another call, or by tf.data for its pipeline."""
         if self._updates.busy:
             return None
-        loops_itself = self._updates.loops_itself(function)
         traced_before = function.experimental_get_tracing_count()
         visit = _Visit(function, args, traced_before, time.monotonic_ns())
-        if not loops_itself:
+        if not self._updates.loops_itself(function):
             self._give_iterator(visit)
-        if visit.consumer is None and not loops_itself and self._updates.trains(function):
-            self._steps.fed_step(function)
+            if visit.consumer is None and self._updates.trains(function):
+                self._steps.fed_step(function)
         if visit.consumer is None and self._steps.choice.reads_batches:
             self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
@@ -127,11 +126,7 @@ class FunctionCalls:
         if count == visit.traced_before:
             self._streak.follows(visit.function, count, self._updates.here.functions)
         else:
-            if not self._updates.loops_itself(visit.function):
-                self._with.guard.attempt(
-                    "timing first calls", self._first_call, visit.function, visit.began_ns
-                )
-            self._traced(visit.function, again=visit.traced_before > 0)
+            self._traced(visit.function, visit.began_ns, again=visit.traced_before > 0)
 
     def _streak_failed(self, args: tuple[Any, ...], error: Exception) -> None:
         consumer, _ = self._consumer_among(args)
@@ -140,11 +135,11 @@ class FunctionCalls:
 
     def _returned(self, function: Any) -> None:
         if self._streak.returned(function):
-            began_ns = self._streak.called_ns
-            self._with.guard.attempt("timing first calls", self._first_call, function, began_ns)
-            self._traced(function, again=True)
+            self._traced(function, self._streak.called_ns, again=True)
 
-    def _traced(self, function: Any, *, again: bool) -> None:
+    def _traced(self, function: Any, began_ns: int, *, again: bool) -> None:
+        if not self._updates.loops_itself(function):
+            self._with.guard.attempt("timing first calls", self._first_call, function, began_ns)
         differ = again and _lengths_differ(function)
         self._steps.function_traced(function, again=again, lengths_differ=differ)
 
