@@ -22,6 +22,10 @@ class UsersError(Exception):
     """An error of the script."""
 
 
+def breaks() -> None:
+    raise OursError
+
+
 class Stop(BaseException):
     """Raised by us on purpose."""
 
@@ -77,9 +81,8 @@ def test_an_error_of_ours_is_noted_once_and_its_entry_steps_aside() -> None:
 def test_an_error_in_what_must_not_be_missing_lets_all_step_aside() -> None:
     stage = Stage()
     ended: list[str] = []
-    stage.guard.when("given up", lambda: ended.append("first"))
-    stage.guard.when("given up", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-    stage.guard.when("given up", lambda: ended.append("last"))
+    first, last = (lambda one=one: ended.append(one) for one in ("first", "last"))
+    stage.guard.when("given up", first, breaks, last)
     assert [stage.hooked(13), stage.hooked(4)] == [26, 8]
     assert stage.calls == ["begins", "original", "ended", "original"]
     assert (stage.guard.aside, ended) == (True, ["first", "last"])
@@ -100,22 +103,26 @@ def test_an_error_of_the_script_and_a_stop_of_ours_pass() -> None:
     assert stage.notes == []
 
 
+def said_by_a_child(says: Callable[[], object]) -> str:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, str(says()).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        text = said.read()
+    os.waitpid(child, 0)
+    return text
+
+
 def test_in_a_forked_child_every_hook_is_its_original() -> None:
     stage = Stage()
     undone: list[str] = []
     stage.guard.when("forked", lambda: undone.append("waiting"))
     stage.guard.watch_forks()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        result = stage.hooked(13)
-        text = f"{result} {stage.calls} {undone} {stage.notes}"
-        os.write(writing, text.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        assert said.read() == "26 ['original'] ['waiting'] []"
-    os.waitpid(child, 0)
+    said = said_by_a_child(lambda: [stage.hooked(13), stage.calls, undone, stage.notes])
+    assert said == "[26, ['original'], ['waiting'], []]"
     assert stage.hooked(4) == 8
     assert stage.calls == ["begins", "original", "ended"]
 
@@ -123,21 +130,10 @@ def test_in_a_forked_child_every_hook_is_its_original() -> None:
 def test_what_must_not_run_while_the_process_is_copied_stands_back() -> None:
     stage = Stage()
     told: list[str] = []
-    stage.guard.when("before fork", lambda: told.append("before"))
-    stage.guard.when("after fork", lambda: told.append("after"))
-    stage.guard.when("before fork", lambda: 1 / 0)  # type: ignore[arg-type, return-value]
-    stage.guard.when("after fork", lambda: told.append("again"))
+    stage.guard.when("before fork", lambda: told.append("before"), breaks)
+    stage.guard.when("after fork", lambda: told.append("after"), lambda: told.append("again"))
     stage.guard.watch_forks()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writing, str(told).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as said:
-        assert said.read() == "['before']"
-    os.waitpid(child, 0)
-
+    assert said_by_a_child(lambda: told) == "['before']"
     assert told == ["before", "after", "again"]
     assert [note.split(" after ")[0] for note in stage.notes] == [
         "Pipediag stopped standing back from a fork"
@@ -152,9 +148,7 @@ def test_what_is_dismissed_is_its_original_and_holds_on_to_nothing() -> None:
     stage.guard.watch_forks()
     stage.guard.dismiss()
     assert stage.hooked(4) == 8
-    if (pid := os.fork()) == 0:
-        os._exit(len(stage.calls))
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert said_by_a_child(lambda: stage.calls) == "['original']"
     assert stage.calls == ["original"]
     assert stage.guard.entries == []
 

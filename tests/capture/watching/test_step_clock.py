@@ -20,6 +20,7 @@ from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import RunSettings
 from pipediag.session.recording import RecordedBlock, RecordedWindow
+from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import FakeInstruments, ToyRuntime, consumer_of, training_loop
 from tests.capture.watching.clocks import SECOND, FakeDiagnosis, Stage
 
@@ -74,36 +75,24 @@ def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None
     assert consumer.loop.diagnosis.waits == [None, 12, 12]
 
 
-def test_a_loop_that_waits_for_later_ones_is_stopped_when_they_do_not_come(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("behind", "longer_s"), [("training", 0), ("predict", 60)])
+def test_later_loops_are_waited_for_until_a_time_and_evaluations_longer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, behind: LoopRole, longer_s: int
 ) -> None:
     monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
-    consumer = stage.consumer("training")
-    consumer.loop.record.planned_steps = 4
-    monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
-    for _ in range(4):
-        stage.step(consumer)
-    assert stage.clock.choice.deadline_ns is not None
-    stage.now = stage.clock.choice.deadline_ns
-    with pytest.raises(StopScript):
-        stage.step(consumer)
-
-
-def test_an_evaluation_behind_the_training_is_waited_for_longer(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FakeDiagnosis, "lasts", 2)
-    training, evaluation = stage.consumer("training"), stage.consumer("predict")
+    training = stage.consumer("training")
+    last = training if behind == "training" else stage.consumer(behind)
     training.loop.record.planned_steps = 4
     monkeypatch.setattr(module, "trains_behind", lambda *_, **__: ["train.py:9"])
     for _ in range(4):
         stage.step(training)
     assert stage.clock.choice.deadline_ns is not None
-    stage.now = stage.clock.choice.deadline_ns + 1
-    stage.step(evaluation)
-    stage.now += 60 * SECOND
+    if longer_s:
+        stage.now = stage.clock.choice.deadline_ns + 1
+        stage.step(last)
+    stage.now = stage.clock.choice.deadline_ns + longer_s * SECOND
     with pytest.raises(StopScript):
-        stage.step(evaluation)
+        stage.step(last)
 
 
 def test_a_later_loop_that_is_held_is_not_stopped_for_the_time_it_took_to_come(
