@@ -1,7 +1,4 @@
-"""Lines and functions of the user's code: which line made a call, and where a function stands.
-
-The user's line is that of the innermost frame which belongs to no library and not to pipediag.
-"""
+"""Lines and functions of the user, whose line is that of the innermost frame of no library."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ ON_BEHALF = KERAS | frozenset(
     "alive_progress fastprogress more_itertools rich toolz tqdm "
     "IPython etils ipykernel tree wrapt".split()
 )
-"""They make or consume a pipeline for the line that calls them.
-
-Not every installed package does: a user's own may be installed, and its lines are the user's.
-"""
+"""They make or consume a pipeline for the line that calls them. Others may be the user's own."""
 
 
 def package_of_module(module: str) -> str:

@@ -111,10 +111,7 @@ class Capture:
         self.install(self._replaced)
 
     def leave_alone(self, *, stopped: bool = True) -> None:
-        """Take back what `install_in` did, and keep nothing of the program.
-
-        `stopped` says that its loop was ended before its time.
-        """
+        """Take back what `install_in` did; `stopped` says that the loop was ended too early."""
         # Where an error or Ctrl-C came in the middle, a window is open still.
         if os.getpid() == self._pid:
             self._close("what was measured ended by an error")
@@ -150,9 +147,8 @@ class Capture:
     def let_go(self) -> bool:
         """Drop all that is the script's; returns whether pipelines still run.
 
-        They can hang or delay the interpreter's exit: one that calls Python hangs one in two. They
-        are halted where they call Python, and not freed any more: the process has to end without
-        the interpreter's finalisation.
+        Of those that call Python one in two hangs the interpreter's exit. They are halted, and the
+        process has to end without the interpreter's finalisation.
         """
         self._guard.step_aside()
         self._steps.let_go()
@@ -168,8 +164,7 @@ class Capture:
     def script_ended(self, outcome: OwnEnding) -> None:
         """Write the final recording; a forked child and a second call do nothing.
 
-        Where trials were asked for, a script that ended by itself has those pipelines tried that
-        were not while it ran.
+        Where a script ended by itself, pipelines are tried that were not while it ran.
         """
         if os.getpid() != self._pid:
             return

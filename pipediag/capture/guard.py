@@ -1,10 +1,9 @@
 """The one door from the script's code into ours: no error of ours passes it.
 
 A *hook* stands in the place of something of TensorFlow's or Keras's. It calls the original itself,
-once, so that the original's result and its errors are the script's; ours it calls through
-*entries*. An entry that fails says so, once, and does what holds natively from then on. Where the
-rest can't be right without it, all of us steps aside, and every hook is its original again: so it
-is in a forked child, too, which inherits our hooks and is none of our business.
+once; ours it calls through *entries*. An entry that fails says so, once, and does what holds
+natively from then on. Where the rest can't be right without it, and in a forked child, all of us
+steps aside: every hook is its original again.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Guard:
     ) -> Callable[..., Any]:
         """Return `ours` for a hook to call; after an error of it, `natively` is called instead.
 
-        A StopScript passes: it is raised on purpose, and no Exception.
+        A StopScript passes.
         """
         entry = Entry(what, ours, natively, vital)
         self.entries.append(entry)
@@ -121,10 +120,7 @@ class Guard:
         self._call_all("given up", "closing what was open")
 
     def dismiss(self) -> None:
-        """Step aside for good, in a program that goes on, and hold on to nothing of what we saw.
-
-        The hooks on forks can't be taken back; it does nothing from here on.
-        """
+        """Step aside for good, in a program that goes on, and hold on to nothing of what we saw."""
         self.step_aside()
         self._call_all("dismissed", "leaving the program alone")
         # The recording, among what is not held on to, is as large as what was seen.
@@ -174,7 +170,4 @@ def _sentence(what: str, error: Exception) -> str:
 
 
 class StopScript(BaseException):
-    """Raised in the script's training thread when enough was measured.
-
-    Not an Exception, so that the script's own handlers let it pass.
-    """
+    """Raised in the training thread when enough was measured; no Exception, which may be caught."""

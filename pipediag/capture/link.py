@@ -96,8 +96,7 @@ class CommandPipe:
     def next(self) -> Command | None:
         """Return the next command, or None once the parent asks nothing more.
 
-        Raises UnknownCommandError for a line that is no command, and SilentParentError if none has
-        come within the time for it.
+        Raises UnknownCommandError, and SilentParentError if none has come within the time for it.
         """
         give_up_at = time.monotonic() + ASKING_LIMIT_S
         while b"\n" not in self._partial:

@@ -26,10 +26,7 @@ class EachThread(threading.local, Generic[State]):
     """A state for each thread, made when the thread first asks for it, gone with the thread."""
 
     def __init__(self, new: Callable[[], State], known: weakref.WeakSet[State]) -> None:
-        """Make the state of the thread that asks; `known` is a set that all share.
-
-        Threads of tf.data's have another one in each call of Python.
-        """
+        """Make the state of the thread that asks; `known` is a set that all share."""
         self.here, self._known = new(), known
         with _ADDING:
             known.add(self.here)
@@ -133,8 +130,7 @@ _LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM
 def train_along(runtime: Runtime) -> str | None:
     """Return why no step may be made but the script's own, for a sentence, if so.
 
-    By what a script has imported or set up: operations that add up what several devices have are
-    the same whether these belong to one process or to several.
+    By what it has imported or set up: operations that add up are the same within one process.
     """
     found = runtime.other_processes() or _launched_together() or _in_a_group()
     return found and (

@@ -55,8 +55,7 @@ class Recorder:
     def save(self) -> None:
         """Write the recording next to its file, then replace that; a forked child writes nothing.
 
-        A disk that is full must not fail the script in its middle: it is noted, and the recording
-        that was saved before stays.
+        A full disk must not fail the script in its middle.
         """
         try:
             self._write()

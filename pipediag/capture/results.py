@@ -31,10 +31,8 @@ _DISTRIBUTED = "its training loop takes them from a distributed dataset"
 class Results:
     """Rows and losses as the first training loop gets them; the run ends when it has enough.
 
-    Batches pass through a `map` behind the dataset whose iterator the loop makes, so they are
-    seen as they are handed over, also inside a tf.function. A loss is what a tape is asked to
-    differentiate. The training's iterator is the last one read before the first step, if it is
-    read again later: a preview, statistics of a layer or an evaluation are not.
+    Batches pass through a `map` behind the dataset whose iterator the loop makes. The training's
+    iterator is the last one read before the first step, if it is read again later.
     """
 
     def __init__(self, path: str, seed: int) -> None:

@@ -39,10 +39,9 @@ _Handler = Callable[[int, FrameType | None], object]
 
 
 class HeldInterrupts:
-    """Holds SIGINT back from the handler that the script has, in the main thread alone.
+    """Holds SIGINT back from the script's handler, in the main thread alone.
 
-    The handler of the script's own hears of it afterwards. That of Python does not: the script is
-    over, so nothing would be interrupted but code of ours.
+    One of the script's own hears of it afterwards. That of Python does not: the script is over.
     """
 
     def __init__(self) -> None:
@@ -51,10 +50,7 @@ class HeldInterrupts:
         self._came = False
 
     def unblock(self) -> None:
-        """Let those through that whoever started this process had blocked until the script begins.
-
-        One that had come is shown as a KeyboardInterrupt before the script's first line.
-        """
+        """Let those through that were blocked until now; one is raised as a KeyboardInterrupt."""
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         except KeyboardInterrupt:
@@ -102,8 +98,7 @@ _SIGNAL = {signal.SIGPIPE}
 def broken_pipes_are_errors() -> Iterator[None]:
     """Have a write of this thread raise BrokenPipeError there, whatever the program does about it.
 
-    Python ignores SIGPIPE, but programs may take its default action back, which ends the process,
-    or have a handler of their own: that pipe is none of theirs.
+    Programs may take the default action of SIGPIPE back, which ends the process.
     """
     masked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:

@@ -1,7 +1,6 @@
 """Timeline of the script: spans, and the lines that run outside of all spans.
 
-Spans begin once an epoch or less often, never at a single step. One thread is followed: the main
-one, or another while it trains or calls, and the one that was followed does neither.
+One thread is followed: the main one, or another while it trains or calls, and that one does not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Hooks into the frameworks as the script imports them.
-
-Nothing is imported here that the script has not imported: each hook is installed when the module it
-belongs to arrives.
-"""
+"""Hooks into the frameworks, each when the script has imported the module that it belongs to."""
 
 from __future__ import annotations
 
@@ -27,8 +23,7 @@ _ABSENT = object()
 def install_hooks(watchers: Watchers, replaced: Replaced | None = None) -> None:
     """Hook into what is imported already, and into the rest as it arrives.
 
-    A hook that does not fit its module is left out, and noted. What it replaces is kept, to be put
-    back, by `replaced`.
+    A hook that does not fit its module is left out, and noted.
     """
     guard = watchers.guard
     hooks: list[tuple[str, Hook]] = []
@@ -72,10 +67,7 @@ class _Arrival(MetaPathFinder):
 
 
 class Replaced:
-    """Attributes that hooks have replaced, to be put back in a program that goes on.
-
-    It is found by comparing: each hook alone knows where it belongs.
-    """
+    """Attributes that hooks have replaced, found by comparing, to be put back later on."""
 
     def __init__(self) -> None:
         self._before: list[tuple[Any, str, Any, Any]] = []

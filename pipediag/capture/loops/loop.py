@@ -240,8 +240,7 @@ class Loop:
     def _planned_steps(self) -> int | None:
         """Return the steps of its first `fit`, or of a loop of the script's own, where known.
 
-        For data of unknown length the first epoch says how long it is. The number of epochs is an
-        argument of `fit`, and for a loop of the script's own that of the loop around it.
+        For data of unknown length the first epoch says how long it is.
         """
         record = self.record
         if record.planned_steps is not None:
@@ -319,10 +318,7 @@ class Consumer:
         return own if self.substitute is None else self.substitute
 
     def draw(self, iterator: Any, count: int) -> list[Any]:
-        """Return batches that a call would have drawn; it finds out itself that there are no more.
-
-        Raises ScriptsOwnError where the call would have failed to draw them.
-        """
+        """Return batches that a call would have drawn. Raises ScriptsOwnError where that fails."""
         batches: list[Any] = []
         try:
             while len(batches) < count:

@@ -95,10 +95,7 @@ class LoopRegistry:
         return consumer
 
     def fed_consumer(self, site: CallSite, *, eager: bool) -> Consumer:
-        """Register the loop whose steps begin at this line, where Python hands them their batches.
-
-        `eager` says that no tf.function runs its steps.
-        """
+        """Register the loop whose steps begin at this line, `eager` if no tf.function runs them."""
         loop = self._new_loop(site, "eager" if eager else "tf_function")
         loop.record.from_python, loop.record.untried = True, _NO_PIPELINE
         model = self.trainer.fed_model(frames())

@@ -1,7 +1,4 @@
-"""The source of the script around a loop, as a syntax tree; nothing of it is run.
-
-It shows how often a line is reached, what trains after a loop, and if a loop only reads its data.
-"""
+"""The source of the script around a loop, as a syntax tree; nothing of it is run."""
 
 from __future__ import annotations
 
@@ -95,12 +92,8 @@ _Loop = ast.For | ast.AsyncFor | ast.While
 
 
 def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
-    """Return places, as `file:line`, that train once the loop is over which the frames run in.
-
-    Args:
-        frames: innermost first.
-        in_fit: whether Keras runs the loop, so that a single line of the user's calls it.
-    """
+    """Return places, as `file:line`, that train once the loop is over which the frames, innermost
+    first, run in. Keras runs it `in_fit`, so that a single line of the user's calls it."""
     found: list[str] = []
     left_the_loop = in_fit
     for frame in frames:
@@ -225,8 +218,7 @@ _OPERATORS = {
 def rounds_around(frames: Iterable[FrameType]) -> int | None:
     """Return the rounds of all loops around the user's innermost line, up to the first frame.
 
-    The loop whose header that line is counts as none of them. 1 without any loop; None where the
-    source does not tell: `--epochs` says it then.
+    The loop whose header that line is counts as none of them. None where the source does not tell.
     """
     rounds, within_users = 1, False
     for frame in frames:

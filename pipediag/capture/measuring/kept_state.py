@@ -1,9 +1,5 @@
-"""Snapshot of the script's training, to be restored after steps that pipediag made with the model.
-
-Steps on a repeated batch and steps of trials train the model as well. What they change is kept in
-host memory, and put back before the script does anything else with it: before it is stopped, goes
-on, or saves.
-"""
+"""Snapshot of the script's training, to be restored after steps that pipediag made with the model:
+before the script is stopped, goes on, or saves."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ class TrainingState:
     def keep_new(self) -> None:
         """Keep variables that have come since, such as those of a model that was built.
 
-        To make them drew numbers, so the generators go on from where they are now.
+        To make them drew numbers, so the generators go on from there.
         """
         new = self._unknown()
         if new:

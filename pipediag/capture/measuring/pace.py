@@ -81,11 +81,8 @@ class Pace:
     def baseline_done(self, count: int, elapsed_ns: int, remaining: int | None) -> bool:
         """Return True after 30 steps and 2 s, or fewer where steps are long or the script has few.
 
-        20 steps after 6 s; only 10, and 5 after 20 s, where a quarter of what the user gives for
-        trials and a closer look is spent: more would make what follows rest on more.
-
-        Even steps that were asked for give way to a script that ends sooner: the profile needs
-        some as well. Of long ones 5 do.
+        20 steps after 6 s; only 10, and 5 after 20 s, where a quarter of the budget is spent. Even
+        steps that were asked for give way to a script that ends sooner.
         """
         fewest = 5 if elapsed_ns >= _FEW_STEPS_AFTER_S * _SECOND else 10
         if remaining is not None and count >= max(fewest, remaining):
@@ -127,10 +124,7 @@ class Pace:
         return "none was asked for" if self.settings.profile_steps == 0 else None
 
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
-        """Return True if a measured loop is stopped, and does not run on to what comes after it.
-
-        `followed` says that another loop may come.
-        """
+        """Return True if a measured loop is stopped; `followed` says that another may come."""
         if self.settings.run_to_end:
             return False
         if self.settings.hold_loop is not None:
@@ -144,9 +138,8 @@ class Pace:
     def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
         """Return True if a loop that would be stopped first runs on to the end of its epoch.
 
-        No undisturbed end was seen, more epochs follow, and the end is near; where it is not known
-        how near, it is waited for as long. Where the script does something after every n-th epoch,
-        so many ends are waited for, if they are near.
+        No undisturbed end was seen, more epochs follow, and the end is near or may be. Where the
+        script does something after every n-th epoch, so many ends are waited for, if near.
         """
         ends = loop.ends_to_come
         if self.settings.run_to_end or self.settings.hold_loop is not None or not ends:

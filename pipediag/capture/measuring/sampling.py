@@ -1,8 +1,6 @@
 """Python during the training loop: stack samples, callbacks' time, and pipelines' Python functions.
 
-Stacks have a window of their own: a thread that wakes often competes for the GIL itself, so it must
-not run while the baseline is measured. Samples are few, and miss what holds the GIL; the clocks of
-callbacks and of pipelines' functions miss nothing.
+Stacks have a window of their own: a thread that wakes often competes for the GIL itself.
 """
 
 from __future__ import annotations

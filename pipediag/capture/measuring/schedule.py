@@ -1,8 +1,4 @@
-"""The windows of a training loop, in turn: warm-up, baseline, stacks, profile, repeat.
-
-Between stacks and profile the ids of embeddings are read from a few batches. After the profile
-the first epoch's end is awaited where it is near: validation and callbacks may take most of a run.
-"""
+"""The windows of a training loop, in turn: warm-up, baseline, stacks, ids, profile, repeat."""
 
 from __future__ import annotations
 
@@ -117,8 +113,7 @@ class Diagnosis:
     def traced(self, *, again: bool) -> None:
         """Note that the running step traced a training function, `again` or for the first time.
 
-        Where another function trains from the begin of an epoch on, a new model's, its first call
-        is its start-up, and no step of those that are measured.
+        From the begin of an epoch on that is a new model's start-up, and no step to be measured.
         """
         self._since_trace.clear()
         if not again and self._steps_in_epoch == 0 and self.phase is not Phase.WARMUP:
@@ -157,10 +152,7 @@ class Diagnosis:
             self._window.interrupted(consumer, exhausted)
 
     def finish(self, reason: str, *, complete: bool = False) -> None:
-        """Close what is open, and save it: no more steps of the loop are measured.
-
-        `reason` says why the open window is not `complete`.
-        """
+        """Close what is open, and save it; `reason` says why the open window is not `complete`."""
         if not self.measuring:
             return
         # First, as what follows may fail: the script must not go on with what is ours.
@@ -437,9 +429,8 @@ class Diagnosis:
     def _may_repeat(self, consumer: Consumer) -> bool:
         """Return True if a batch may be repeated, which costs the script its own batches.
 
-        That is done where it would be stopped anyway, and where nothing else may tell what input
-        costs: Python in the pipeline fights with the loop for the interpreter lock. A short loop
-        that ends by itself does not end the script for that: a longer one may follow.
+        That is where it would be stopped anyway, and where Python in the pipeline fights with the
+        loop for the GIL, so that nothing else tells what input costs.
         """
         fixed = consumer.distributed or consumer.hand_over == "fed" or bool(self.loop.joined)
         if fixed or self._with.pace.settings.run_to_end:

@@ -78,10 +78,7 @@ class Window:
         *,
         last_gap_unknown: bool = False,
     ) -> None:
-        """End the block with the gap times that belong to its steps.
-
-        So many gaps at the end of tf.data's list are `unfinished`, as their step was not recorded.
-        """
+        """End the block with the gap times of its steps, without the last `unfinished` ones."""
         block, self.block = self.block, RecordedBlock()
         if not block.durations_ns:
             return

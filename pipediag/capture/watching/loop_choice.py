@@ -150,10 +150,7 @@ class LoopChoice:
         return _SPARE_ONCE_MEASURED if measured and not decides else 0
 
     def step(self, consumer: Consumer, now_ns: int, wait_ns: int | None, continuous: bool) -> None:
-        """Measure the loop, or begin to if it trains and none is being measured.
-
-        Stops the script where enough was measured.
-        """
+        """Measure the loop, or begin to if it trains; stop the script where enough was measured."""
         loop = consumer.loop
         if self._holds_only:
             self._hold_as_soon_as_it_runs(consumer, continuous)

@@ -1,8 +1,6 @@
 """Every hand-over of a batch: what is a step of which loop, which train, and what came between.
 
-The StepClock alone decides if a step follows the last one of its loop without interruption. It
-reports the step to the loop, which counts, then to the timeline, and to the trials or the windows
-of the loop.
+The StepClock alone decides if a step follows the last one of its loop without interruption.
 """
 
 from __future__ import annotations
@@ -388,7 +386,7 @@ class StepClock:
     def _learn_role(self, thread: StepParts) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.
 
-        What is written after an interruption, such as weights that are loaded, is no step's work.
+        What is written after an interruption, as weights that are loaded, is no step's work.
         """
         if self._updates.take_updated() and thread.last is not None:
             loop = thread.last.loop

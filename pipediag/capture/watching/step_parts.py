@@ -1,10 +1,8 @@
 """Steps of each thread: what belongs to the one that runs, and steps that are only noted.
 
-Evaluations and predictions within each step belong to it, as of a GAN's generator. So do batches of
-other iterators that a loop draws from, as of `zip(one, other)` or `next(other)`: where
-each step takes a batch of both, the one that hands over first leads. Between two epochs both
-interrupt the steps. Steps that Python feeds have no iterator: one begins where the line that began
-the last one calls again, and what other lines train in between is a part of it.
+Evaluations and predictions within each step belong to it, and batches of other iterators that a
+loop draws from, as of `zip(one, other)`: the one that hands over first leads. Steps that Python
+feeds begin where the line that began the last one calls again.
 """
 
 from __future__ import annotations
@@ -242,10 +240,9 @@ Tell = Callable[[Consumer, int, int | None], None]
 class Streak:
     """Steps between two decisions of a diagnosis: only the time at which they began is noted.
 
-    What a hook asks at each step it finds cold in the processor's caches, and pays a microsecond
-    for. Of steps of 2 ms that was three percent (benchmarks/hook_cost.py). So where steps are that
-    short and the next ones decide nothing, those of one thread are noted here, on one of its
-    iterators at a time, and reported together when one comes that does.
+    What a hook asks at each step it finds cold in the processor's caches: three percent of steps of
+    2 ms (benchmarks/hook_cost.py). So short steps of one thread, on one of its iterators, are
+    reported together when one comes that decides something.
     """
 
     _tell: Tell
@@ -282,10 +279,7 @@ class Streak:
         return True
 
     def called(self, function: Any, args: tuple[Any, ...]) -> bool:
-        """Note a call of the step's function; return False if it has to be reported at once.
-
-        Then `returned` is to be called, too.
-        """
+        """Note a call of the step's function; return False if it must be reported at once."""
         if self._left <= 0 or self._function is None or self._function() is not function:
             return False
         if get_ident() != self._thread or self._functions:

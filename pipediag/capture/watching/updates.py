@@ -1,7 +1,6 @@
 """Tells training from looking: a step trains when it writes a trainable variable.
 
-A function that is compiled by tracing it writes while it is traced, and is marked then. What writes
-is the framework's to tell.
+A function writes while it is traced, and is marked then.
 """
 
 from __future__ import annotations
@@ -78,10 +77,7 @@ class UpdateWatch:
             self._training.update(one.functions)
 
     def begins_replica(self, thread: threading.Thread) -> None:
-        """Note that what runs on this thread is about to run a part of itself on another one.
-
-        A strategy runs each replica of a step on a thread of its own, and waits for it.
-        """
+        """Note that a strategy runs a part of what runs here on this thread, for a replica."""
         self._replicas[thread] = self.here
 
     def enter(self, function: Any) -> None:

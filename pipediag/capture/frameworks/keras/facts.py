@@ -1,7 +1,6 @@
 """Facts from Keras's frames on the stack and its objects: phases, models, callbacks and tables.
 
-Reading frames at the moment an iterator is made needs no patch of Keras, and works alike for
-Keras 3 on any backend and for tf_keras.
+To read frames needs no patch of Keras, and works alike for all its versions.
 """
 
 from __future__ import annotations

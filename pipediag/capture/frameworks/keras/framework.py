@@ -1,5 +1,4 @@
-"""Keras 3 on any backend, and Keras 2 under each name that it has had: what it says of itself, and
-where pipediag hooks into it.
+"""Hooks into Keras: 3 on any backend, and 2 under each name that it has had.
 
 Keras 2 is the package `keras` beside TensorFlow 2.14 and 2.15, and `tf_keras` after that.
 """
@@ -41,10 +40,7 @@ be imported, of which one trains: a library as `transformers` imports its own.""
 
 
 class Keras:
-    """Trains for the script: by TensorFlow, or on batches of tf.data's by something else.
-
-    The hooks on it, wherever each version keeps what is hooked.
-    """
+    """The hooks on Keras, wherever each version keeps what is hooked."""
 
     looks_at_training = {  # noqa: RUF012
         "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
@@ -232,8 +228,7 @@ Walk = Callable[[Iterable[Any]], Generator[Any, None, None]]
 class ListedCallbacks(list[Any]):
     """Takes the place of the owner's list, and acts where that is walked over.
 
-    Neither a callback nor its class is touched: they are the script's, which may send them to
-    other processes.
+    Callbacks and their classes stay as they are: the script may send them to other processes.
     """
 
     def __init__(self, owner: Any, walk: Walk) -> None:
@@ -266,10 +261,7 @@ _TIMING = "timing callbacks"
 
 
 class CallbackHooks:
-    """Hooks on the methods of a `CallbackList` that call each callback in turn.
-
-    Callbacks are timed at the ends of epochs, and clocked at batches while stacks are sampled.
-    """
+    """Times callbacks at the ends of epochs, and clocks them at batches while stacks are taken."""
 
     def __init__(self, guard: Guard, timeline: Timeline) -> None:
         self._guard = guard

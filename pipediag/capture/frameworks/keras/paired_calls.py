@@ -1,8 +1,4 @@
-"""Calls of a Keras model that are timed, and so is another way to make them.
-
-Frequent small calls of `predict` are compared with `predict_on_batch`, and calls of a model itself
-with those of a `tf.function`.
-"""
+"""Calls of a Keras model that are timed, each with another way to make it."""
 
 from __future__ import annotations
 
@@ -36,11 +32,10 @@ _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 
 @dataclass
 class PairedCalls:
-    """Calls by the line that makes them, of which some are followed by another call, timed too.
+    """Calls by the line that makes them, some of which are followed by another call, timed too.
 
-    Of `predict` that is `predict_on_batch`. Of a model that is called eagerly, for each batch of no
-    training loop or between the epochs of one, it is the model as a `tf.function`: eagerly, each
-    operation is started from Python. The other call has the same arguments.
+    Of `predict` that is `predict_on_batch`. Of a model that is called eagerly, outside of the steps
+    that train, it is the model as a `tf.function`.
     """
 
     _predictions: list[Prediction]

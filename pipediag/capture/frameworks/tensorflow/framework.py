@@ -1,7 +1,4 @@
-"""Hooks into TensorFlow's modules, and facts about the installed TensorFlow.
-
-Hooks run on every step, so they are short.
-"""
+"""Hooks into TensorFlow's modules, and facts about the installed TensorFlow."""
 
 from __future__ import annotations
 
@@ -54,10 +51,7 @@ _OPTIMIZERS = {
 
 
 class TensorFlow:
-    """TensorFlow 2, and the sessions of TensorFlow 1 in it: makes pipelines, and runs steps.
-
-    The hooks on its own modules, and on Keras's optimizer for it.
-    """
+    """The hooks on TensorFlow's own modules, and on Keras's optimizer for it."""
 
     looks_at_training = {  # noqa: RUF012
         "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
@@ -244,8 +238,7 @@ _WRITES = (
 def watch_writes(classes: Iterable[type], updates: UpdateWatch, guard: Guard) -> None:
     """Note each write of a trainable variable of these classes: the step trains.
 
-    Inside a tf.function these methods run only while it is traced, and mark the function; in steady
-    state a traced step costs nothing here.
+    Inside a tf.function these methods run only while it is traced, and mark the function.
     """
     note = updates.note
 
@@ -281,10 +274,7 @@ _BUILD = "_build_meta_graph"
 
 
 class GraphLoops:
-    """Hooks onto AutoGraph's two ways to loop over data.
-
-    No Python runs between the steps of such a loop, so it is named alone.
-    """
+    """Hooks onto AutoGraph's two ways to loop over data, where no Python runs between steps."""
 
     def __init__(self, watchers: Watchers) -> None:
         self._guard, self._updates = watchers.guard, watchers.updates

@@ -1,7 +1,4 @@
-"""Iterators: which are the script's, and each batch that they hand over.
-
-Hooks run on every step, so they are short.
-"""
+"""Iterators: which are the script's, and each batch that they hand over."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Training steps that a loop makes eagerly, some of which are made once more as a `tf.function`.
 
-Both are timed, from the same values of the variables and on the same batch, where the script makes
-the step; the values after the script's own step stay.
+Both are timed, from the same values and on the same batch; those after the script's own step stay.
 """
 
 from __future__ import annotations

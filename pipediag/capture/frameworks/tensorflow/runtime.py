@@ -277,10 +277,8 @@ _EAGER = ("EagerTensor", "EagerResourceDeleter")
 def handles_of_live_iterators() -> list[Any]:
     """Return the handles of running iterators, to be kept until the process is gone.
 
-    An iterator that goes waits for the thread that tunes it, up to a minute and with the
-    interpreter lock: TensorFlow 2.21 wakes that thread just before it would see the cancellation.
-    The handle is kept instead of the iterator, which would keep the data set, its functions and
-    their module.
+    An iterator that goes waits for the thread that tunes it, up to a minute and with the GIL. To
+    keep the iterator itself would keep the data set, its functions and their module.
     """
     return handles_of(
         _instances(
@@ -297,10 +295,7 @@ def live_sessions() -> list[Any]:
 
 
 def park_python_functions() -> None:
-    """Let pipelines wait for good where they call Python next, and be out of Python by then.
-
-    Their functions must not see the script's modules go.
-    """
+    """Let pipelines wait for good where they call Python next, as the script's modules will go."""
     script_ops = sys.modules.get("tensorflow.python.ops.script_ops")
     registry = getattr(script_ops, "FuncRegistry", None)
     if registry is None:
@@ -335,13 +330,10 @@ _OF_A_WRITER = re.compile(r"_\d+\.(lockfile|index|data-\d+-of-\d+)\S*")
 
 
 def remove_cut_caches(operations: Iterable[RecordedOperation], began_s: float) -> None:
-    """Remove what this process has written of caches in files that it did not complete.
+    """Remove what this process has written since `began_s` of caches in files, if not complete.
 
-    TensorFlow deletes these files when the cache's iterator goes, as it does after Ctrl-C. An
-    iterator that is kept until the process is gone would leave them, and the lock among them lets
-    the script's next run die.
-
-    `began_s` is the time of day since which this process runs: older files are not its own.
+    TensorFlow does so when the cache's iterator goes. One that is kept until the process is gone
+    would leave a lock, by which the script's next run dies.
     """
     for operation in operations:
         name = operation.parameters.get("filename")
