@@ -58,7 +58,6 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 @click.command(
     context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]},
 )
-@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
 @click.option(
     "-o",
     "--output",
@@ -66,7 +65,12 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     metavar="DIR",
     help="Directory of the report.  [default: reports/<script>]",
 )
-@click.option("--force", is_flag=True, help="Write over an earlier report instead of keeping it.")
+@click.option(
+    "--epochs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Epochs of a full run, if the script does not say: the run is projected to them.",
+)
 @click.option(
     "--budget",
     "budget_s",
@@ -75,6 +79,10 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     metavar="SECONDS",
     help="Time for trials of changes; 0 tries nothing.  [default: 90]",
 )
+@click.option("--rerun", is_flag=True, help="Run a short script a second time for trials.")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 @click.option(
     "--steps", type=click.IntRange(1), metavar="N", help="Measured steps.  [default: adapts]"
 )
@@ -92,12 +100,7 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     metavar="SECONDS",
     help="End the run after this time, and report what was measured.",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Epochs of a full run, if the script does not say: the run is projected to them.",
-)
+@click.option("--run-to-end", is_flag=True, help="Let the script finish, and try nothing in it.")
 @click.option(
     "--device-memory",
     "device_memory_bytes",
@@ -105,21 +108,18 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     metavar="SIZE",
     help="Memory of the device, such as 16GB, to plan embedding tables.  [default: the GPU's]",
 )
-@click.option("--run-to-end", is_flag=True, help="Let the script finish, and try nothing in it.")
-@click.option("--rerun", is_flag=True, help="Run a short script a second time for trials.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warn"]),
-    help="Check the session against the limits of [tool.pipediag], too.",
-)
+@click.option("--force", is_flag=True, help="Write over an earlier report instead of keeping it.")
 @click.option(
     "--json",
     "json_mode",
     is_flag=True,
     help="Print the session on standard output, and the script's output on standard error.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
-@click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warn"]),
+    help="Check the session against the limits of [tool.pipediag], too.",
+)
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
