@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from pipediag.comparison import quantities
 from pipediag.comparison.quantities import Measured, Quantity, Sides, run_in_the_middle, step_ms
+from pipediag.encoding import clipped
 from pipediag.errors import PipediagError
 from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
@@ -132,46 +132,23 @@ def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> N
     """Refuse to compare times of different machines.
 
     Raises:
-        PipediagError: the fingerprints of the sessions differ; names the differences.
+        PipediagError: the fingerprints of the sessions differ; names the machines.
     """
-    sessions = [*base, *head]
-    if len({session.environment.fingerprint for session in sessions}) == 1:
-        return
-    first = sessions[0].environment
-    other = next(
-        session.environment
-        for session in sessions
-        if session.environment.fingerprint != first.fingerprint
-    )
-    raise PipediagError(
-        f"The sessions are from different machines ({_difference(first, other)}), so their times "
-        "cannot be compared. Measure both on one machine, or check shares of the step and of the "
-        "run against limits of [tool.pipediag]."
-    )
+    machines = {one.environment.fingerprint: one.environment for one in (*base, *head)}
+    if len(machines) > 1:
+        both = "; ".join(map(_named, list(machines.values())[:2]))
+        raise PipediagError(
+            f"The sessions are from different machines ({both}), so their times can't be compared. "
+            "Measure both on one machine, or check shares of the step and of the run against "
+            "limits of [tool.pipediag]."
+        )
 
 
-def _difference(one: Environment, other: Environment) -> str:
-    facts = {
-        "CPU": (one.cpu_model, other.cpu_model),
-        "CPUs": (one.cores, other.cores),
-        "CPU quota": (one.cpu_quota, other.cpu_quota),
-        "devices": (_names(one), _names(other)),
-    }
-    differing = [
-        f"{name}: {_shown(before)} and {_shown(after)}"
-        for name, (before, after) in facts.items()
-        if before != after
-    ]
-    return "; ".join(differing) or "their fingerprints differ"
-
-
-def _names(environment: Environment) -> str:
-    return ", ".join(sorted(device.name for device in environment.devices))
-
-
-def _shown(value: Any) -> str:
-    text = "none" if value is None or value == "" else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _named(machine: Environment) -> str:
+    allowed = f", {machine.cpu_quota:g} allowed" if machine.cpu_quota is not None else ""
+    devices = ", ".join(sorted(device.name for device in machine.devices)) or "no devices"
+    processor = clipped(machine.cpu_model or "unknown processor", _LONGEST)
+    return f"{processor}: {machine.cores} CPUs{allowed}, {clipped(devices, _LONGEST)}"
 
 
 def only_in(session: Session, other: Session) -> tuple[Finding, ...]:

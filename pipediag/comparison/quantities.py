@@ -10,7 +10,7 @@ from statistics import median
 from typing import Literal
 
 from pipediag.comparison import statistics
-from pipediag.comparison.statistics import TIMES, Change, Floors, Order, Outcome
+from pipediag.comparison.statistics import TIMES, Change, Floors, Outcome
 from pipediag.facts.names import RUN_PART
 from pipediag.facts.run import whole_in_words
 from pipediag.facts.run_gain import ONCE_OFF
@@ -178,11 +178,6 @@ class Sides:
     """The smallest slow-down that counts, percent; None for the built-in one."""
 
     @property
-    def order(self) -> Order | None:
-        """The order of the runs; None if it is not known."""
-        return statistics.order_of(self.base, self.head)
-
-    @property
     def repeated(self) -> bool:
         """True if each side has enough runs to take a run as a sample."""
         return min(len(self.base), len(self.head)) >= statistics.FEWEST_RUNS
@@ -222,40 +217,26 @@ def _quantity(
 
 
 def _judged_times(sides: Sides) -> Iterator[Quantity]:
-    per_example = _batches_differ(sides)
-    step, run = _step(sides, per_example), _run(sides)
+    steps = [one.steps for one in (*sides.base, *sides.head) if one.steps is not None]
+    per_example = len({one.batch_size for one in steps}) > 1
+    step = (
+        _quantity(sides, "step", "Step per example, as batch sizes differ", example_us, "us")
+        if per_example
+        else _quantity(sides, "step", "Step", step_ms, "ms")
+    )
+    run = _run(sides)
     if not sides.repeated:
-        blocks = (_blocks(sides.base, per_example), _blocks(sides.head, per_example))
-        yield _with_times(step, sides, blocks)
+        yield _judged_by_stretches(step, sides, per_example)
         yield replace(run, missing=run.missing or _ONE_RUN)
         return
     fastest = _change_at_its_fastest(sides, per_example)
-    yield _with_times(step, sides, None, fastest)
-    yield _decided_or_not_judged(_with_times(run, sides, None, fastest))
-
-
-def _decided_or_not_judged(run: Quantity) -> Quantity:
-    """Let the step alone decide if the run is undecided and its value is below the floor.
-
-    A run begins with imports, which take twice as long if the files are not in memory yet.
-    """
-    change = run.change
-    if run.outcome != "inconclusive" or change is None or change.value >= (run.floor or 0.0):
-        return run
-    return replace(run, outcome="not judged", missing=_TOO_NOISY)
-
-
-def _batches_differ(sides: Sides) -> bool:
-    """Return True if batch sizes differ; the time of a step is then compared for each example."""
-    steps = [one.steps for one in (*sides.base, *sides.head) if one.steps is not None]
-    return len({one.batch_size for one in steps}) > 1
-
-
-def _step(sides: Sides, per_example: bool) -> Quantity:
-    if per_example:
-        label = "Step per example, as batch sizes differ"
-        return _quantity(sides, "step", label, example_us, "us")
-    return _quantity(sides, "step", "Step", step_ms, "ms")
+    yield _judged_by_runs(step, sides, fastest)
+    run = _judged_by_runs(run, sides, fastest)
+    if run.outcome == "inconclusive" and run.change and run.change.value < (run.floor or 0.0):
+        # The step alone decides: a run begins with imports, which take twice as long if the files
+        # are not in memory yet.
+        run = replace(run, outcome="not judged", missing=_TOO_NOISY)
+    yield run
 
 
 def _run(sides: Sides) -> Quantity:
@@ -291,25 +272,25 @@ def _change_at_its_fastest(sides: Sides, per_example: bool) -> float | None:
     return change if all(map(math.isfinite, (*base, *head))) else None
 
 
-def _with_times(
-    quantity: Quantity,
-    sides: Sides,
-    blocks: tuple[list[float], list[float]] | None,
-    fastest: float | None = None,
-) -> Quantity:
-    """Return the quantity with its change, by the runs or by these stretches of steps."""
+def _judged_by_stretches(quantity: Quantity, sides: Sides, per_example: bool) -> Quantity:
     if quantity.missing is not None:
         return replace(quantity, outcome="inconclusive")
-    floors = sides.times
-    if blocks is not None:
-        if min(map(len, blocks)) < statistics.FEWEST_BLOCKS:
-            reason = (
-                f"Too few to decide: {len(blocks[0])} and {len(blocks[1])} stretches of steps, and "
-                f"{statistics.FEWEST_BLOCKS} are needed. Measure more steps (--steps)."
-            )
-            return replace(quantity, outcome="inconclusive", missing=reason)
-        return _judged(quantity, statistics.change_of_times(*blocks, 1.0, basis="blocks"), floors)
-    change = statistics.change_of_times(quantity.base, quantity.head, 0.5, sides.order)
+    base, head = (_blocks(side, per_example) for side in (sides.base, sides.head))
+    if min(len(base), len(head)) < statistics.FEWEST_BLOCKS:
+        reason = (
+            f"Too few to decide: {len(base)} and {len(head)} stretches of steps, and "
+            f"{statistics.FEWEST_BLOCKS} are needed. Measure more steps (--steps)."
+        )
+        return replace(quantity, outcome="inconclusive", missing=reason)
+    change = statistics.change_of_times(base, head, 1.0, basis="blocks")
+    return _judged(quantity, change, sides.times)
+
+
+def _judged_by_runs(quantity: Quantity, sides: Sides, fastest: float | None) -> Quantity:
+    if quantity.missing is not None:
+        return replace(quantity, outcome="inconclusive")
+    floors, order = sides.times, statistics.order_of(sides.base, sides.head)
+    change = statistics.change_of_times(quantity.base, quantity.head, 0.5, order)
     all_along = fastest is not None and statistics.has_most_of(fastest, change.value, floors.counts)
     return _judged(quantity, replace(change, all_along=all_along), floors)
 
