@@ -32,7 +32,6 @@ GONE = 1
 """Status of a program that ended before it was measured."""
 CUT_OFF = "The program ended before its measurement was over."
 
-
 _NO_MEANING = ("run", "breakdown", "input_wait", "perturbation", "differential", "ceiling")
 """Fields without meaning if nothing is trained: shares of the step and of the run."""
 

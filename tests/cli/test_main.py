@@ -131,9 +131,7 @@ if sys.stderr:
 kept.write(f"{kept.fileno()} {sys.stdout is None} {sys.stderr is None}")
 """
 
-
 PIPEDIAG = [sys.executable, "-m", "pipediag"]
-
 
 ANALYZE = [*PIPEDIAG, "analyze", "--force", "-o", "out"]
 

@@ -133,12 +133,9 @@ def test_problems_are_counted_and_end_with_status_0(monkeypatch: pytest.MonkeyPa
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 
-
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
-
 CALL = r"(?:(?<=run: )|(?<=entry: )|(?<=\t)|(?<=- )|(?<=\$ )|`)pipediag [a-z].*"
-
 
 CALLS = sorted({found.strip("`") for found in re.findall(CALL, PAGE.read_text(encoding="utf-8"))})
 

@@ -180,7 +180,6 @@ def test_turns_are_said_from_the_times(
 NEAR = (10.0, 10.45, 9.6)
 """Milliseconds, of base. A fifth more is beyond the floor, with an interval that is not."""
 
-
 FAR = (10.0, 10.1, 9.9)
 
 

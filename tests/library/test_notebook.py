@@ -101,12 +101,9 @@ def test_the_line_is_a_directory(shell: Shell) -> None:
 
 FILE = "/tmp/ipykernel_12/3456.py"
 
-
 OLD = "<ipython-input-7-0123456789ab>"
 
-
 SOURCE = "# %%pipediag\ndataset = dataset.map(slow)\nmodel.fit(dataset)\n"
-
 
 CELLS = {FILE: Cell("cell In[3]", SOURCE)}
 

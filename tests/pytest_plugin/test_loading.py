@@ -21,9 +21,7 @@ from tests.pytest_plugin.conftest import Library
 
 pytest_plugins = ["pytester"]
 
-
 ROOT = Path(__file__).parents[2]
-
 
 LOADED = """
 import json, sys

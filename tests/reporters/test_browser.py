@@ -28,7 +28,6 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 }
 WIDTHS = (1280, 1000, 720, 320)
 
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",

@@ -20,7 +20,6 @@ _LONGEST_LINE = 200
 _WORTH = 0.01
 """Part of the run from which on a line's seconds are shown."""
 
-
 _GAP = "…"
 """Stands for lines that are left out."""
 

@@ -55,7 +55,6 @@ _LONGEST_HOST = 24
 _LONGEST_FIRST = 1_000
 """Characters of the first advice."""
 
-
 _MOST = 3
 """Things of a kind that are shown; the files have all."""
 _LONGEST = 240
