@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -55,7 +54,7 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 def render(session: Session) -> str:
     """Return the whole page. A session in which nothing was measured gives a page of reasons."""
     report = environment().get_template("report.html.j2")
-    return report.render(_context(session), policy=_POLICY, style=style())
+    return report.render(_context(session), policy=_POLICY)
 
 
 def _context(session: Session) -> dict[str, Any]:
@@ -204,10 +203,3 @@ def _prose(text: str) -> Markup:
 
 def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:
     return clipped(text, limit)
-
-
-@cache
-def style() -> Markup:
-    """Return the style sheet."""
-    file = resources.files("pipediag.reporters.html").joinpath("templates", "report.css")
-    return Markup(file.read_text(encoding="utf-8"))  # a file of ours alone
