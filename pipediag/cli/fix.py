@@ -73,10 +73,10 @@ def command(
     if brief:
         from pipediag.reporters.brief import as_markdown, briefs
 
-        found = briefs(loaded)
-        if not found:
+        if found := briefs(loaded):
+            say(as_markdown(found).rstrip("\n"), err=False)
+        else:
             say("Every finding that could make the run faster is in the patch, or there is none.")
-        say(as_markdown(found), err=False)
         return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)
