@@ -25,7 +25,8 @@ def rows_touched(table: Embedding) -> str:
     ids = table.ids
     if ids is None:
         return NOTHING
-    return f"{number(round(ids.unique_per_step))} of {number(round(ids.lookups / ids.batches))}"
+    lookups = ids.lookups / max(ids.batches, 1)
+    return f"{number(round(ids.unique_per_step))} of {number(round(lookups))}"
 
 
 def padding(table: Embedding) -> str:
