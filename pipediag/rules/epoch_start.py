@@ -15,7 +15,6 @@ from pipediag.facts.pipeline import (
     delay_ms,
     downstream,
     keeps_elements,
-    last_before_prefetch,
     operations,
     passes_over_data,
     place_name,
@@ -38,7 +37,7 @@ from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.rules.shuffling import ENOUGH_MIXED, buffer_size, smaller_buffer, smaller_size
-from pipediag.session.edits import Edit, Insert, Move
+from pipediag.session.edits import Edit, Move
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
@@ -245,9 +244,6 @@ def _fill_estimate_ms(session: Session, op: Operation) -> float | None:
     return size * sum(delay or 0.0 for delay in delays) / per_step
 
 
-LONGEST_EPOCH_S = 4.0
-"""Steps of an epoch that is tried, in seconds: each block is an epoch from end to end, and a trial
-has several. Own choice, for a budget of a minute."""
 LOADING = Threshold(
     "a generator's first batch", 10.0, "steady waits", "own choice: else it informs"
 )
@@ -263,7 +259,7 @@ SLOW_EPOCH_START = Rule(
     effect="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
-    untried="A trial has to run whole epochs, and is made only where they are short.",
+    untried="One pipeline for all epochs changes how the script counts them.",
 )
 
 
@@ -343,7 +339,6 @@ def _cure(session: Session) -> _Cure | None:
     """Return the cure by what the pipeline is made of; None where the script wrote none of it."""
     if not operations(session):
         return None
-    through = _run_through(session)
     repeated = (
         "Use one pipeline for all epochs: put `.repeat()` before its `prefetch`, and set "
         "`steps_per_epoch` in `fit`, or count the steps in your own loop."
@@ -356,49 +351,24 @@ def _cure(session: Session) -> _Cure | None:
             untried="The loading has to be moved out of the generator's function by hand.",
         )
     if shuffles := operations(session, "shuffle"):
-        # One pipeline through all epochs goes before a smaller buffer, as it mixes as before.
         size = smaller_size(session, shuffles[0])
         smaller = "a smaller one" if size is None else f"one of {size}"
         return _Cure(
             f"{repeated} Or use a smaller buffer: {call_name(shuffles[0])} fills it in each "
             f"epoch, and {smaller} fills sooner.",
-            edit=through or smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
-            mixes_less=size is not None and through is None,
+            edit=smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
+            mixes_less=size is not None,
         )
     readers = operations(session, *READERS)
     if not readers:
-        return _Cure(repeated, hides=True, edit=through)
+        return _Cure(repeated, hides=True)
     in_turn = next((op for op in readers if read_in_turn(session, op)), None)
-    at_once = in_turn and files_at_once(session, in_turn, SLOW_EPOCH_START.id, whole_epoch=True)
     return _Cure(
         f"{repeated} The files are opened again in each epoch: open several at once "
         "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or `cache()` what fits in "
         "memory.",
         hides=True,
-        edit=at_once or through,
-    )
-
-
-def _run_through(session: Session) -> Edit | None:
-    """Return a `repeat` at the end, before a prefetch; None where an epoch is long or repeats, or
-    nothing says how many steps it has."""
-    loop, run, last = session.diagnosed_loop(), session.run, last_before_prefetch(session)
-    if loop is None or run is None or last is None or operations(session, "repeat"):
-        return None
-    if loop.planned_steps is None and not (loop.keras and loop.keras.steps_per_epoch):
-        return None
-    epoch_s = sum(row.seconds for row in rows_of_loop(session, "steps"))
-    if run.scope != "epoch":
-        if run.scope != "run" or not run.epochs or run.epochs < 1.0:
-            return None
-        epoch_s /= run.epochs
-    if epoch_s > LONGEST_EPOCH_S:
-        return None
-    return SLOW_EPOCH_START.edit(
-        f"repeat:{last.id}",
-        f"one pipeline for all epochs, with a repeat after the {place_name(last)}",
-        Insert(last.id, "repeat"),
-        caveat="Measured from the second step of an epoch to the second of the next.",
-        whole_epoch=True,
-        runs_through=True,
+        edit=files_at_once(session, in_turn, SLOW_EPOCH_START.id, whole_epoch=True)
+        if in_turn is not None
+        else None,
     )

@@ -232,8 +232,6 @@ class Edit:
     """What the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
     whole_epoch: bool = False
     """True if steps alone can't show what it does: it changes when an epoch's first batch comes."""
-    runs_through: bool = False
-    """True if its pipeline is one of all epochs, so that only steps beyond an end show it."""
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
     instead_of: str | None = None

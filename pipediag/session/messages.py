@@ -311,9 +311,6 @@ class RunBlock:
     """True if its batches are taken as fast as they come instead."""
     epoch_examples: float | None = None
     """Where a whole epoch counts: how many it has, beyond which the block does not go."""
-    runs_through: bool = False
-    """True if its iterator goes on into the next epoch: then the block is as many steps as an epoch
-    has, so that an end is among them."""
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ class Variant:
     name: str
     changes: tuple[Change, ...] = ()
     check: Check | None = None
-    runs_through: bool = False
-    """True if one iterator of it hands out all epochs, one after the other."""
 
 
 class VariantRefusedError(Exception):

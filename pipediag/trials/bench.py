@@ -93,9 +93,8 @@ class TakenBy:
         return [f"{self.why}: the pipeline was measured alone, and {rest}", *self.left_out]
 
     def block(self, variant: Variant, seconds: float) -> RunBlock:
-        through = self.epoch_examples is not None and variant.runs_through
         alone = self.basis == "pipeline"
-        return RunBlock(variant.name, seconds, alone, self.epoch_examples, through)
+        return RunBlock(variant.name, seconds, alone, self.epoch_examples)
 
     def step_ms(self, block: BlockRun) -> float:
         return max(self.consumer_ms, block.step_ms)
@@ -160,7 +159,7 @@ class FirstCalls:
     def once(self, variant: Variant, blocks: Sequence[TrialBlock]) -> Taken | None:
         """Return what the run takes once more with the variant, less than nothing where it takes
         less; None where nothing is traced otherwise, or that was not measured."""
-        if not (self.one_length and traces_otherwise(variant.changes)) or variant.runs_through:
+        if not (self.one_length and traces_otherwise(variant.changes)):
             return None
         taken = self._traced(variant.name, variant.name, blocks)
         as_it_is = (

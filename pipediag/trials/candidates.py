@@ -58,7 +58,7 @@ class Candidate:
 
     @property
     def variant(self) -> Variant:
-        return Variant(self.edit.id, self.edit.changes, self.edit.check, self.edit.runs_through)
+        return Variant(self.edit.id, self.edit.changes, self.edit.check)
 
     @property
     def left_out_of_combination(self) -> str | None:
@@ -129,7 +129,6 @@ def together(chosen: list[Candidate]) -> Variant:
         " + ".join(one.edit.id for one in chosen),
         tuple(change for one in chosen for change in one.edit.changes),
         chosen[0].edit.check if len(chosen) == 1 else _check_for(chosen),
-        any(one.edit.runs_through for one in chosen),
     )
 
 

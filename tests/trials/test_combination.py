@@ -151,10 +151,3 @@ def test_the_weakest_promise_holds_for_all_of_them() -> None:
     assert check(equal, shape) == "shape"
     assert check(equal, shape, unchecked) is None
     assert check(equal, model) == "equal"
-
-
-def test_together_they_run_through_all_epochs_where_one_of_them_does() -> None:
-    through = make_edit("through", runs_through=True)
-    one, other = candidates([make_finding(through), make_finding("other")])
-    assert together([one, other]).runs_through
-    assert not together([other]).runs_through

@@ -179,12 +179,6 @@ def test_an_edit_of_epochs_that_take_too_long_names_the_budget_that_is_enough() 
     assert outcome.trials["map"].state != "not_tried"
 
 
-def test_the_end_of_an_epoch_stands_for_its_start_where_a_pipeline_runs_through() -> None:
-    """Twenty steps took 2 s in all, whichever of them waited."""
-    block = BlockRun("a", 20, 20 * 32, 2 * S, first_ns=S // 10, first_batches=1)
-    assert TakenBy("epoch", 640.0).examples_per_s(block) == pytest.approx(320.0)
-
-
 def session(size: object, elements: float | None = 32.0, step_ms: float = 10.0) -> Session:
     """A shuffle with a buffer of that size, before a map that has one of the same name."""
     ops = [
@@ -268,7 +262,6 @@ def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() 
     ("variant", "seconds", "blocks"),
     [
         (Variant("edit", (PREFETCHED,)), {"edit": 2.0, "anew": 1.0}, BLOCKS),
-        (Variant("edit", (XLA,), runs_through=True), {"edit": 2.0, "anew": 1.0}, BLOCKS),
         (Variant("edit", (XLA,)), {"edit": 2.0}, BLOCKS),
         (Variant("edit", (XLA,)), {"anew": 1.0}, BLOCKS),
         (Variant("edit", (XLA,)), {"edit": 2.0, "anew": 1.0}, BLOCKS[2:]),

@@ -159,13 +159,9 @@ class TrialsOfLoop:
         variant, settled_ns = self._variants[command.variant], self._clock.settled_ns
         steps = _steps_of_epoch(command, variant)
         yield from self._switch_to(variant)
-        if steps is not None and command.runs_through:
-            self._give_iterator(variant)
-            block = yield from epoch_within(steps, settled_ns)
-        else:
-            behind = None if steps is None else max(1, steps - 1)
-            begin, wanted_ns = partial(self._give_iterator, variant), int(command.seconds * 1e9)
-            block = yield from timed(begin, wanted_ns, settled_ns, behind)
+        behind = None if steps is None else max(1, steps - 1)
+        begin, wanted_ns = partial(self._give_iterator, variant), int(command.seconds * 1e9)
+        block = yield from timed(begin, wanted_ns, settled_ns, behind)
         batches = block.steps * variant.batches_per_step
         return BlockRun(
             command.variant,
@@ -298,21 +294,6 @@ class Timed:
     steps: int
     elapsed_ns: int
     first_ns: int
-
-
-def epoch_within(steps: int, settled_ns: Callable[[int], int]) -> Steps[Timed]:
-    """Time as many steps as an epoch has, of an iterator that runs through all epochs.
-
-    They begin behind the first one, whose wait no later epoch has, so that the end of an epoch and
-    what comes of it are among them. As `first_ns` stands their mean: none of them waits more than
-    the others for a start.
-    """
-    step = yield
-    since_ns = settled_ns(step.now_ns)
-    for _ in range(steps):
-        step = yield
-    elapsed_ns = settled_ns(step.now_ns) - since_ns
-    return Timed(steps, elapsed_ns, elapsed_ns // steps)
 
 
 def timed(

@@ -59,19 +59,6 @@ def test_each_block_has_a_fresh_iterator_and_none_runs_between_two(stage: Stage)
     assert Pipeline.made == made + 1
 
 
-def test_of_a_pipeline_through_all_epochs_a_block_is_as_many_steps_as_one_has(stage: Stage) -> None:
-    """Ten steps of two batches of four examples, behind a first one."""
-    stage.parent.asks.append(RunBlock("base", 1, epoch_examples=80, runs_through=True))
-    trials = stage.prepared()
-    stage.step(trials, times=10)
-    assert stage.told == []
-    stage.step(trials)
-
-    tenth = SECOND // 10
-    block = BlockRun("base", 20, 80, SECOND, tenth, 2, freed_ns=0)
-    assert stage.told == [block]
-
-
 # A function that is traced.
 
 

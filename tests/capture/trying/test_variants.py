@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import accumulate, count
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import variants as module
-from pipediag.capture.trying.protocol import Step, Steps, Timed, epoch_within, timed
+from pipediag.capture.trying.protocol import Step, Steps, Timed, timed
 from pipediag.capture.trying.variants import Variants
 from pipediag.session.edits import SetModel
 from tests.capture.instruments import training_loop
@@ -121,12 +121,6 @@ def test_a_block_ends_when_the_accelerator_is_done() -> None:
     # It begins as late, and the first step ended later.
     ends_ms = [200, 400, 600, *range(700, 1200, 100)]
     assert driven(block, ends_ms) == (8, Timed(5, 500 * MS, 204 * MS))
-
-
-def test_of_a_pipeline_through_all_epochs_an_end_counts_and_no_start() -> None:
-    """Nine steps of 10 ms and one that waits for what comes of an epoch's end."""
-    ends_ms = accumulate((900, *[10] * 4, 210, *[10] * 5))
-    assert driven(epoch_within(10, settled), ends_ms, 11) == (11, Timed(10, 300 * MS, 30 * MS))
 
 
 @pytest.mark.parametrize(
