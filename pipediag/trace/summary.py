@@ -127,7 +127,7 @@ def _missing(
     if steps is None:
         missing["steps"] = (
             "The profile has no step markers or annotations, too few batches to tell the steps "
-            "apart, and nothing on the host or a device that repeats."
+            "apart, and no function whose calls take nearly all of the time."
         )
     if not iterators:
         missing["iterators"] = "The profile has no events of tf.data iterators."

@@ -317,20 +317,6 @@ def add_annotations(line: LineBuilder, name: str, *spans: tuple[int, int]) -> No
         line.event(name, start, end, step_num=number)
 
 
-class Launcher:
-    """Starts kernels from a thread of the host, with correlation ids of their own."""
-
-    def __init__(self, builder: TraceBuilder, host_line: LineBuilder) -> None:
-        self._host = host_line
-        self._stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-        self._launched = 0
-
-    def kernel(self, called: int, start: int, end: int, name: str = "volta_sgemm") -> None:
-        self._launched += 1
-        self._host.event("cuLaunchKernel", called, called + 2, correlation_id=self._launched)
-        self._stream.event(name, start, end, correlation_id=self._launched)
-
-
 HOST_PID = 4242
 
 

@@ -202,14 +202,6 @@ def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path:
     ]
 
 
-def test_fetches_that_are_followed_by_different_work_are_no_steps(tmp_path: Path) -> None:
-    builder = loop(range(0, 300, 100), optimizer=False)
-    for number in range(10, 40):
-        builder.launch(70 + number // 10, 0, correlation=number)
-        builder.kernel("add", 72 + number, 1, correlation=number)
-    assert summarise_events(builder.events(tmp_path)).steps is None
-
-
 @pytest.mark.parametrize("optimizer", [True, False])
 def test_a_thread_that_fetches_for_another_one_does_not_train(
     tmp_path: Path, *, optimizer: bool

@@ -154,7 +154,7 @@ STEP_BASIS: dict[StepBasis, str] = {
     "annotations": "the framework's step annotations",
     "scan": "the scan of the loop inside a graph",
     "get_next": "the hand-over of batches",
-    "roots": "repeated calls of one function",
+    "calls": "repeated calls of one function",
 }
 
 NO_REASON = "Not measured; no reason was recorded."
