@@ -125,9 +125,7 @@ def make_host(**overrides: Any) -> Host:
         "cores_allowed": 2.0,
         "threads": {"tf_data": 95.0, "eigen": 10.0, "python_main": 12.0, "others": 3.0},
         "rss_bytes": 600 * 2**20,
-        "rss_peak_bytes": 650 * 2**20,
         "available_bytes": 4 * 2**30,
-        "io_wait_percent": 0.0,
         "read_bytes_per_s": 0.0,
         "hot_python": [
             HotLine(file=SCRIPT, line=6, function="parse", percent=80.0, thread="source")
@@ -261,7 +259,6 @@ def make_host_samples() -> list[HostSample]:
             cpu_percent=60.0,
             rss_bytes=600 * 2**20,
             available_bytes=4 * 2**30,
-            io_wait_percent=0.0,
             read_bytes_per_s=0.0,
             pools_percent={"tf_data": 95.0, "python_main": 12.0},
         )

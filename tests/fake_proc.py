@@ -31,7 +31,6 @@ def add_process(root: Path, pid: int, *, cpu_ns: int = 0, pages: int = 100) -> N
     write(root, f"proc/{pid}/statm", f"1000 {pages} 10 1 0 1 0\n")
     write(root, f"proc/{pid}/stat", stat_line(pid, "python", cpu_ns // 10_000_000, 1))
     write(root, f"proc/{pid}/io", "rchar: 9\nwchar: 9\nread_bytes: 4096\nwrite_bytes: 0\n")
-    write(root, f"proc/{pid}/status", "Name:\tpython\nVmHWM:\t     600 kB\n")
     add_thread(root, pid, pid, "python", cpu_ns=cpu_ns, started=1)
 
 

@@ -11,7 +11,6 @@ import click
 
 from pipediag.cli.common import deliver, say
 from pipediag.errors import PipediagError
-from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.files import find_profiles
 
 if TYPE_CHECKING:
@@ -29,15 +28,6 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
 @click.command(name="trace")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=Path)
 @click.option(
-    "--gap-floor",
-    "gap_floor_us",
-    metavar="MICROSECONDS",
-    type=click.IntRange(0, 1_000_000_000),
-    default=GAP_FLOOR_NS // 1000,
-    show_default=True,
-    help="Only add up gaps shorter than this.",
-)
-@click.option(
     "-o",
     "--output",
     metavar="DIR",
@@ -48,7 +38,6 @@ PERFETTO_FILE = "trace.perfetto.json.gz"
 def command(
     *,
     paths: tuple[Path, ...],
-    gap_floor_us: int,
     output: Path | None,
     json_mode: bool,
 ) -> None:
@@ -65,7 +54,7 @@ def command(
     from pipediag.session.record import to_json
     from pipediag.trace.summary import read_hosts
 
-    hosts = read_hosts(profile_files(paths), gap_floor_us * 1000)
+    hosts = read_hosts(profile_files(paths))
     read = [host for host in hosts if host.summary is not None]
     if not read:
         raise PipediagError("\n".join(host.reason or "" for host in hosts))

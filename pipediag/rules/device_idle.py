@@ -103,7 +103,7 @@ def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None
         return None
     return (
         f"{percent:.3g} % of the time is idle in gaps shorter than {exact_time(floor_us / 1000)}, "
-        "which were not analysed. Lower `--gap-floor` of `pipediag trace` to include them."
+        "which are not analysed."
     )
 
 

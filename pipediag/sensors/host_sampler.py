@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipediag.sensors.machine import Nvml, memory_limit, memory_use
+from pipediag.sensors.machine import Nvml, memory_limit, memory_use, text_of
 from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 
 
@@ -66,22 +66,13 @@ interrupts, stolen by the hypervisor. Guests, behind them, are in the first two 
 def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> tuple[int, int] | None:
     """Return busy and idle clock ticks of these CPUs; None where the system does not show them. An
     idle CPU worked for no program and for no other virtual machine."""
-    each = _read_ticks(root)
-    ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
+    names = {f"cpu{number}" for number in cpus}
+    # A line for each CPU, so the file may be longer than what `read_file` gives.
+    lines = map(str.split, text_of(root / "proc/stat").splitlines())
+    ticks = [[int(one) for one in line[1 : 1 + _COUNTED]] for line in lines if names & {*line[:1]}]
     whole = sum(map(sum, ticks))
     idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)
     return (whole - idle, idle) if whole else None
-
-
-def _read_ticks(root: Path) -> dict[str, list[int]]:
-    """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
-    try:
-        # A line for each CPU, so the file may be longer than what `read_file` gives.
-        lines = (root / "proc/stat").read_text().splitlines()
-    except OSError:
-        return {}
-    cpus = (line.split() for line in lines if line.startswith("cpu"))
-    return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
 
 
 # A thread names itself just after it started, so its first names are looked at again.
@@ -127,12 +118,10 @@ class ProcessReader:
         for child in self._children:
             with suppress(OSError):
                 self._children[child] = max(self._children[child], self._cpu_ns(child))
-        machine = _read_ticks(self._root).get("cpu") if thorough else None
         allowed = None
         with suppress(AttributeError, OSError):
             if thorough:
                 allowed = ticks_of(os.sched_getaffinity(self.pid), self._root)
-        available, cache = self._memory()
         read_bytes, asked_bytes = self._read_bytes()
         return HostReading(
             at_ns=at_ns,
@@ -143,27 +132,22 @@ class ProcessReader:
             children=len(self._children),
             read_bytes=read_bytes,
             asked_bytes=asked_bytes,
-            available_bytes=available,
-            page_cache_bytes=cache,
-            rss_peak_bytes=self._rss_peak_bytes() if thorough else None,
-            io_wait_ticks=None if machine is None else machine[_DISK],
-            machine_ticks=None if machine is None else sum(machine),
+            available_bytes=self._available_bytes(),
             allowed_busy_ns=None if allowed is None else allowed[0] * _TICK_NS,
             allowed_idle_ns=None if allowed is None else allowed[1] * _TICK_NS,
         )
 
-    def _memory(self) -> tuple[int | None, int | None]:
-        """Return bytes available to new allocations, and of page cache, of the limited group."""
-        available = cache = None
+    def _available_bytes(self) -> int | None:
+        """Return bytes available to new allocations, within the group's limit."""
+        available = None
         with suppress(OSError):
-            text = read_file(str(self._root / "proc/meminfo"))
-            available, cache = _kib(text, b"MemAvailable:"), _kib(text, b"\nCached:")
+            available = _kib(read_file(str(self._root / "proc/meminfo")), b"MemAvailable:")
         use = None if self._memory_limit is None else memory_use(self._root)
         if use is None or self._memory_limit is None:
-            return available, cache
-        used, group_cache = use
-        room = max(0, self._memory_limit - used + group_cache)
-        return (room if available is None else min(room, available)), group_cache
+            return available
+        used, cache = use
+        room = max(0, self._memory_limit - used + cache)
+        return room if available is None else min(room, available)
 
     def _rss_bytes(self) -> int:
         try:
@@ -241,11 +225,6 @@ class ProcessReader:
             )
             return read, asked
         return None, None
-
-    def _rss_peak_bytes(self) -> int | None:
-        with suppress(OSError):
-            return _kib(read_file(f"{self._proc}/{self.pid}/status"), b"VmHWM:")
-        return None
 
 
 def _cpu_ns(stat: bytes) -> int:

@@ -77,10 +77,7 @@ class Host(Record):
     threads: dict[str, float]
     """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
     rss_bytes: int
-    rss_peak_bytes: int | None = None
     available_bytes: int | None = None
-    page_cache_bytes: int | None = None
-    io_wait_percent: float | None
     read_bytes_per_s: float | None
     """Bytes that came from storage; those that the page cache had are not among them."""
     asked_bytes_per_s: float | None = None
@@ -99,7 +96,6 @@ class HostSample(Record):
     cpu_percent: float
     rss_bytes: int
     available_bytes: int | None
-    io_wait_percent: float | None
     read_bytes_per_s: float | None
     pools_percent: dict[str, float]
     gpu_percent: float | None = None

@@ -10,4 +10,5 @@ START_UP = "start_up"
 """Statistic of a marker whose step includes a new function's first call, and is left out."""
 
 GAP_FLOOR_NS = 5_000
-"""Shorter gaps are noise: back-to-back launches on one stream lie 1 to 5 us apart."""
+"""Shorter gaps are noise, which is only added up: back-to-back launches on one stream lie 1 to 5 us
+apart."""

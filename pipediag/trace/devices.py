@@ -104,7 +104,6 @@ def device_traces(
     activity: Activity,
     records: Records,
     window: Window | None,
-    gap_floor_ns: int = GAP_FLOOR_NS,
 ) -> list[DeviceTrace]:
     """Describe every device on which something ran, within the window where there is one.
 
@@ -124,9 +123,9 @@ def device_traces(
         busy = clip(busy, *within)
         idle = gaps(busy, *within)
         lengths = idle[:, 1] - idle[:, 0]
-        noise = lengths[lengths < gap_floor_ns]
+        noise = lengths[lengths < GAP_FLOOR_NS]
         # A long profile has many short ones, of which only the lengths are needed.
-        idle = idle[lengths >= gap_floor_ns]
+        idle = idle[lengths >= GAP_FLOOR_NS]
         explained = explain_gaps(idle, host, others, *launched, calls, records, activity.line)
         span_ns, busy_ns, idle_ns = within[1] - within[0], total(busy), int(lengths.sum())
         found = DeviceActivity(
@@ -140,7 +139,7 @@ def device_traces(
             longest_gap_ms=int(lengths.max(initial=0)) / 1e6,
             noise_ms=int(noise.sum()) / 1e6,
             noise_count=len(noise),
-            gap_floor_us=gap_floor_ns / 1e3,
+            gap_floor_us=GAP_FLOOR_NS / 1e3,
             causes_ms={cause: ns / 1e6 for cause, ns in explained.by_cause().items()},
             gap_count=len(idle),
             gaps=[],

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pipediag.errors import PipediagError
 from pipediag.tensorflow_names import DEVICE_PREFETCH
-from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
@@ -60,10 +59,8 @@ def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
     return summarise_events(read(path), by_operation=by_operation)
 
 
-def summarise_events(
-    events: TraceEvents, gap_floor_ns: int = GAP_FLOOR_NS, *, by_operation: bool = False
-) -> TraceSummary:
-    """Return where the time of the steps went; gaps under the floor are only added up."""
+def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> TraceSummary:
+    """Return where the time of the steps went."""
     # numpy does most of the work, and lets other threads run meanwhile.
     with ThreadPoolExecutor(2) as threads:
         # Several of the parts need it.
@@ -77,7 +74,7 @@ def summarise_events(
         described = threads.submit(lambda: iterator_activity(events, records.result(), window))
         split = split_steps(activity, steps) if steps else None
         measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-        devices = device_traces(events, activity, records.result(), measured, gap_floor_ns)
+        devices = device_traces(events, activity, records.result(), measured)
         iterators = described.result()
     compute, text = None, None
     if split is not None:
@@ -156,13 +153,12 @@ class HostSummary:
     """Notes of the profiler, or of the reader."""
 
 
-def read_hosts(paths: Sequence[Path], gap_floor_ns: int = GAP_FLOOR_NS) -> list[HostSummary]:
+def read_hosts(paths: Sequence[Path]) -> list[HostSummary]:
     """Return the summary of each host's file, or why there is none, in the order of the paths.
 
-    Files of one name from several directories get the directory's name in front. Gaps under the
-    floor are only added up.
+    Files of one name from several directories get the directory's name in front.
     """
-    hosts = [_summary(path, gap_floor_ns) for path in paths]
+    hosts = [_summary(path) for path in paths]
     count = Counter(host.host for host in hosts)
     return [
         replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
@@ -172,10 +168,10 @@ def read_hosts(paths: Sequence[Path], gap_floor_ns: int = GAP_FLOOR_NS) -> list[
     ]
 
 
-def _summary(path: Path, gap_floor_ns: int) -> HostSummary:
+def _summary(path: Path) -> HostSummary:
     try:
         events = read_profile(path)
-        summary = summarise_events(events, gap_floor_ns)
+        summary = summarise_events(events)
     except PipediagError as error:
         return _unread(path, str(error))
     except MemoryError:

@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.trace import command, profile_files
 from pipediag.errors import PipediagError
-from pipediag.session.devices import TraceReport
 from tests.reporters.devices import gpu_profile
 
 
@@ -55,15 +54,6 @@ def test_writes_report_tables_and_a_trace_for_perfetto(profile: Path, tmp_path: 
     with gzip.open(out / "trace.perfetto.json.gz") as stream:
         assert json.load(stream)["traceEvents"]
     assert "trace.perfetto.json.gz for ui.perfetto.dev" in result.stderr
-
-
-def test_the_floor_says_which_gaps_get_a_cause(profile: Path) -> None:
-    result = trace(profile, "--json", "--gap-floor", "30")
-
-    [device] = TraceReport.model_validate_json(result.stdout).devices
-    assert device.gap_floor_us == 30.0
-    assert [gap.duration_ms for gap in device.gaps] == pytest.approx([0.06, 0.04])
-    assert device.noise_ms == pytest.approx(0.020001)
 
 
 def test_a_damaged_file_among_others_is_reported(profile: Path, tmp_path: Path) -> None:

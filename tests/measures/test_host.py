@@ -56,10 +56,7 @@ def test_cpu_is_a_share_of_what_may_be_used() -> None:
 def test_memory_and_disk() -> None:
     host = measured(make_track())
     assert host.rss_bytes == 1015
-    assert host.rss_peak_bytes == 2000
     assert host.available_bytes == 8985
-    assert host.page_cache_bytes == 700
-    assert host.io_wait_percent == pytest.approx(5)
     assert host.read_bytes_per_s == pytest.approx(40_000)
     assert host.asked_bytes_per_s == pytest.approx(50_000)
     assert host.samples == 10

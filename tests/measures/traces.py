@@ -83,15 +83,11 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
         "read_bytes": 4000 * index,
         "asked_bytes": 5000 * index,
         "available_bytes": 9000 - index,
-        "page_cache_bytes": 700,
     }
     if index % 5 == 0:
         values |= {
-            "machine_ticks": 20 * index,
-            "io_wait_ticks": index,
             "allowed_busy_ns": index * 170 * MS,
             "allowed_idle_ns": index * 30 * MS,
-            "rss_peak_bytes": 2000,
         }
     return HostReading(**{**values, **overrides})
 
