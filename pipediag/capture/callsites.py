@@ -229,18 +229,6 @@ def script_line_of(frame: FrameType | None) -> ScriptLine | None:
     return None
 
 
-def user_callers(frame: FrameType | None, most: int) -> tuple[tuple[str, int, str], ...]:
-    """Return file, line and function of the calls in the script's own code that led to its
-    innermost line, the last call first, and no more than `most`."""
-    found: list[tuple[str, int, str]] = []
-    while frame is not None and len(found) <= most:
-        file = frame.f_code.co_filename
-        if package_of(file) is None and is_users(file):
-            found.append((file, line_of(frame), name_of(frame.f_code)))
-        frame = frame.f_back
-    return tuple(found[1:])
-
-
 def source_location(function: Callable[..., Any]) -> str:
     """Return `file:line name` of a Python function, as the recording names functions."""
     plain = unwrap(function)

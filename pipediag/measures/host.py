@@ -20,7 +20,7 @@ from statistics import fmean
 import numpy as np
 
 from pipediag.measures.recorded_windows import Missing, WindowNs, spans_ns
-from pipediag.session.model import Host, HostSample, HotLine, PythonCall
+from pipediag.session.model import Host, HostSample, HotLine
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks, RecordedWindow, Recording
 from pipediag.session.timeline import GpuReading, HostReading, HostTrack, ThreadSeen
@@ -33,9 +33,6 @@ _START_TICKS = 10
 MIN_SAMPLES = 3
 
 MAX_HOT_LINES = 10
-MAX_CALLS = 30
-LEAST_CALL_PERCENT = 2.0
-"""Own choice: a call in fewer of the stack samples is not worth a row."""
 OUTSIDE = "outside"
 
 _MOST_LINES = 8
@@ -44,8 +41,6 @@ _DIGITS = 3
 """Of percent in host.csv: the system counts CPU in milliseconds at best."""
 
 _Age = tuple[int, int]
-_CallPath = tuple[str, tuple[tuple[str, int, str], ...]]
-"""The kind of thread, and the lines of user code from its outermost to one that it led to."""
 _Counter = Callable[[HostReading], "int | None"]
 
 
@@ -194,7 +189,6 @@ def measure_host(
         read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
         asked_bytes_per_s=spans.per_s(lambda r: r.asked_bytes),
         hot_python=hot_lines(stacks),
-        python_calls=call_tree(stacks),
         gpus=_gpus(inside),
         samples=samples,
     )
@@ -219,39 +213,6 @@ def hot_lines(stacks: Sequence[RecordedStacks]) -> list[HotLine]:
             code=_code(file, line),
         )
         for (file, line, function, begins, thread), count in counts.most_common(MAX_HOT_LINES)
-    ]
-
-
-def call_tree(stacks: Sequence[RecordedStacks]) -> list[PythonCall]:
-    """Return the lines of user code with what they call, each with its share of the samples.
-
-    The dearest call of a line follows it first. Calls under LEAST_CALL_PERCENT are left out.
-    """
-    total = sum(stack.samples for stack in stacks)
-    counts: Counter[_CallPath] = Counter()
-    for line in (line for stack in stacks for line in stack.lines):
-        calls = (*reversed(line.callers), (line.file, line.line, line.function))
-        for end in range(1, len(calls) + 1):
-            counts[line.thread, calls[:end]] += line.samples
-
-    def dearest_first(path: _CallPath) -> list[tuple[int, _CallPath]]:
-        thread, calls = path
-        above = [(thread, calls[:end]) for end in range(1, len(calls) + 1)]
-        return [(-counts[each], each) for each in above]
-
-    worth = [path for path, count in counts.items() if 100 * count >= LEAST_CALL_PERCENT * total]
-    return [
-        PythonCall(
-            depth=len(calls) - 1,
-            file=file,
-            line=line,
-            function=function,
-            percent=100 * counts[thread, calls] / total,
-            thread=thread,
-            code=_code(file, line),
-        )
-        for thread, calls in sorted(worth, key=dearest_first)[:MAX_CALLS]
-        for file, line, function in calls[-1:]
     ]
 
 

@@ -127,7 +127,7 @@ def measure_pipeline(
     joined = join(plan, ran)
     ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
     ops = with_python_calls(ops, recording, loop)
-    ops = with_latency(_with_replicas(ops, joined.of_replicas, loop.replicas))
+    ops = with_latency(ops)
     limiting = slowest(ops)
     pipeline = Pipeline(
         ops=ops,
@@ -277,21 +277,6 @@ def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
         place = places[0] + 1 if places else len(ordered)
         ordered.insert(place, _inserted(op_id, iterator, below))
         added.append((iterator, written, op_id))
-    return ordered
-
-
-def _with_replicas(
-    ops: list[Operation], of_replicas: list[RanIterator], replicas: int
-) -> list[Operation]:
-    """Add what each replica has of its own: a chain after the last operation of the host."""
-    ordered = list(ops)
-    for number, iterator in enumerate(reversed(of_replicas), start=1):
-        below = ordered[-1].id if ordered else None
-        own = _inserted(f"replica{number}", iterator, below)
-        # What asks the host for a batch waits until there is one: that is no time of its own.
-        waits = iterator.kind.startswith("Generator")
-        spent_ms = None if waits else own.self_ms_per_step
-        ordered.append(replace(own, replicas=replicas, self_ms_per_step=spent_ms))
     return ordered
 
 

@@ -34,8 +34,6 @@ class RanIterator(IteratorFigures):
     """As in the profile: `Root::MapAndBatch::Map`."""
     names: tuple[str, ...] | None
     """User operations in it; empty: the profile says there are none; None: no profile saw it."""
-    of_replica: bool = False
-    """True if each replica has one of its own, which reads from the host's last."""
 
     @property
     def kind(self) -> str:
@@ -189,33 +187,26 @@ def ran_iterators(
         found = [
             _from_trace(activity, batches, slowed) for same in traced.values() for activity in same
         ]
-    return [one for one in _handed_on(found) if one.kind not in _STRUCTURAL]
-
-
-def _handed_on(found: list[RanIterator]) -> list[RanIterator]:
-    """Mark what each replica's prefetch reads from as the replica's own: it asks the host."""
-    own = {iterator.path for iterator in found if iterator.of_replica}
-    return [
-        replace(one, of_replica=True)
-        if one.kind.startswith("Generator")
-        and not one.names
-        and one.path.rpartition("::")[0] in own
-        else one
-        for one in found
-    ]
+    return [one for one in found if one.kind not in _STRUCTURAL]
 
 
 def _traced(
     trace: TraceSummary | None, plan_names: set[str], other_names: set[str]
 ) -> dict[str, list[IteratorActivity]]:
     by_path: dict[str, list[IteratorActivity]] = defaultdict(list)
-    for activity in trace.iterators if trace else ():
+    iterators = trace.iterators if trace else ()
+    of_replicas = {one.path for one in iterators if DEVICE_PREFETCH in one.names}
+    for activity in iterators:
+        # Each replica has a prefetch of its own, with a generator that asks the host for batches.
+        above = activity.path.rpartition("::")[0]
+        asks = activity.kind.startswith("Generator") and not activity.names and above in of_replicas
+        if asks or DEVICE_PREFETCH in activity.names:
+            continue
         known = tuple(name for name in activity.names if name in plan_names)
         # What was read once, by no loop that is recorded, may be recorded no more.
         others = any(name in other_names or name.startswith(NAME_BEGINS) for name in activity.names)
         if known or not others:
-            kept = known or tuple(name for name in activity.names if name == DEVICE_PREFETCH)
-            by_path[activity.path].append(replace(activity, names=kept))
+            by_path[activity.path].append(replace(activity, names=known))
     return by_path
 
 
@@ -243,7 +234,7 @@ def _from_model(rate: RanIterator, activity: IteratorActivity | None) -> RanIter
     buffers = rate.kind.startswith(HOLDS_ELEMENTS)
     return replace(
         rate,
-        names=_of_plan(activity) if activity else None,
+        names=activity.names if activity else None,
         buffer_size=rate.buffer_size or (activity.buffer_size if activity else None),
         buffered_elements=rate.buffered_elements if buffers else None,
     )
@@ -252,20 +243,15 @@ def _from_model(rate: RanIterator, activity: IteratorActivity | None) -> RanIter
 def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> RanIterator:
     return RanIterator(
         path=activity.path,
-        names=_of_plan(activity),
+        names=activity.names,
         elements=activity.calls / batches if batches else None,
         self_ms_per_step=activity.self_ns / 1e6 / batches / slowed if batches else None,
-        bytes_per_element=activity.element_bytes,
+        bytes_per_element=None,
         parallelism=activity.parallelism,
         autotuned=activity.autotune if activity.parallelism or activity.buffer_size else None,
         buffer_size=activity.buffer_size,
         buffered_elements=activity.buffered_elements,
-        of_replica=DEVICE_PREFETCH in activity.names,
     )
-
-
-def _of_plan(activity: IteratorActivity) -> tuple[str, ...]:
-    return tuple(name for name in activity.names if name != DEVICE_PREFETCH)
 
 
 _FUSED_KINDS = {"MapAndBatch": ("batch", "map"), "ShuffleAndRepeat": ("repeat", "shuffle")}
@@ -299,16 +285,13 @@ class Joined:
     """Operations that run in another one's iterator, by the id of that other one."""
     inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)
     """Iterators of no recorded operation, with the operation that they read from."""
-    of_replicas: list[RanIterator] = field(default_factory=list)
-    """Iterators of each replica after all of these, nearest to the consumer first."""
     operation_of: dict[IteratorKey, str] = field(default_factory=dict)
 
 
 def join(plan: list[RecordedOperation], ran: list[RanIterator]) -> Joined:
     """Tie iterators (consumer first) to the plan's operations (sources first). One without an
     operation is a part of the source or composite call around it, or else TensorFlow's."""
-    joined = Joined(of_replicas=[iterator for iterator in ran if iterator.of_replica])
-    ran = [iterator for iterator in ran if not iterator.of_replica]
+    joined = Joined()
     waiting = list(reversed(plan))
     for iterator in ran:
         operations = _by_name(waiting, plan, iterator) or _by_kind(waiting, iterator)

@@ -24,6 +24,7 @@ from pipediag.measures.profile import all_gaps
 from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceGap
 from pipediag.session.files import replacing
+from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
@@ -195,7 +196,7 @@ def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
         [_encoded(f"step {number}") for number in split.steps.numbers],
         [
             _arguments(
-                {f"{name}_us": ns / 1e3 for name, ns in zip(split.classes, row, strict=True) if ns}
+                {f"{name}_us": ns / 1e3 for name, ns in zip(STEP_CLASSES, row, strict=True) if ns}
             )
             for row in split.ns.tolist()
         ],

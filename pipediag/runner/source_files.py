@@ -246,8 +246,7 @@ def without_source(session: Session) -> Session:
     host = session.host
     if host is not None:
         lines = [line.but(code=None) for line in host.hot_python]
-        calls = [call.but(code=None) for call in host.python_calls]
-        host = host.but(hot_python=lines, python_calls=calls)
+        host = host.but(hot_python=lines)
     return session.but(pipeline=pipeline, loops=loops, host=host)
 
 

@@ -47,24 +47,6 @@ class HotLine(Record):
     """The source line, where it could be read."""
 
 
-class PythonCall(Record):
-    """A line in the tree of the Python that was seen running; its calls follow it, a level deeper.
-
-    Lines of several threads may run in one sample, so that their shares add up to more than 100.
-    """
-
-    depth: int
-    """0 for a thread's outermost line of the user's code."""
-    file: str
-    line: int
-    function: str
-    percent: float
-    """Share of the stack samples in which the line, or what it called, was running."""
-    thread: str
-    code: str | None = None
-    """The source line, where it could be read."""
-
-
 class Host(Record):
     cpu_percent: float
     """Of the CPUs that the process may use."""
@@ -83,7 +65,6 @@ class Host(Record):
     asked_bytes_per_s: float | None = None
     """Bytes that the process asked for, wherever they came from."""
     hot_python: list[HotLine]
-    python_calls: list[PythonCall] = []
     gpus: list[GpuReading] = []
     samples: int = 0
 

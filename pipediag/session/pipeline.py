@@ -49,8 +49,6 @@ class Operation(IteratorFigures, RecordedOperation):
     removed_by_tensorflow: bool = False
     iterator_name: str | None = None
     """TensorFlow's name for the iterator that ran: `MapAndBatch`, `ParallelMapV2`, ..."""
-    replicas: int = 1
-    """How many replicas have one each; its figures are of all of them."""
     latency_ms_per_step: float | None = None
     """Self time divided by the calls in flight: what the operation adds to a batch's delay."""
 

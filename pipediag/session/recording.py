@@ -128,8 +128,6 @@ class StackLine:
     """Samples in which this was the innermost line of user code on a running thread."""
     function_line: int | None = None
     """The line at which the function begins."""
-    callers: list[tuple[str, int, str]] = field(default_factory=list)
-    """File, line and function of the user's code that called it, the innermost first."""
 
 
 @dataclass

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
-import os
 import re
 import stat
 import zlib
@@ -143,20 +141,16 @@ def file_bytes(file: Path) -> memoryview:
 
 
 def _content(file: Path) -> bytes:
+    status = file.stat()
     # Opening a FIFO would wait for a writer.
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb", buffering=0) as stream:
-        status = os.fstat(descriptor)
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(status.st_mode):
-            raise PipediagError(
-                f"The profile {file} is not a regular file; save its content to one first."
-            )
-        if status.st_size > LARGEST_FILE_BYTES:
-            size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
-            raise PipediagError(f"{file} is not read: {size}.")
-        content = stream.readall()
+    if not stat.S_ISREG(status.st_mode):
+        raise PipediagError(
+            f"The profile {file} is not a regular file; save its content to one first."
+        )
+    if status.st_size > LARGEST_FILE_BYTES:
+        size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
+        raise PipediagError(f"{file} is not read: {size}.")
+    content = file.read_bytes()
     if not content:
         raise PipediagError(f"The profile {file} is empty; record it again.")
     return content

@@ -266,25 +266,18 @@ class IteratorActivity:
     buffer_size: int | None
     buffered_elements: float | None
     """Mean over the calls that say it."""
-    element_bytes: float | None
-    """Mean size of what GetNext handed over; a profile has it for the root alone."""
 
 
-def iterator_activity(
-    events: TraceEvents, records: Records, window: Window
-) -> list[IteratorActivity]:
+def iterator_activity(records: Records, window: Window) -> list[IteratorActivity]:
     """Return every iterator that was called or worked in the window, by path.
 
     What crosses the edge of the window counts by the part inside.
     """
-    sizes = _batch_bytes(events, window)
-    found = [_describe(key, records[key], window, sizes) for key in sorted(records)]
+    found = [_describe(key, records[key], window) for key in sorted(records)]
     return [iterator for iterator in found if iterator.calls or iterator.self_ns]
 
 
-def _describe(
-    key: IteratorKey, record: IteratorRecord, window: Window, element_bytes: float | None
-) -> IteratorActivity:
+def _describe(key: IteratorKey, record: IteratorRecord, window: Window) -> IteratorActivity:
     path, names = key
     inside = [(line, _beginning(line, indices, window)) for line, indices in record.calls]
     settings = _latest_stats(inside)
@@ -298,16 +291,7 @@ def _describe(
         autotune=settings["autotune"] in ("true", 1) if "autotune" in settings else None,
         buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
         buffered_elements=_mean(inside, "buffered_elements"),
-        element_bytes=element_bytes if kind_of(path) == "Root" else None,
     )
-
-
-def _batch_bytes(events: TraceEvents, window: Window) -> float | None:
-    calls = [
-        (line, _beginning(line, line.starting("IteratorGetNext"), window))
-        for line in events.host_lines
-    ]
-    return _mean(calls, "element_size")
 
 
 def _mean(calls: list[tuple[Line, Indices]], stat: str) -> float | None:

@@ -57,8 +57,7 @@ class StepSplit:
 
     steps: StepWindows
     ns: NDArray[np.int64]
-    """Shape (steps, classes), columns as in `classes`; each row adds up to its step exactly."""
-    classes: tuple[StepClass, ...] = STEP_CLASSES
+    """Shape (steps, classes), columns as in `STEP_CLASSES`; each row adds up to its step."""
 
     def up_to(self, times_median: float) -> StepSplit:
         """Return the steps that are not longer than so many times the median."""
@@ -70,7 +69,7 @@ class StepSplit:
 
     def column(self, name: StepClass) -> NDArray[np.int64]:
         """Return nanoseconds of one class per step."""
-        column: NDArray[np.int64] = self.ns[:, self.classes.index(name)]
+        column: NDArray[np.int64] = self.ns[:, STEP_CLASSES.index(name)]
         return column
 
     @property

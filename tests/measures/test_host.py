@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.measures.host import (
     OUTSIDE,
-    call_tree,
     host_of_loop,
     host_samples,
     hot_lines,
@@ -182,18 +181,3 @@ def test_a_baseline_too_short_for_the_sampler_is_taken_with_the_stacks_after_it(
     assert found.cores_busy == 1.2
     for recording in (short, make_recording(windows=[baseline, other])):
         assert isinstance(host_of_loop(make_track(), recording, recording.loops[0], 2.0), Missing)
-
-
-def test_a_call_comes_after_the_line_that_makes_it_with_all_that_it_takes() -> None:
-    def line(number: int, function: str, samples: int, *callers: tuple[str, int, str]) -> StackLine:
-        return StackLine("/p/data.py", number, function, "source", samples, callers=[*callers])
-
-    rows, parse = ("/p/data.py", 30, "rows"), ("/p/data.py", 20, "parse")
-    lines = [
-        line(10, "hashed", 5, parse, rows),
-        line(20, "parse", 15, rows),
-        line(31, "rows", 25),
-        line(11, "hashed", 0, parse, rows),
-    ]
-    tree = [(call.depth, call.line, call.percent) for call in call_tree([make_stacks(lines)])]
-    assert tree == [(0, 31, 50.0), (0, 30, 40.0), (1, 20, 40.0), (2, 10, 10.0)]

@@ -36,7 +36,6 @@ def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
         "autotune": None,
         "buffer_size": None,
         "buffered_elements": None,
-        "element_bytes": None,
     }
     return IteratorActivity(**{**values, **overrides})
 

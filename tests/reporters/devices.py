@@ -20,7 +20,7 @@ from pipediag.session.devices import (
     TraceReport,
     TraceSteps,
 )
-from tests.trace.builder import TraceBuilder, add_steps
+from tests.trace.builder import TraceBuilder, add_events, marked_steps
 
 
 def make_gap(**overrides: Any) -> DeviceGap:
@@ -175,7 +175,7 @@ def gpu_profile() -> TraceBuilder:
     builder = TraceBuilder()
     host = builder.host()
     line = host.line("python", 7)
-    add_steps(line, 0, 100 * US, 200 * US)
+    add_events(line, marked_steps(0, 100 * US, 200 * US))
     line.event("cuLaunchKernel", 10 * US, 12 * US, correlation_id=41)
     getter = host.line("tf_data_iterator_get_next/1", 8)
     getter.event("IteratorGetNextOp::DoCompute", 62 * US, 118 * US, id=5)

@@ -157,18 +157,6 @@ def eager_call(name: str, start: int, end: int) -> list[Event]:
     ]
 
 
-def add_steps(line: LineBuilder, *edges: int) -> None:
-    add_events(line, marked_steps(*edges))
-
-
-def add_eager_call(line: LineBuilder, name: str, start: int, end: int) -> None:
-    add_events(line, eager_call(name, start, end))
-
-
-def add_graph_call(line: LineBuilder, start: int, end: int, **stats: str) -> None:
-    add_events(line, graph_call(start, end, *stats.values()))
-
-
 class ComputationBuilder:
     """Instructions, of which the last one is the result."""
 
@@ -244,7 +232,7 @@ class CudaProfile:
 
     def steps(self, *edges: int) -> None:
         """Pipediag's markers on the training thread, from each edge to the next."""
-        add_steps(self.training, *(edge * US for edge in edges))
+        add_events(self.training, marked_steps(*(edge * US for edge in edges)))
 
     def did(self, name: str, start: int, end: int, **stats: int | str) -> None:
         """An event of the training thread."""

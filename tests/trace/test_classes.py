@@ -9,7 +9,7 @@ from pipediag.vocabulary import StepClass
 from tests.trace.builder import (
     Event,
     TraceBuilder,
-    add_graph_call,
+    add_events,
     eager_call,
     graph_call,
     host_profile,
@@ -206,7 +206,7 @@ def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:
     host = builder.host()
     line = host.line("python")
     line.event("pipediag_step", 0, 1000, step_num=0)
-    add_graph_call(line, 0, 900)
+    add_events(line, graph_call(0, 900))
     host.line("tf_Compute/1").event(PROCESS, 50, 150, id=7).event("dense/MatMul:MatMul", 60, 140)
     gpu = builder.plane("/device:GPU:0")
     stream = gpu.line("Stream #13(Kernel,MemcpyH2D)", 13)

@@ -17,8 +17,9 @@ from tests.trace.builder import (
     US,
     CudaProfile,
     TraceBuilder,
-    add_graph_call,
+    add_events,
     causes_us,
+    graph_call,
     main_causes,
 )
 
@@ -40,7 +41,7 @@ def test_a_device_that_waits_for_input(tmp_path: Path) -> None:
 def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 100)
-    add_graph_call(profile.training, 0, 100 * US)
+    add_events(profile.training, graph_call(0, 100 * US))
     executor = profile.host.line("tf_Compute/1")
     executor.event("ExecutorState::Process", 0, 100 * US, id=3)
     for start in range(0, 100, 20):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,9 +19,10 @@ from tests.trace.builder import (
     PlaneBuilder,
     ProgramBuilder,
     TraceBuilder,
-    add_graph_call,
+    add_events,
     add_programs,
-    add_steps,
+    graph_call,
+    marked_steps,
 )
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
@@ -52,9 +52,9 @@ def host(builder: TraceBuilder) -> PlaneBuilder:
     """Two steps of a microsecond."""
     made = builder.host()
     training = made.line("python")
-    add_steps(training, 0, 1000, 2000)
-    add_graph_call(training, 0, 1000)
-    add_graph_call(training, 1000, 2000)
+    add_events(training, marked_steps(0, 1000, 2000))
+    add_events(training, graph_call(0, 1000))
+    add_events(training, graph_call(1000, 2000))
     return made
 
 
@@ -132,20 +132,16 @@ def test_kernels_of_xla_are_named_in_the_same_way(tmp_path: Path) -> None:
     assert (found.by_operation, found.compiled_ns) == ({"f/adam/Mul:Mul": 10_000.0}, 5_000.0)
 
 
-def test_operations_of_a_real_fit_add_up_to_its_compute(tmp_path: Path) -> None:
-    path = tmp_path / "fit.xplane.pb"
-    path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
-    summary = summarise_events(read(path), by_operation=True)
+def test_operations_of_a_real_fit_add_up_to_its_compute() -> None:
+    summary = summarise_events(read(RECORDED), by_operation=True)
     named = sum(summary.compute.by_operation.values())
     assert summary.compute.total_ns == summary.steps.column("device_compute").sum()
     assert named == pytest.approx(summary.compute.total_ns, rel=1e-6)
     assert any(name.endswith(":AssignSubVariableOp") for name in summary.compute.by_operation)
 
 
-def test_what_xla_compiled_of_a_real_step_has_the_names_of_its_graph(tmp_path: Path) -> None:
-    path = tmp_path / "xla.xplane.pb"
-    path.write_bytes(gzip.decompress(COMPILED.read_bytes()))
-    found = times(read(path))
+def test_what_xla_compiled_of_a_real_step_has_the_names_of_its_graph() -> None:
+    found = times(read(COMPILED))
     compiled = sum(found.by_instruction.values())
     assert found.compiled_ns == 0.0
     assert compiled + sum(found.by_operation.values()) == pytest.approx(found.total_ns, rel=1e-6)

@@ -114,8 +114,7 @@ def test_a_worker_that_called_nothing_goes_to_the_only_iterator_of_its_kind(tmp_
 
 
 def activity(builder: TraceBuilder, directory: Path, window: Window) -> dict[str, IteratorActivity]:
-    events = builder.events(directory)
-    found = iterator_activity(events, pipeline_records(events), window)
+    found = iterator_activity(pipeline_records(builder.events(directory)), window)
     return {iterator.path: iterator for iterator in found}
 
 
@@ -131,7 +130,6 @@ def test_an_asynchronous_iterator(tmp_path: Path) -> None:
         autotune=True,
         buffer_size=3,
         buffered_elements=1.0,
-        element_bytes=None,
     )
 
 

@@ -43,7 +43,7 @@ def found_in(builder: TraceBuilder, directory: Path) -> StepWindows | None:
 
 def row(result: StepSplit, index: int) -> dict[str, int]:
     """The classes that took any of a step."""
-    values = zip(result.classes, result.ns[index].tolist(), strict=True)
+    values = zip(STEP_CLASSES, result.ns[index].tolist(), strict=True)
     return {name: value for name, value in values if value}
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.trace.threads import TOP, captured_function_ids, nested_events, training_line
@@ -16,7 +16,7 @@ from tests.trace.builder import (
     LineBuilder,
     PlaneBuilder,
     TraceBuilder,
-    add_eager_call,
+    add_events,
     eager_call,
     host_profile,
 )
@@ -117,7 +117,7 @@ def scanned_loop() -> TraceBuilder:
     builder = TraceBuilder()
     host = builder.host()
     reader = host.line("python")
-    add_eager_call(reader, "ReadVariableOp", 150, 900)
+    add_events(reader, eager_call("ReadVariableOp", 150, 900))
     add_passes(host, SCANNED, STEP_STARTS)
     return builder
 
@@ -211,20 +211,13 @@ def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> 
     assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> TraceSummary:
-    """A real profile of passes of eight steps, whose map `decode` sleeps."""
-    path = tmp_path_factory.mktemp("trace") / "graph_loop.xplane.pb"
-    path.write_bytes(gzip.decompress(RECORDED.read_bytes()))
-    return summarise(path)
-
-
-def test_a_real_loop_inside_a_graph_waits_for_its_input(recorded: TraceSummary) -> None:
-    result = steps_of(recorded)
+def test_a_real_loop_inside_a_graph_waits_for_its_input() -> None:
+    """Passes of eight steps, whose map `decode` sleeps."""
+    result = steps_of(summarise(RECORDED))
     assert result.steps.basis == "scan"
     assert (result.ns.sum(axis=1) == result.durations_ns).all()
     assert (result.ns >= 0).all()
-    totals = dict(zip(result.classes, result.ns.sum(axis=0).tolist(), strict=True))
+    totals = dict(zip(STEP_CLASSES, result.ns.sum(axis=0).tolist(), strict=True))
     assert {name for name, total in totals.items() if total} == {
         "device_compute",
         "input_wait",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import current_frames, script_line_of, user_callers
+from pipediag.capture.callsites import current_frames, script_line_of
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -74,11 +74,10 @@ class _SwitchInterval:
 SWITCH_INTERVAL = _SwitchInterval()
 
 
-_SeenLine = tuple[str, int, str, str, int, tuple[tuple[str, int, str], ...]]
-"""File, line and function, the kind of thread, where the function begins, and what called it."""
-_MOST_CALLERS = 12
+_SeenLine = tuple[str, int, str, str, int]
+"""File, line and function, the kind of thread, and where the function begins."""
 _MOST_LINES = 100
-"""Lines with their callers that are kept; what remains was seen once or twice."""
+"""Lines that are kept; what remains was seen once or twice."""
 
 
 class StackSampler:
@@ -107,10 +106,8 @@ class StackSampler:
             loop_id=loop_id,
             samples=len(samples),
             lines=[
-                StackLine(file, line, function, thread, count, begins, list(callers))
-                for (file, line, function, thread, begins, callers), count in lines.most_common(
-                    _MOST_LINES
-                )
+                StackLine(file, line, function, thread, count, begins)
+                for (file, line, function, thread, begins), count in lines.most_common(_MOST_LINES)
             ],
         )
 
@@ -131,8 +128,7 @@ class StackSampler:
             found = None if ident == own or _is_parked(frame) else script_line_of(frame)
             if found is not None and not found.in_framework:
                 thread = "main" if ident == self._training_thread else "source"
-                place = (found.file, found.line, found.function, thread, found.function_line)
-                lines.append((*place, user_callers(frame, _MOST_CALLERS)))
+                lines.append((found.file, found.line, found.function, thread, found.function_line))
         self._samples.append((at_ns, lines))
 
 

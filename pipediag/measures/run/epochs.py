@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.estimates import interval, resampled_means
@@ -91,9 +91,6 @@ _MOST_OURS = 0.1
 
 _HIDDEN = 0.5
 """Own choice: of an end that is mostly pipediag's own time, too little is the script's."""
-
-_MOST = 0.5
-"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
 
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
@@ -286,30 +283,22 @@ def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
 
 
 def without_pauses(
-    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, share_at_line: Mapping[Place, float]
-) -> tuple[Epochs, list[Place]]:
+    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, at_line: Sequence[Place]
+) -> Epochs:
     """Move pauses to rows of their own: one that came once stands for no other epoch, and several
-    are what ends take beyond the shortest of them.
-
-    Args:
-        share_at_line: shares of ends for which the loop's own line runs, which destroys its
-            iterator.
-
-    Returns:
-        Also the places of which that line's share was moved.
-    """
+    are what ends take beyond the shortest of them. `at_line` are ends in which mostly the loop's
+    own line ran, which frees its iterator."""
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
-    at_line = [place for place, share in share_at_line.items() if share >= _MOST]
-    apart = _pauses_within(amounts, loop, epochs, share_at_line, ends)
-    once = bool(apart)
+    once = False
     for place, times in epochs.usual_ends_ns.items():
         if place.what != MAKING and place not in at_line:
             continue
         first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
         number = pause_among(times, first_ns)
         if number is not None:
-            once, paused_ns = True, times[number]
-            _set_pause_apart(amounts, paused_ns, place, loop)
+            once, paused_ns, pause = True, times[number], _row_of(PAUSE, place, loop)
+            amounts.move(paused_ns, place, pause)
+            amounts.count[pause] = 1
             if place in amounts.count:
                 amounts.count[place] = max(1, amounts.count[place] - 1)
             ends[place] = [*times[:number], *times[number + 1 :]]
@@ -325,33 +314,7 @@ def without_pauses(
                 before[pauses] = paused_ns
         if not epochs.ends_seen:
             before[place] -= paused_ns
-    for place in at_line:
-        # The last iterator is destroyed after the last epoch, of which no end is among the others.
-        times = ends.get(place, []) if epochs.ends_seen else []
-        last_ns = amounts.ns.get(place, 0) - before.get(place, 0) - sum(times)
-        if pause_among([*times, last_ns]) == len(times):
-            _set_pause_apart(amounts, last_ns, place, loop)
-    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once), apart
-
-
-def _pauses_within(
-    amounts: Amounts,
-    loop: RecordedLoop,
-    epochs: Epochs,
-    share_at_line: Mapping[Place, float],
-    ends: dict[Place, list[int]],
-) -> list[Place]:
-    """Move the pause of the only end that was seen out of places where the script does something
-    else, too, as evaluating, which comes with each epoch; return these places."""
-    apart = []
-    for place, times in epochs.usual_ends_ns.items() if epochs.ends_seen == 1 else ():
-        share = share_at_line.get(place, 0.0)
-        paused_ns = round(share * sum(times))
-        if share < _MOST and paused_ns >= PAUSED_NS:
-            apart.append(place)
-            _set_pause_apart(amounts, paused_ns, place, loop)
-            ends[place] = [sum(times) - paused_ns]
-    return apart
+    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once)
 
 
 def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:
@@ -359,13 +322,6 @@ def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:
     shortest = min([*times, first_ns] if first_ns else times, default=0)
     several = len(times) > 1
     return [ns - shortest if several and ns - shortest >= PAUSED_NS else 0 for ns in times]
-
-
-def _set_pause_apart(amounts: Amounts, ns: int, place: Place, loop: RecordedLoop) -> None:
-    """Move one pause from a place to a row of its own."""
-    pause = _row_of(PAUSE, place, loop)
-    amounts.move(ns, place, pause)
-    amounts.count[pause] = 1
 
 
 def _row_of(what: str, place: Place, loop: RecordedLoop) -> Place:

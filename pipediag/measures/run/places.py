@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -349,40 +349,27 @@ def line_shares(
         for one in spent
         if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
     }
-    by_place: dict[Place, dict[SeenLine, int]] = {}
-    for place, line in _placed(spent, seen):
-        if place.part not in _LINED or place.what is not None:
-            continue
-        key = replace(line, ns=0, at_ns=None)
-        lines = by_place.setdefault(place, {})
-        lines[key] = lines.get(key, 0) + line.ns
     return {
-        place: _shares(place, lines, ns_at[place], evaluating) for place, lines in by_place.items()
+        place: _shares(place, lines, ns_at[place], evaluating)
+        for place, lines in _by_place(spent, seen).items()
+        if place.part in _LINED and place.what is None
     }
 
 
-def at_line_of(loop: RecordedLoop, shares: Shares) -> dict[Place, float]:
-    """Return the shares of the ends of epochs for which the loop's own line ran."""
+_MOST = 0.5
+"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
+
+
+def ends_at_line(loop: RecordedLoop, shares: Shares) -> list[Place]:
+    """Return ends of epochs in which mostly the loop's own line ran, which frees its iterator."""
     own = (loop.file, loop.line)
-    return {
-        place: sum(share for line, share in lines.items() if (line.file, line.line) == own)
+    return [
+        place
         for place, lines in shares.items()
-        if place.part == "epoch_end" and place.loop_id == loop.id
-    }
-
-
-def without_line_of(loop: RecordedLoop, shares: Shares, places: Container[Place]) -> Shares:
-    """Return the shares; those of the places without the loop's line, and as large as before."""
-    found = {}
-    for place, lines in shares.items():
-        rest = {
-            line: share
-            for line, share in lines.items()
-            if place not in places or (line.file, line.line) != (loop.file, loop.line)
-        }
-        left = 1.0 - sum(lines.values()) + sum(rest.values())
-        found[place] = {line: share / left for line, share in rest.items()} if left > 0.0 else {}
-    return found
+        if place.part == "epoch_end"
+        and place.loop_id == loop.id
+        and sum(share for line, share in lines.items() if (line.file, line.line) == own) >= _MOST
+    ]
 
 
 _MOST_LINES = 12
@@ -393,12 +380,6 @@ def callback_lines(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, list[CallbackLine]]:
     """Return the lines that were met in each callback of the script's own, the longest first."""
-    met: dict[Place, dict[SeenLine, int]] = {}
-    for place, line in _placed(spent, seen):
-        if place.part == "epoch_end" and place.what is not None and place.line is not None:
-            key = replace(line, ns=0, at_ns=None)
-            lines = met.setdefault(place, {})
-            lines[key] = lines.get(key, 0) + line.ns
     return {
         place: [
             CallbackLine(
@@ -412,20 +393,29 @@ def callback_lines(
             )
             for line, ns in sorted(lines.items(), key=lambda one: -one[1])[:_MOST_LINES]
         ]
-        for place, lines in met.items()
-        if max(lines.values()) >= _FEWEST_MS * 1_000_000
+        for place, lines in _by_place(spent, seen).items()
+        if place.part == "epoch_end"
+        and place.what is not None
+        and place.line is not None
+        and max(lines.values()) >= _FEWEST_MS * 1_000_000
     }
 
 
-def _placed(spent: Sequence[Spent], seen: Sequence[SeenLines]) -> Iterator[tuple[Place, SeenLine]]:
-    """Each line with the place of the moment at which it was met; none before the run."""
+def _by_place(
+    spent: Sequence[Spent], seen: Sequence[SeenLines]
+) -> dict[Place, dict[SeenLine, int]]:
+    """Return lines and their nanoseconds by the place of the moments at which they were met."""
     starts = [one.start_ns for one in spent]
+    places: dict[Place, dict[SeenLine, int]] = {}
     for group in seen:
         middle_ns = (group.start_ns + group.end_ns) // 2
         for line in group.lines:
             index = bisect_right(starts, middle_ns if line.at_ns is None else line.at_ns) - 1
             if index >= 0:
-                yield spent[index].place, line
+                lines = places.setdefault(spent[index].place, {})
+                key = replace(line, ns=0, at_ns=None)
+                lines[key] = lines.get(key, 0) + line.ns
+    return places
 
 
 def _shares(

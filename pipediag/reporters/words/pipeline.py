@@ -121,9 +121,7 @@ def buffer_fill(op: Operation) -> str:
 
 def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     notes: list[str] = []
-    if op.replicas > 1:
-        notes.append(f"one for each of {op.replicas} replicas")
-    elif op.inserted_by_tensorflow:
+    if op.inserted_by_tensorflow:
         notes.append("inserted by TensorFlow")
     if op.helper is not None:
         notes.append(f"made by {op.helper}")

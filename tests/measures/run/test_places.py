@@ -18,7 +18,7 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
 from pipediag.vocabulary import LoopRole, SpanKind
@@ -293,21 +293,6 @@ def test_lines_of_a_callback_and_that_of_its_file_which_was_met_for_longest() ->
 S = 1_000_000_000
 
 
-def test_so_is_a_slow_end_of_the_last_epoch() -> None:
-    spans = [
-        Span(1, "script", 0, 900 * MS),
-        Span(2, "fit", 0, 900 * MS, "fit", SCRIPT, 20),
-        Span(3, "steps", 0, 200 * MS, "loop1"),
-    ]
-    lets_go = replace(KEEPS, line=20, function="<module>", ns=700 * MS)
-    loop = make_recorded_loop(fill_ns=0)
-    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
-    timeline = Timeline(spans, [SeenLines(200 * MS, 900 * MS, (lets_go,))])
-    run = measure_run(timeline, recording, ended(0, 900 * MS, "finished"))
-    [end] = [row for row in run.parts if row.part == "epoch_end"]
-    assert (end.what, end.seconds) == (PAUSE, pytest.approx(0.7))
-
-
 def line(number: int, ns: int, *, in_framework: bool = False) -> SeenLine:
     return SeenLine("train.py", number, "<module>", False, ns, in_framework)
 
@@ -364,27 +349,3 @@ def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> Non
     assert run.seconds_of("epoch_end") == pytest.approx(0.2)
     assert [one for one in run.not_seen if one == PAUSE_SEEN_ONCE]
     assert not [one for one in ledger_with(loop, fit).not_seen if one == PAUSE_SEEN_ONCE]
-
-
-def test_a_pause_beside_other_work_is_not_carried_on_but_that_work_is() -> None:
-    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
-    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0)
-    spans = [
-        Span(1, "script", 0, 600 * MS),
-        Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20),
-        Span(3, "steps", 0, 200 * MS, "loop1"),
-        Span(4, "steps", 400 * MS, 600 * MS, "loop1"),
-    ]
-    lets_go = replace(KEEPS, line=20, function="<module>", ns=80 * MS)
-    evaluates = replace(KEEPS, ns=120 * MS)
-    seen = [SeenLines(200 * MS, 400 * MS, (lets_go, evaluates))]
-    operations = [*make_plan()[:2], replace(make_plan()[2], cardinality=20)]
-    window = make_window("baseline", make_block(40))
-    recording = make_recording(loops=[loop], windows=[window], operations=operations)
-    run = measure_run(Timeline(spans, seen), recording, ended(0, 600 * MS, "stopped"))
-
-    [pause] = [row for row in run.parts if row.what == PAUSE]
-    assert pause.seconds == pytest.approx(0.08)
-    assert seconds_in_line(run) == pytest.approx(10 * 0.12)
-    assert run.seconds_of("epoch_end") == pytest.approx(0.08 + 10 * 0.12)
-    assert PAUSE_SEEN_ONCE in run.not_seen
