@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipediag.estimates import Floats, Measured, clearly_apart, resampled_means
-from pipediag.facts.limits import INPUT_WAIT, SLOWED_RATIO, on_other_sides
+from pipediag.facts.limits import INPUT_WAIT, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
 from pipediag.measures.recorded_windows import (
@@ -30,7 +30,7 @@ from pipediag.measures.recorded_windows import (
     steps_with_gaps,
 )
 from pipediag.measures.steps import COMPILED_PERCENT, FEWEST_STEPS, ConsumerAlone
-from pipediag.session.loops import InputWait, Perturbation
+from pipediag.session.loops import InputWait
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
@@ -73,7 +73,6 @@ def settle_input_wait(
     split: StepSplit | None,
     alone: ConsumerAlone | None,
     contention: Contention | None,
-    perturbation: Perturbation | None,
     *,
     python_percent: float = 0.0,
     compiled: Measured | None = None,
@@ -91,29 +90,22 @@ def settle_input_wait(
     usable = alone.share if alone is not None and not compiles else None
     chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
     apart = usable is not None and native is not None and clearly_apart(native, usable)
-    if doubt is not None:
-        differences = [doubt]
-    else:
-        if compiles:
-            first = _compiling_sentence(native, alone)
-        elif native is None or usable is None:
-            first = None
-        elif method == "differential" and contention is not None:
-            first = (
+    difference = doubt
+    if doubt is None and compiles:
+        difference = _compiling_sentence(native, alone)
+    elif doubt is None and native is not None and usable is not None:
+        if method == "differential" and contention is not None:
+            difference = (
                 f"Input takes between {native.percent:.0f} % of the step (by tf.data's gap times) "
                 f"and {usable.percent:.0f} % (by a repeated batch). Meanwhile, "
                 f"{_BESIDE[contention].format(percent=python_percent)}."
             )
         elif apart:
-            first = (
+            difference = (
                 f"With a repeated batch, the step is {usable.percent:.0f} % shorter, but by "
                 f"tf.data's gap times it waits for input {native.percent:.0f} % of the time. The "
                 "gap times are used."
             )
-        else:
-            first = None
-        sentences = (first, _trace_sentence(native, trace, perturbation))
-        differences = [sentence for sentence in sentences if sentence is not None]
     summary = InputWait(
         native_percent=native.percent if native else None,
         native_ci95_percent=native.interval if native else None,
@@ -121,7 +113,7 @@ def settle_input_wait(
         method=method,
         contention=contention,
         contested_by_percent=usable.percent if usable and apart and method == "native" else None,
-        disagreement=" ".join(differences) or None,
+        disagreement=difference,
         unsettled=doubt is not None,
     )
     return SettledInputWait(summary, chosen)
@@ -267,18 +259,4 @@ def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) ->
     return (
         f"With a repeated batch, the step is {shorter:.0f} % shorter{more}: the batch has one "
         "shape, so nothing is traced or compiled any more."
-    )
-
-
-def _trace_sentence(
-    native: Measured | None, trace: Measured | None, perturbation: Perturbation | None
-) -> str | None:
-    if native is None or trace is None or not clearly_apart(native, trace):
-        return None
-    ratio = perturbation.ratio if perturbation else None
-    slowed = ratio is not None and ratio >= SLOWED_RATIO
-    why = f": the profiler made the step {ratio:.2f} times as long" if slowed else ""
-    return (
-        f"The input wait is {trace.percent:.0f} % in the profile, and {native.percent:.0f} % "
-        f"without a profiler{why}."
     )

@@ -156,7 +156,6 @@ def measure_loop(
         split,
         alone,
         contention,
-        perturbation,
         python_percent=python_percent,
         compiled=compiled,
     )

@@ -18,14 +18,12 @@ from pipediag.measures.input_wait import (
     without_gap_times,
 )
 from pipediag.measures.steps import ConsumerAlone, measure_differential
-from pipediag.session.loops import Differential, InputWait, Perturbation
+from pipediag.session.loops import Differential, InputWait
 from pipediag.trace.steps import StepSplit
 from tests.factories import make_host
 from tests.measures.traces import make_split
 from tests.recordings import make_block, make_recording, make_window
 from tests.records import MS, make_breakdown
-
-QUIET = Perturbation(baseline_step_ms=10.0, profiled_step_ms=10.0, ratio=1.0)
 
 
 def share(percent: float) -> Measured:
@@ -50,9 +48,7 @@ def test_without_gaps_the_time_in_next_is_taken() -> None:
 
 
 def test_native_goes_first() -> None:
-    settled = settle_input_wait(
-        share(70.0), make_split(input_wait=7.0, python=3.0), None, None, QUIET
-    )
+    settled = settle_input_wait(share(70.0), make_split(input_wait=7.0, python=3.0), None, None)
     assert settled.summary.method == "native"
     assert settled.summary.trace_percent == pytest.approx(70.0)
     assert settled.summary.disagreement is None
@@ -70,7 +66,6 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
         None,
         alone,
         "python",
-        QUIET,
         python_percent=python_percent,
     )
     assert settled.summary.method == "differential"
@@ -114,7 +109,7 @@ def contested(native: float, contention_: Any = None) -> float | None:
     """By a repeated batch whose step is 70 % shorter."""
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(native), None, alone, contention_, QUIET)
+    settled = settle_input_wait(share(native), None, alone, contention_)
     return settled.summary.contested_by_percent
 
 
@@ -144,7 +139,7 @@ def believed(
         step_ms=1.0, ci95_ms=(1.0, 1.0), steps=20, input_share_percent=shorter.percent
     )
     consumer = ConsumerAlone(differential, shorter)
-    return settle_input_wait(between(*native), split, consumer, contention_, QUIET).summary
+    return settle_input_wait(between(*native), split, consumer, contention_).summary
 
 
 @pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
@@ -164,13 +159,10 @@ def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
 ) -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(9.0), split, alone, "python", QUIET, compiled=compiled)
+    settled = settle_input_wait(share(9.0), split, alone, "python", compiled=compiled)
     assert (settled.summary.method, settled.summary.contested_by_percent) == ("native", None)
     assert settled.chosen.percent == 9.0
     assert "70 % shorter, of which 9 points" in (settled.summary.disagreement or "")
-
-
-SLOWED = Perturbation(baseline_step_ms=0.48, profiled_step_ms=0.54, ratio=1.14)
 
 
 def alone(percent: float) -> ConsumerAlone:
@@ -185,7 +177,7 @@ def alone(percent: float) -> ConsumerAlone:
 
 def test_what_warm_rows_explain_is_no_input_bound_verdict() -> None:
     split = make_split(input_wait=0.7, dispatch=9.3)
-    settled = settle_input_wait(None, split, alone(24.0), None, SLOWED)
+    settled = settle_input_wait(None, split, alone(24.0), None)
     assert settled.summary.method == "trace"
     assert round(settled.chosen.percent) == 7
     assert settled.summary.unsettled
