@@ -34,13 +34,12 @@ from pipediag.session.loops import (
     Steps,
 )
 from pipediag.session.model import Host
-from pipediag.session.pipeline import Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import SEVERAL_WORKERS
 from pipediag.trace.summary import TraceSummary, summarise
-from pipediag.vocabulary import Contention, StepClass
+from pipediag.vocabulary import StepClass
 
 
 def trace_of(
@@ -146,7 +145,17 @@ def measure_loop(
     # The CPU time of the pipeline's Python, on other threads.
     python_ms = sum(op.python_cpu_ms_per_step or 0.0 for op in pipeline.ops)
     python_percent = 0.0 if isinstance(steps, Missing) else 100.0 * python_ms / steps.mean_ms
-    contention = _contention(recording, host, steps, pipeline, python_percent)
+    # Operations whose time is not known count for nothing.
+    known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
+    contention = None
+    if not isinstance(steps, Missing):
+        contention = contention_of(
+            None if isinstance(host, Missing) else host,
+            steps.mean_ms,
+            python_percent=python_percent,
+            accelerated=on_accelerator(recording.environment.devices),
+            pipeline_ms=sum(known) if known else None,
+        )
     # Several workers agree in `next` that each has a batch: who waits there may wait for another.
     agreeing = several and split is not None
     native = None if agreeing else native_input_wait(recording, loop)
@@ -189,28 +198,7 @@ def measure_loop(
         "devices": describe_devices(trace, pipeline, operation_of) if trace else [],
         "step_rows": step_rows(recording, loop),
     }
-    untold = trace_missing or (trace.missing.get("steps") if trace else None)
+    untold = trace_missing or (trace.steps_missing if trace else None)
     if trace is not None and trace.steps is not None and split is None:
         untold = BESIDE_TENSORFLOW
     return _as_fields(sections), [untold] if untold else []
-
-
-def _contention(
-    recording: Recording,
-    host: Host | Missing,
-    steps: Steps | Missing,
-    pipeline: Pipeline,
-    python_percent: float,
-) -> Contention | None:
-    if isinstance(steps, Missing):
-        return None
-    environment = recording.environment
-    # Operations whose time is not known count for nothing.
-    known = [op.self_ms_per_step for op in pipeline.ops if op.self_ms_per_step is not None]
-    return contention_of(
-        None if isinstance(host, Missing) else host,
-        steps.mean_ms,
-        python_percent=python_percent,
-        accelerated=environment is not None and on_accelerator(environment.devices),
-        pipeline_ms=sum(known) if known else None,
-    )

@@ -150,7 +150,7 @@ def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
         events=host.events,
         span_ms=(end - start) / 1e6,
         steps=None if summary.steps is None else trace_steps(summary.steps),
-        steps_missing=summary.missing.get("steps"),
+        steps_missing=summary.steps_missing,
         warnings=list(host.warnings),
     )
 

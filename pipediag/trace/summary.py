@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -29,10 +29,15 @@ _SIGNS: tuple[tuple[Framework, tuple[str, ...]], ...] = (
     ("jax", ("PjitFunction(", "PJRT_LoadedExecutable_Execute")),
 )
 
+NO_STEPS = (
+    "The profile has no step markers or annotations, too few batches to tell the steps apart, and "
+    "no function whose calls take nearly all of the time."
+)
+
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """Contents of a profile; `missing` has a sentence for each part that it lacks."""
+    """Contents of a profile."""
 
     path: Path
     window_ns: tuple[int, int]
@@ -47,8 +52,8 @@ class TraceSummary:
     """Operations of the steps' compute, where they were asked for and there are steps."""
     text: TextTimes | None = None
     """Work on text within the steps, where there are steps."""
-    missing: dict[str, str] = field(default_factory=dict)
-    """Keys: `steps`, `iterators`, `devices`."""
+    steps_missing: str | None = None
+    """Why there are no steps, as a sentence."""
 
 
 def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
@@ -91,7 +96,7 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         get_next_calls=_batches(steps, iterators),
         compute=compute,
         text=text,
-        missing=_missing(steps, iterators, devices),
+        steps_missing=None if steps is not None else NO_STEPS,
     )
 
 
@@ -113,26 +118,6 @@ def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
         return int(steps.windows[0, 0]), int(steps.windows[-1, 1])
     ends = (int(line.end_ns.max()) for line in events.lines() if len(line))
     return events.first_ns, max(ends, default=0)
-
-
-def _missing(
-    steps: StepWindows | None,
-    iterators: list[IteratorActivity],
-    devices: list[DeviceTrace],
-) -> dict[str, str]:
-    missing = {}
-    if steps is None:
-        missing["steps"] = (
-            "The profile has no step markers or annotations, too few batches to tell the steps "
-            "apart, and no function whose calls take nearly all of the time."
-        )
-    if not iterators:
-        missing["iterators"] = "The profile has no events of tf.data iterators."
-    if not devices:
-        missing["devices"] = (
-            "The profile has no activity of a device and no operations of the executor."
-        )
-    return missing
 
 
 @dataclass(frozen=True)

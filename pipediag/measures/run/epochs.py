@@ -26,41 +26,38 @@ class Projected:
 
     ns: float
     count: int | None
-    limits_ns: Interval | None = None
+    limits_ns: Interval
     projected: bool = True
+
+    @classmethod
+    def seen(cls, ns: float, count: int | None) -> Projected:
+        """Return what was timed, which is certain."""
+        return cls(ns, count, (ns, ns), projected=False)
 
     def plus_ns(self, ns: int) -> Projected:
         """Add time that came before, which is certain; the count is no longer known."""
         if not ns:
             return self
-        limits = (self.limits_ns[0] + ns, self.limits_ns[1] + ns) if self.limits_ns else None
-        return Projected(self.ns + ns, None, limits, self.projected)
+        low, high = self.limits_ns
+        return Projected(self.ns + ns, None, (low + ns, high + ns), self.projected)
 
     def times(self, rounds: int) -> Projected:
         """Multiply by the number of rounds."""
-        if rounds == 1:
-            return self
         count = None if self.count is None else self.count * rounds
         return replace(self.share(rounds), count=count)
 
     def share(self, of_it: float) -> Projected:
         """Return a part of it, or a multiple."""
-        limits = (self.limits_ns[0] * of_it, self.limits_ns[1] * of_it) if self.limits_ns else None
-        return Projected(self.ns * of_it, self.count, limits, self.projected)
+        low, high = self.limits_ns
+        return replace(self, ns=self.ns * of_it, limits_ns=(low * of_it, high * of_it))
 
     def together(self, other: Projected) -> Projected:
         """Both, which may be off in the same direction; the count is that of the larger."""
         larger = max(self, other, key=lambda one: one.ns)
-        limits = None
-        if self.limits_ns is not None or other.limits_ns is not None:
-            (low, high), (others_low, others_high) = self._bounds_ns, other._bounds_ns
-            limits = (low + others_low, high + others_high)
+        (low, high), (others_low, others_high) = self.limits_ns, other.limits_ns
+        limits = low + others_low, high + others_high
         projected = self.projected or other.projected
         return Projected(self.ns + other.ns, larger.count, limits, projected)
-
-    @property
-    def _bounds_ns(self) -> Interval:
-        return self.limits_ns or (self.ns, self.ns)
 
 
 def in_doubt(ns: float, count: int | None) -> Projected:
@@ -77,12 +74,12 @@ def projected(times_ns: Sequence[int], count: int) -> Projected:
     """Return `count` times the mean of the times seen, with the limits that their scatter gives; of
     fewer than three, as far off as what comes once is from run to run."""
     if not times_ns or count <= 0:
-        return Projected(0.0, count)
+        return Projected(0.0, count, (0.0, 0.0))
     mean = sum(times_ns) / len(times_ns)
     if len(times_ns) < FEWEST_FOR_INTERVAL:
         low, high = min(times_ns) * (1.0 - ONCE_OFF), max(times_ns) * (1.0 + ONCE_OFF)
-        return Projected(mean * count, count, (low * count, high * count))
-    low, high = interval(resampled_means(times_ns))
+    else:
+        low, high = interval(resampled_means(times_ns))
     return Projected(mean * count, count, (low * count, high * count))
 
 

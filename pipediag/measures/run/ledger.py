@@ -341,10 +341,7 @@ def _rows(
 def _whole(
     seen: Mapping[Place, int], amounts: Amounts, projection: Projection | None
 ) -> dict[Place, Projected]:
-    whole = {
-        place: Projected(ns, amounts.count.get(place), projected=False)
-        for place, ns in seen.items()
-    }
+    whole = {place: Projected.seen(ns, amounts.count.get(place)) for place, ns in seen.items()}
     if projection is None:
         return whole
     if projection.scope != "run":
@@ -363,13 +360,13 @@ def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
         total = whole_ns - one.ns + max(0.0, ns)
         return 100.0 * max(0.0, ns) / total if total > 0 else 0.0
 
-    limits = (percent(one.limits_ns[0]), percent(one.limits_ns[1])) if one.limits_ns else None
+    low, high = one.limits_ns
     return RunPart(
         part=place.part,
         seconds=one.ns / 1e9,
         percent=100.0 * one.ns / whole_ns,
         basis="projected" if one.projected else "measured",
-        ci95_percent=limits,
+        ci95_percent=(percent(low), percent(high)) if one.projected else None,
         count=one.count,
         what=place.what,
         file=place.file,

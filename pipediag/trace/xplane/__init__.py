@@ -79,25 +79,17 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     Raises MalformedError where the bytes are no XPlane profile, were cut short, or have impossible
     times.
     """
-    source = _Source(path, data)
     [planes], rest = divided(data, 0, len(data), _PLANES)
     space = parsed("XSpace", data, rest)
     return TraceEvents(
         path=path,
         format="xplane",
-        planes=[_plane(source, part) for part in planes],
+        planes=[_plane(path, data, part) for part in planes],
         warnings=[text(words) for words in (*space.errors, *space.warnings)],
     )
 
 
-@dataclass(frozen=True)
-class _Source:
-    path: Path
-    data: memoryview
-
-
-def _plane(source: _Source, part: Field) -> Plane:
-    data = source.data
+def _plane(path: Path, data: memoryview, part: Field) -> Plane:
     [lines, metadata], rest = divided(data, part.payload, part.end, _LINES, _EVENT_METADATA)
     message = parsed("XPlane", data, rest)
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
@@ -115,18 +107,14 @@ def _plane(source: _Source, part: Field) -> Plane:
     count = min(os.cpu_count() or 1, _MOST_THREADS) if worth_threads else 1
     # Most of the work is numpy's, which lets other threads run meanwhile.
     with ThreadPoolExecutor(count) as threads:
-        read = threads.map(
-            lambda line: _line(source, line, plane, names, stat_names), longest_first
-        )
-        by_start = dict(zip((line.start for line in longest_first), read, strict=True))
+        lines_read = threads.map(lambda line: _line(path, data, line, plane, names), longest_first)
+        by_start = dict(zip((line.start for line in longest_first), lines_read, strict=True))
     plane.lines.extend(by_start[line.start] for line in lines)
     return plane
 
 
-def _line(
-    source: _Source, part: Field, plane: Plane, names: EventNames, stat_names: StatNames
-) -> Line:
-    message, columns = _events(source, part, names)
+def _line(path: Path, data: memoryview, part: Field, plane: Plane, names: EventNames) -> Line:
+    message, columns = _events(data, part, names)
     columns = _in_order(columns)
     start_ns, end_ns = _nanoseconds(message.timestamp_ns, columns)
     return Line(
@@ -136,21 +124,19 @@ def _line(
         end_ns=end_ns,
         name_ids=columns.name_ids,
         statistics=WireStatistics(
-            path=source.path,
-            data=np.frombuffer(source.data, np.uint8),
+            path=path,
+            data=np.frombuffer(data, np.uint8),
             start=columns.details_start,
             end=columns.details_end,
             name_ids=columns.name_ids,
-            stat_names=stat_names,
             event_names=names,
         ),
         plane=plane,
     )
 
 
-def _events(source: _Source, part: Field, names: EventNames) -> tuple[Any, EventColumns]:
+def _events(data: memoryview, part: Field, names: EventNames) -> tuple[Any, EventColumns]:
     """Return the line without its events, and these."""
-    data = source.data
     at = part.payload
     rest: list[Span] = []
     found: list[EventColumns] = []

@@ -78,7 +78,7 @@ class EventNames:
     def __init__(self, data: memoryview, entries: list[Field], stat_names: StatNames) -> None:
         self.names: list[str] = []
         self._data = data
-        self._stat_names = stat_names
+        self.stat_names = stat_names
         self._places: dict[int, int] = {}
         self._adding = threading.Lock()
         """Threads read lines at the same time; any line may have a key without metadata."""
@@ -119,7 +119,7 @@ class EventNames:
         if place not in self._described:
             return {}
         entry = parsed("EventMetadataEntry", self._data, [self._described[place]])
-        return self._stat_names.decode(entry.value.stats)
+        return self.stat_names.decode(entry.value.stats)
 
     def with_shared(self, stat: str) -> Iterator[tuple[int, StatValue]]:
         """Yield the places of all names whose events share that statistic, and its value."""
@@ -155,14 +155,13 @@ class WireStatistics(Statistics):
     start: NDArray[np.uint32] = field(repr=False)
     end: NDArray[np.uint32] = field(repr=False)
     name_ids: NDArray[np.int32] = field(repr=False)
-    stat_names: StatNames = field(repr=False)
     event_names: EventNames = field(repr=False)
 
     def of(self, index: int) -> dict[str, StatValue]:
         """Return all statistics of one event. Raises MalformedError."""
         span = int(self.start[index]), int(self.end[index])
         try:
-            own = self.stat_names.decode(parsed("XEvent", self.data.data, [span]).stats)
+            own = self.event_names.stat_names.decode(parsed("XEvent", self.data.data, [span]).stats)
         except MalformedError as error:
             raise MalformedError(
                 f"{self.path} is damaged in the statistics of an event, between bytes {span[0]} "
@@ -209,7 +208,7 @@ class WireStatistics(Statistics):
     ) -> Iterator[tuple[Indices, FoundStatistics] | tuple[int, StatValue | None]]:
         """Yield the events' own statistics: for many rows of `indices` at once, or for one row that
         is not written as usual. Later ones count."""
-        keys = self.stat_names.keys(name)
+        keys = self.event_names.stat_names.keys(name)
         for first in range(0, len(indices) if keys else 0, _BLOCK):
             block = indices[first : first + _BLOCK]
             cursor = _StatCursor(self.data, self.start[block], self.end[block])
@@ -223,7 +222,7 @@ class WireStatistics(Statistics):
         result = np.zeros(len(found.values), np.intp)
         refers = found.tags == _REFERENCE
         references, which = np.unique(found.values[refers].view(np.uint64), return_inverse=True)
-        texts = map(self.stat_names.text, references.tolist())
+        texts = map(self.event_names.stat_names.text, references.tolist())
         places = [numbers.setdefault(referred, len(numbers)) for referred in texts]
         result[refers] = np.array(places, np.intp)[which]
         for row in np.flatnonzero(found.tags == _TEXT).tolist():

@@ -301,7 +301,7 @@ def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     before = Place("before_training")
     seen = SeenLines(0, 10 * S, (line(4, 3 * S), line(4, 5 * S, in_framework=True)))
     shares = line_shares([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
-    whole = divided_by_lines({before: Projected(10 * S, 1, projected=False)}, shares)
+    whole = divided_by_lines({before: Projected.seen(10 * S, 1)}, shares)
     divided = {place: round(one.ns) for place, one in whole.items()}
     by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
     assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
