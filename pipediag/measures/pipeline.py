@@ -7,7 +7,6 @@ import re
 from dataclasses import fields, replace
 
 from pipediag.measures.pipeline_iterators import (
-    IteratorKey,
     Joined,
     RanIterator,
     join,
@@ -20,6 +19,7 @@ from pipediag.session.pipeline import IteratorFigures, Operation, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.tensorflow_names import RUNS_A_FUNCTION
+from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.summary import TraceSummary
 
 

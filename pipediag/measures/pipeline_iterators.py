@@ -17,13 +17,10 @@ from itertools import combinations
 from pipediag.session.pipeline import IteratorFigures
 from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
-from pipediag.trace.pipeline import IteratorActivity
+from pipediag.trace.pipeline import IteratorActivity, IteratorKey, kind_of
 from pipediag.trace.summary import TraceSummary
 
 _INSTANCE = re.compile(r"\[\d+\]")
-
-
-IteratorKey = tuple[str, tuple[str, ...]]
 
 
 @dataclass(kw_only=True)
@@ -37,7 +34,7 @@ class RanIterator(IteratorFigures):
 
     @property
     def kind(self) -> str:
-        return self.path.rpartition("::")[2]
+        return kind_of(self.path)
 
     @property
     def key(self) -> IteratorKey:

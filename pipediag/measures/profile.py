@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from pipediag import __version__
 from pipediag.measures.breakdown import CLASSES, round_to_hundred
-from pipediag.measures.pipeline_iterators import IteratorKey
 from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,
@@ -24,6 +23,7 @@ from pipediag.session.devices import (
 from pipediag.session.pipeline import Pipeline
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import Indices
+from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import HostSummary, TraceSummary
 from pipediag.vocabulary import GAP_CAUSES

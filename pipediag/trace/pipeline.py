@@ -253,8 +253,6 @@ class IteratorActivity:
 
     path: str
     """Without `Iterator::` and instance numbers: `Root::MapAndBatch::Map`."""
-    kind: str
-    """Last part of the path."""
     names: tuple[str, ...]
     """The `name=` of every operation fused into it; empty where the user's code gave none."""
     calls: int
@@ -266,6 +264,10 @@ class IteratorActivity:
     buffer_size: int | None
     buffered_elements: float | None
     """Mean over the calls that say it."""
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.path)
 
 
 def iterator_activity(records: Records, window: Window) -> list[IteratorActivity]:
@@ -283,7 +285,6 @@ def _describe(key: IteratorKey, record: IteratorRecord, window: Window) -> Itera
     settings = _latest_stats(inside)
     return IteratorActivity(
         path=path,
-        kind=kind_of(path),
         names=names,
         calls=sum(len(indices) for _, indices in inside),
         self_ns=_time_in(record.work, window),

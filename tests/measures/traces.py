@@ -28,7 +28,6 @@ def make_split(steps: int = 10, **ms: float) -> StepSplit:
 def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
     values: dict[str, Any] = {
         "path": path,
-        "kind": path.rpartition("::")[2],
         "names": names,
         "calls": 10,
         "self_ns": 0,

@@ -122,7 +122,6 @@ def test_an_asynchronous_iterator(tmp_path: Path) -> None:
     found = activity(map_and_batch(), tmp_path, (0, 1000))
     assert found["Root::MapAndBatch"] == IteratorActivity(
         path="Root::MapAndBatch",
-        kind="MapAndBatch",
         names=("m", "b"),
         calls=1,
         self_ns=18 + 120 + 6 + 200,
