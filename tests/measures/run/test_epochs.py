@@ -13,18 +13,16 @@ from pipediag.facts.run import where
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.amounts import SteadyStep
 from pipediag.measures.run.epochs import Epochs
-from pipediag.measures.run.ledger import WHAT, epochs_taken, measure_run
+from pipediag.measures.run.ledger import WHAT, epochs_taken
 from pipediag.session.ledger import PAUSE, PAUSES, Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedOperation
-from pipediag.session.timeline import Span, Timeline
-from pipediag.vocabulary import LoopRole, ScriptOutcome
+from pipediag.vocabulary import ScriptOutcome
 from tests.factories import make_session
 from tests.measures.run.runs import (
     FIT_LINE,
     Rows,
     Written,
-    ended,
     fit_loop,
     ledger,
     ns,
@@ -32,8 +30,7 @@ from tests.measures.run.runs import (
     recording_of,
     rows,
 )
-from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
-from tests.records import MS, SCRIPT
+from tests.recordings import make_block, make_window
 
 BUILT = ("compile", "train_step")
 UNTRACED = make_block(40, 10.0, start_ms=4000.0)
@@ -86,42 +83,22 @@ def seconds_of(run: Run, what: str) -> float:
     return sum(part.seconds for part in run.parts if part.what == what)
 
 
-def two_epochs(outcome: ScriptOutcome, role: LoopRole = "training", made_ms: int = 300) -> Run:
-    """Two epochs of 200 ms, each 300 ms after its iterator began to be made."""
-    spans = [
-        Span(3, "iterator", 0, made_ms * MS, "loop1"),
-        Span(4, "steps", 300 * MS, 500 * MS, "loop1"),
-        Span(5, "iterator", 500 * MS, (500 + made_ms) * MS, "loop1"),
-        Span(6, "steps", 800 * MS, 1000 * MS, "loop1"),
-    ]
-    return measured(spans, outcome, role)
+def epochs_of_20_steps(*each_ms: tuple[int, int], outcome: ScriptOutcome = "stopped") -> Run:
+    """Epochs of a `fit` of 200 ms, after what making each one's iterator and what follows took."""
+    run, now, end = Written(), 0.0, sum(made + more + 200 for made, more in each_ms) / 1e3
+    run.span("script", 0.0, end)
+    run.span("fit", 0.0, end, "fit", FIT_LINE)
+    for made_ms, more_ms in each_ms:
+        run.span("iterator", now, now + made_ms / 1e3, "loop1")
+        now += (made_ms + more_ms) / 1e3
+        run.steps(now, now + 0.2)
+        now += 0.2
+    loop = fit_loop(epochs=10, steps_per_epoch=20, fill_ns=0)
+    return ledger(run, recording_of(loop), end, outcome)
 
 
 def made_in(*each_ms: int) -> Run:
-    """As many epochs of 200 ms, stopped in the last of them."""
-    spans, now = [], 0
-    for number, ms in enumerate(each_ms):
-        made, trained = (now + ms) * MS, (now + ms + 200) * MS
-        spans.append(Span(3 + 2 * number, "iterator", now * MS, made, "loop1"))
-        spans.append(Span(4 + 2 * number, "steps", made, trained, "loop1"))
-        now += ms + 200
-    return measured(spans, "stopped", end_ms=now)
-
-
-def measured(
-    spans: list[Span], outcome: ScriptOutcome, role: LoopRole = "training", end_ms: int = 1000
-) -> Run:
-    spans = [
-        Span(1, "script", 0, end_ms * MS),
-        Span(2, "fit", 0, end_ms * MS, "fit", SCRIPT, 20),
-        *spans,
-    ]
-    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
-    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0, role=role)
-    recording = make_recording(loops=[loop], windows=[make_window("baseline", make_block(40))])
-    run = measure_run(Timeline(spans), recording, ended(0, end_ms * MS, outcome))
-    assert isinstance(run, Run)
-    return run
+    return epochs_of_20_steps(*((ms, 0) for ms in each_ms))
 
 
 @pytest.mark.parametrize(
@@ -157,11 +134,12 @@ def test_pauses_are_in_no_headline(each_ms: tuple[int, ...]) -> None:
     assert found.part == "steps"
 
 
-def test_so_is_what_lies_between_it_and_the_first_step() -> None:
-    run = two_epochs("finished", made_ms=1)
+def test_what_lies_between_making_an_iterator_and_the_first_step_is_a_part_of_it() -> None:
+    run = epochs_of_20_steps((1, 299), (1, 299), outcome="finished")
     assert run.seconds_of("epoch_start") == pytest.approx(0.6)
     assert run.seconds_of("epoch_end") == 0
-    assert two_epochs("stopped", made_ms=1).seconds_of("epoch_start") == pytest.approx(10 * 0.3)
+    run = epochs_of_20_steps((1, 299), (1, 299))
+    assert run.seconds_of("epoch_start") == pytest.approx(10 * 0.3)
 
 
 OPERATIONS = [

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.epochs import Projected
-from pipediag.measures.run.ledger import _own_line, divided_by_lines, measure_run
+from pipediag.measures.run.ledger import _own_line, divided_by_lines
 from pipediag.measures.run.places import (
     PIPEDIAG,
     Place,
@@ -20,11 +20,11 @@ from pipediag.measures.run.places import (
 )
 from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.timeline import SeenLine, SeenLines, Span, Timeline
+from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, SpanKind
-from tests.measures.run.runs import Written, ended, fit_loop, ledger, recording_of
+from tests.measures.run.runs import FIT_LINE, Written, fit_loop, ledger, recording_of
 from tests.measures.run.test_ledger import three_epochs
-from tests.recordings import make_block, make_plan, make_recorded_loop, make_recording, make_window
+from tests.recordings import make_recorded_loop
 from tests.records import MS, SCRIPT
 
 
@@ -309,43 +309,30 @@ def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
 
 
 KEEPS = SeenLine(SCRIPT, 41, "keeps", importing=False, ns=150 * MS)
+LETS_GO = replace(KEEPS, line=FIT_LINE, function="<module>")
 
 
-def ledger_with(loop: RecordedLoop, *calls: Span, line: SeenLine = KEEPS) -> Run:
-    """Two epochs of 200 ms, and 200 ms after the first, 150 of them in one line."""
-    spans = [
-        Span(1, "script", 0, 600 * MS),
-        *calls,
-        Span(3, "steps", 0, 200 * MS, "loop1"),
-        Span(4, "steps", 400 * MS, 600 * MS, "loop1"),
-    ]
-    seen = [SeenLines(200 * MS, 400 * MS, (line,))]
-    operations = [*make_plan()[:2], replace(make_plan()[2], cardinality=20)]
-    window = make_window("baseline", make_block(40))
-    recording = make_recording(loops=[loop], windows=[window], operations=operations)
-    run = measure_run(Timeline(spans, seen), recording, ended(0, 600 * MS, "stopped"))
-    assert isinstance(run, Run)
-    return run
-
-
-def seconds_in_line(run: Run) -> float:
-    return sum(part.seconds for part in run.parts if part.line == 41)
+def two_epochs_with(line: SeenLine) -> Run:
+    """Epochs of 20 steps in a `fit`, and 200 ms after the first, 150 of them in one line."""
+    run = Written()
+    run.span("script", 0.0, 0.6)
+    run.span("fit", 0.0, 0.6, "fit", FIT_LINE)
+    run.steps(0.0, 0.2)
+    run.steps(0.4, 0.6)
+    run.saw(0.2, 0.4, line)
+    loop = fit_loop(epochs=10, steps_per_epoch=20, fill_ns=0)
+    return ledger(run, recording_of(loop), 0.6, "stopped")
 
 
 def test_a_line_that_a_fit_comes_to_after_each_epoch_is_carried_on_and_not_counted_twice() -> None:
-    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
-    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0)
-    run = ledger_with(loop, Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20))
+    run = two_epochs_with(KEEPS)
     assert run.seconds_of("epoch_end") == pytest.approx(10 * 0.2)
-    assert seconds_in_line(run) == pytest.approx(10 * 0.15)
+    in_line = sum(part.seconds for part in run.parts if part.line == KEEPS.line)
+    assert in_line == pytest.approx(10 * 0.15)
+    assert PAUSE_SEEN_ONCE not in run.not_seen
 
 
 def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> None:
-    keras = replace(make_recorded_loop().keras, epochs=10, steps_per_epoch=20)  # type: ignore[type-var]
-    loop = make_recorded_loop(keras=keras, planned_steps=200, fill_ns=0)
-    fit = Span(2, "fit", 0, 600 * MS, "fit", SCRIPT, 20)
-    lets_go = replace(KEEPS, line=20, function="<module>")
-    run = ledger_with(loop, fit, line=lets_go)
+    run = two_epochs_with(LETS_GO)
     assert run.seconds_of("epoch_end") == pytest.approx(0.2)
-    assert [one for one in run.not_seen if one == PAUSE_SEEN_ONCE]
-    assert not [one for one in ledger_with(loop, fit).not_seen if one == PAUSE_SEEN_ONCE]
+    assert PAUSE_SEEN_ONCE in run.not_seen
