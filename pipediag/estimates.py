@@ -200,9 +200,9 @@ def clearly_apart(one: Measured, other: Measured) -> bool:
     return one.is_clearly_above(other) or other.is_clearly_above(one)
 
 
-_SMALLEST = 1e-300
-_ROUNDS = 300
-_EXACT = 1e-15
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
+"""Of Gauss's quadrature over -1 to 1. From one degree of freedom on they give quantiles to 1e-7 up
+to a probability of 0.9999."""
 
 
 def student_interval(values: Sequence[float], error: float) -> Interval:
@@ -216,8 +216,9 @@ def student_interval(values: Sequence[float], error: float) -> Interval:
 def student_quantile(probability: float, freedom: float) -> float:
     """Return the value that Student's t stays below with this probability.
 
-    By bisection of the distribution function, which is a regularised incomplete beta function
-    (M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.5.27 and 26.7.1).
+    By bisection of the distribution function (M. Abramowitz and I. A. Stegun, Handbook of
+    Mathematical Functions, 26.7.1), which is an integral over `cos(angle) ** (freedom - 1)` where
+    the value is `sqrt(freedom) * tan(angle)`.
 
     Args:
         probability: between 0 and 1, both excluded.
@@ -230,47 +231,13 @@ def student_quantile(probability: float, freedom: float) -> float:
         raise ValueError(f"no quantile of {probability} with {freedom} degrees of freedom")
     if probability < 0.5:
         return -student_quantile(1.0 - probability, freedom)
-    low, high = 0.0, 1.0
-    while _above(high, freedom) > 1.0 - probability:
-        low, high = high, 2.0 * high
+    ratio_of_gammas = math.exp(math.lgamma(freedom / 2.0) - math.lgamma((freedom + 1.0) / 2.0))
+    wanted = (probability - 0.5) * math.sqrt(math.pi) * ratio_of_gammas
+    low, high = 0.0, math.pi / 2.0
     while (middle := (low + high) / 2.0) not in (low, high):
-        if _above(middle, freedom) > 1.0 - probability:
+        angles = middle * (_NODES + 1.0) / 2.0
+        if middle / 2.0 * float(_WEIGHTS @ np.cos(angles) ** (freedom - 1.0)) < wanted:
             low = middle
         else:
             high = middle
-    return middle
-
-
-def _above(value: float, freedom: float) -> float:
-    """Return the probability of a value above this one, which is not negative."""
-    return 0.5 * _beta(freedom / (freedom + value * value), freedom / 2.0, 0.5)
-
-
-def _beta(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function I_x(a, b)."""
-    if x <= 0.0 or x >= 1.0:
-        return min(max(x, 0.0), 1.0)
-    log = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(log + a * math.log(x) + b * math.log1p(-x))
-    if x < (a + 1.0) / (a + b + 2.0):
-        return front * _fraction(x, a, b) / a
-    return 1.0 - front * _fraction(1.0 - x, b, a) / b
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction 26.5.8 of the handbook, by the method of W. J. Lentz."""
-    c, d = 1.0, 1.0 - (a + b) * x / (a + 1.0)
-    d = 1.0 / (d if abs(d) > _SMALLEST else _SMALLEST)
-    value = d
-    for m in range(1, _ROUNDS):
-        for term in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d, c = 1.0 + term * d, 1.0 + term / c
-            d = 1.0 / (d if abs(d) > _SMALLEST else _SMALLEST)
-            c = c if abs(c) > _SMALLEST else _SMALLEST
-            value *= c * d
-        if abs(c * d - 1.0) < _EXACT:
-            break
-    return value
+    return math.sqrt(freedom) * math.tan(middle)
