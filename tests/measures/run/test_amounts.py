@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady_step, steps_of
-from pipediag.measures.run.ledger import measure_run
 from pipediag.measures.run.places import Place, Spent
-from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
-from tests.measures.run.runs import ended, own_loop
+from tests.measures.run.runs import own_loop
 from tests.recordings import (
     make_block,
     make_recorded_loop,
@@ -23,7 +20,7 @@ from tests.recordings import (
     make_recording,
     make_window,
 )
-from tests.records import MS, SCRIPT
+from tests.records import MS
 
 COMPILE = Place("compile", "step", "train.py", 40)
 STEP_NS = 100
@@ -119,51 +116,6 @@ def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
     stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
 
     assert amounts(stretches, loop).waits_ns == {"loop1": waits}
-
-
-END_MS = 10_000
-
-
-@dataclass
-class Spans:
-    """Numbered as they come, within a script of ten seconds."""
-
-    all: list[Span] = field(default_factory=list)
-
-    def add(self, kind: SpanKind, start_ms: int, end_ms: int, name: str = "", line: int = 20):
-        number = len(self.all) + 1
-        self.all.append(Span(number, kind, start_ms * MS, end_ms * MS, name, SCRIPT, line))
-
-    def ledger(self, loop: RecordedLoop, *windows: RecordedWindow) -> Run:
-        """Steps of 10 ms."""
-        baseline = make_window("baseline", make_block(40))
-        recording = make_recording(loops=[loop], windows=[baseline, *windows])
-        bounds = ended(0, END_MS * MS, "finished")
-        run = measure_run(Timeline(self.all), recording, bounds)
-        assert isinstance(run, Run)
-        return run
-
-
-def started() -> Spans:
-    spans = Spans()
-    spans.add("script", 0, END_MS)
-    return spans
-
-
-@pytest.mark.parametrize(("fill_ms", "waited_ms"), [(400, 400), (None, 0), (5000, 600)])
-def test_what_an_evaluations_first_call_waited_is_not_its_building(
-    fill_ms: int | None, waited_ms: int
-) -> None:
-    spans = started()
-    spans.add("evaluation", 5000, 6000, "evaluate", line=30)
-    spans.add("steps", 5000, 6000, "loop2")
-    spans.add("first_call", 5000, 5600, "test_function", line=30)
-    loop = make_recorded_loop(
-        id="loop2", role="evaluate", line=30, fill_ns=None if fill_ms is None else fill_ms * MS
-    )
-    run = spans.ledger(loop)
-    assert run.seconds_of("compile") == pytest.approx(0.6 - waited_ms / 1000)
-    assert run.seconds_of("evaluation") == pytest.approx(0.4 + waited_ms / 1000)
 
 
 BEGIN_MS = 1000
