@@ -105,7 +105,6 @@ class Activity:
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
     """Times at which batches had come, in order; the replicas' parts of a batch are one."""
     graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], _NO_RUNS, _NO_RUNS))
-    """The training step's graph on the host."""
     eager: Intervals = field(default_factory=lambda: EMPTY)
     """Times at which the training thread ran the kernel of an eager operation."""
 
@@ -150,7 +149,6 @@ def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
 
 
 def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[StepClass, Intervals]:
-    """Classify the time of the training thread."""
     calls = line.having(line.names_with("tf_function_call"))
     texts, text_of = line.statistics.texts("tf_function_call", calls)
     traced = calls[np.array([text.startswith("traced") for text in texts])[text_of]]

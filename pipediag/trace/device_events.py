@@ -76,16 +76,13 @@ class DeviceEvents:
 
     @cached_property
     def busy(self) -> Intervals:
-        """Times at which any stream of the device had any activity."""
         return normalise(self.start_ns, self.end_ns)
 
     def of_class(self, name: DeviceClass) -> NDArray[np.bool_]:
-        """Return which events are of that class."""
         chosen: NDArray[np.bool_] = self.classes == DEVICE_CLASSES.index(name)
         return chosen
 
     def running(self, name: DeviceClass) -> Intervals:
-        """Return when an event of that class ran."""
         chosen = self.of_class(name)
         return normalise(self.start_ns[chosen], self.end_ns[chosen])
 

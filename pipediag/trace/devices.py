@@ -165,7 +165,6 @@ def device_traces(
 def _with_work(
     trace: DeviceTrace, device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
 ) -> DeviceTrace:
-    """Add what the device did in the window."""
     compute, copies = device.running("device_compute"), device.running("device_copy")
     collectives = device.running("collective")
     kernels = union(compute, collectives)

@@ -29,8 +29,6 @@ Indices = NDArray[np.intp]
 
 
 class Statistics(ABC):
-    """Statistics of the events of one line."""
-
     @abstractmethod
     def of(self, index: int) -> dict[str, StatValue]:
         """Return all statistics of one event."""
@@ -152,12 +150,10 @@ class Line:
         return np.flatnonzero(self.named(keep)) if keep else np.empty(0, np.intp)
 
     def starting(self, *prefixes: str) -> Indices:
-        """Return the events whose name starts with one of the prefixes."""
         names = self.used_names.items()
         return self.having([key for key, name in names if name.startswith(prefixes)])
 
     def matching(self, pattern: re.Pattern[str]) -> Indices:
-        """Return the events whose name the pattern matches from its start."""
         return self.having(self.names_like(pattern))
 
     def spans(self, indices: Indices) -> NDArray[np.int64]:
@@ -169,7 +165,6 @@ class Line:
         return normalise(self.start_ns[indices], self.end_ns[indices])
 
     def during_like(self, pattern: re.Pattern[str]) -> Intervals:
-        """Return when the line was in an event whose name the pattern matches from its start."""
         return self.during(self.matching(pattern))
 
 
@@ -189,8 +184,6 @@ class Plane:
 
 @dataclass(frozen=True)
 class TraceEvents:
-    """Everything that one profile recorded."""
-
     path: Path
     format: TraceFormat
     planes: list[Plane]

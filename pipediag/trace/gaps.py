@@ -93,7 +93,6 @@ class DeviceGaps:
         return lengths
 
     def by_cause(self) -> dict[GapCause, int]:
-        """Return nanoseconds of each cause over all gaps, where there are any."""
         sums = self.split_ns.sum(axis=0).tolist()
         return {cause: ns for cause, ns in zip(GAP_CAUSES, sums, strict=True) if ns}
 

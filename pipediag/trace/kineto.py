@@ -43,8 +43,6 @@ _Row = tuple[int, int, int, dict[str, StatValue]]
 
 # msgspec skips the parts of a trace that are not named here. Their values may have any type.
 class Arguments(msgspec.Struct):
-    """Details of an event; each may be missing."""
-
     name: Any = None
     device: Any = None
     stream: Any = None

@@ -37,8 +37,6 @@ _PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 @dataclass(frozen=True)
 class StepWindows:
-    """Start and end of each step."""
-
     windows: NDArray[np.int64]
     """Shape (steps, 2): start and end in nanoseconds; disjoint, in order of time."""
     numbers: tuple[int, ...]
@@ -53,8 +51,6 @@ class StepWindows:
 
 @dataclass(frozen=True)
 class StepSplit:
-    """Time of each step by class."""
-
     steps: StepWindows
     ns: NDArray[np.int64]
     """Shape (steps, classes), columns as in `STEP_CLASSES`; each row adds up to its step."""
@@ -68,7 +64,6 @@ class StepSplit:
         return replace(self, steps=steps, ns=self.ns[kept])
 
     def column(self, name: StepClass) -> NDArray[np.int64]:
-        """Return nanoseconds of one class per step."""
         column: NDArray[np.int64] = self.ns[:, STEP_CLASSES.index(name)]
         return column
 

@@ -37,8 +37,6 @@ NO_STEPS = (
 
 @dataclass(frozen=True)
 class TraceSummary:
-    """Contents of a profile."""
-
     path: Path
     window_ns: tuple[int, int]
     """First step's start to last step's end; without steps, the whole profile."""
@@ -122,8 +120,6 @@ def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class HostSummary:
-    """One host's profile."""
-
     path: Path
     host: str
     """Taken from the file's name, as is the format of a file that could not be read."""
