@@ -137,7 +137,7 @@ SparseOrDense = Literal["sparse", "dense"]
 """The rows that a batch touches, or a whole table."""
 
 Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
-"""Of threads; in the order of host.csv's columns."""
+"""Of threads."""
 POOLS: tuple[Pool, ...] = get_args(Pool)
 SixteenBitPolicy = Literal["mixed_bfloat16", "mixed_float16"]
 Policy = Literal[SixteenBitPolicy, "none"]

@@ -260,7 +260,6 @@ def make_host_samples() -> list[HostSample]:
             rss_bytes=600 * 2**20,
             available_bytes=4 * 2**30,
             read_bytes_per_s=0.0,
-            pools_percent={"tf_data": 95.0, "python_main": 12.0},
         )
         for index in range(4)
     ]

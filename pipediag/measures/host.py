@@ -246,17 +246,12 @@ def host_samples(
     `window` is the kind of the window in which the middle of the span lies, or `outside`. GPU
     utilisation is read more rarely than the rest and is None in between.
     """
-    pools = thread_pools(track, python_threads(windows))
     rows = []
     for before, reading in pairwise(track.readings):
         elapsed = reading.at_ns - before.at_ns
         if elapsed <= 0:
             continue
         cpu_ns = reading.cpu_ns + reading.children_cpu_ns - before.cpu_ns - before.children_cpu_ns
-        spent = dict.fromkeys(POOLS, 0)
-        for tid, thread_ns in reading.thread_cpu_ns.items():
-            spent[pools.get(tid, "others")] += thread_ns
-        spent["others"] += max(0, cpu_ns - sum(spent.values()))
         read = None
         if before.read_bytes is not None and reading.read_bytes is not None:
             read = round((reading.read_bytes - before.read_bytes) / (elapsed / 1e9), _DIGITS)
@@ -270,9 +265,6 @@ def host_samples(
                 rss_bytes=reading.rss_bytes,
                 available_bytes=reading.available_bytes,
                 read_bytes_per_s=read,
-                pools_percent={
-                    pool: round(100 * ns / elapsed, _DIGITS) for pool, ns in spent.items()
-                },
                 gpu_percent=round(fmean(busy), _DIGITS) if busy else None,
             )
         )

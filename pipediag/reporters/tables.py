@@ -34,7 +34,7 @@ from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary
-from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, POOLS
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES
 
 if TYPE_CHECKING:
     import pandas
@@ -205,17 +205,6 @@ def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
     return _table(found, row)
 
 
-def host(session: Session) -> pandas.DataFrame:
-    """Return one row for each reading of the host's sensors."""
-
-    def row(sample: HostSample | None) -> Row:
-        pools = sample.pools_percent if sample else {}
-        cells = _cells(HostSample, sample, leaving_out={"pools_percent"})
-        return cells | {f"{pool}_cpu_percent_of_a_core": pools.get(pool) for pool in POOLS}
-
-    return _table(session.host_samples, row)
-
-
 def _records(
     kind: type[Any], items: Callable[[Session], Sequence[object]]
 ) -> Callable[[Session], pandas.DataFrame]:
@@ -236,7 +225,7 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "trials": trials,
     "gaps": gaps,
     "devices": devices,
-    "host": host,
+    "host": _records(HostSample, lambda session: session.host_samples),
     "hot_python": _records(
         HotLine, lambda session: session.host.hot_python if session.host else []
     ),

@@ -78,7 +78,6 @@ class HostSample(Record):
     rss_bytes: int
     available_bytes: int | None
     read_bytes_per_s: float | None
-    pools_percent: dict[str, float]
     gpu_percent: float | None = None
 
 

@@ -65,7 +65,7 @@ def test_rows_are_the_records_of_the_session() -> None:
     assert list(operations["bottleneck"]) == [False, True, False, False]
     assert list(table(session, "loops")["steps"]) == [60]
     assert table(session, "breakdown")["percent"].sum() == pytest.approx(100)
-    assert table(session, "host")["tf_data_cpu_percent_of_a_core"][0] == 95.0
+    assert table(session, "host")["cpu_percent"][0] == 60.0
     assert len(table(session, "hot_python")) == len(session.host.hot_python)
     ledger = table(session, "run")
     assert list(ledger["part"]) == [
