@@ -108,7 +108,7 @@ def describe_devices(
     for device in trace.devices:
         longest = np.sort(np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS])
         gaps = gaps_at(device, trace, longest, pipeline, operation_of)
-        found.append(device.activity.model_copy(update={"gaps": gaps}))
+        found.append(device.activity.but(gaps=gaps))
     return found
 
 
@@ -134,7 +134,7 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
         ],
         # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
-            device.model_copy(update={"host": host.host if len(read) > 1 else None})
+            device.but(host=host.host if len(read) > 1 else None)
             for host, summary in read
             for device in describe_devices(summary, None, {})
         ],

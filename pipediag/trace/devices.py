@@ -178,7 +178,7 @@ def _with_work(
         "launches": _launches(device, launched_by, calls, trace.activity.span_ms),
         **_kernels(device),
     }
-    return replace(trace, activity=trace.activity.model_copy(update=work))
+    return replace(trace, activity=trace.activity.but(**work))
 
 
 def _model(plane: Plane) -> str | None:

@@ -82,7 +82,7 @@ def session_of(recording: Recording) -> Session:
         findings=[],
         **sections,
     )
-    return draft.model_copy(update={"verdict": decide(draft)})
+    return draft.but(verdict=decide(draft))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

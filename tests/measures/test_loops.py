@@ -120,7 +120,7 @@ def test_the_most_expensive_training_loop_is_diagnosed() -> None:
     assert "75 s" in note
     rows = loop_rows(recording, run, dear)
     assert [(row.diagnosed, row.projected_s) for row in rows] == [(False, 20.0), (True, 75.0)]
-    of_an_epoch = run.model_copy(update={"scope": "epoch"})
+    of_an_epoch = run.but(scope="epoch")
     assert loop_rows(recording, of_an_epoch, dear)[0].projected_s is None
 
 

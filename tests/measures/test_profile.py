@@ -76,7 +76,7 @@ def test_a_gap_is_described_with_its_causes_and_its_step() -> None:
         doing="train_step",
         step=2,
     )
-    assert found == traced.activity.model_copy(update={"gaps": [gap]})
+    assert found == traced.activity.but(gaps=[gap])
 
 
 @pytest.mark.parametrize("count", [1, 4, 5])

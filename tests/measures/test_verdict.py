@@ -43,7 +43,7 @@ def session(**overrides: Any) -> Session:
 
 def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
     shares = make_breakdown(input_wait=percent, device_compute=95.0 - percent)
-    wait = shares["input_wait"].model_copy(update={"ci95_percent": (low, high)})
+    wait = shares["input_wait"].but(ci95_percent=(low, high))
     return {**shares, "input_wait": wait}
 
 
@@ -165,7 +165,7 @@ def test_waits_between_epochs_that_outweigh_the_steps_are_the_verdict() -> None:
 def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
     waiting = between_epochs()
     for breakdown in (with_interval(0.0, 99.0, 100.0), None):
-        unknown = waiting.model_copy(update={"breakdown": breakdown})
+        unknown = waiting.but(breakdown=breakdown)
         assert decide(unknown).bottleneck == "input"
 
 
@@ -426,7 +426,7 @@ def test_python_is_named_where_it_is_clearly_the_largest_overhead(other: str) ->
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 27.0}), host) == on_batch
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 29.0}), host) is None
     assert python_culprit(make_breakdown(python=30.0), HOT) is None
-    rare = make_host(hot_python=[line.model_copy(update={"percent": 0.8})])
+    rare = make_host(hot_python=[line.but(percent=0.8)])
     assert python_culprit(make_breakdown(python=30.0), rare) is None
 
 

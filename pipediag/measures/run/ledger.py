@@ -191,7 +191,7 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
     elif run.projected_total_s is None or run.epochs_planned not in planned:
         why = "the script states how long it trains, or was seen to its end"
     else:
-        return run.model_copy(update={"epochs_given": True}), None
+        return run.but(epochs_given=True), None
     return run, f"`--epochs {epochs}` was not used: {why}."
 
 

@@ -91,7 +91,7 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
         return verdict
     if (failure := failed_by_itself(session)) is not None:
         reasons = [verdict.summary, *verdict.reasons]
-        return verdict.model_copy(update={"summary": failure, "reasons": reasons})
+        return verdict.but(summary=failure, reasons=reasons)
     of_run: dict[str, object] = {"where": found.part, "where_percent": found.percent}
     if found.row is not None:
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
@@ -106,7 +106,7 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
             "severity": "high",
             "reasons": [verdict.summary, *verdict.reasons],
         }
-    return verdict.model_copy(update=of_run)
+    return verdict.but(**of_run)
 
 
 def outweigh_the_steps(session: Session) -> bool:
@@ -142,7 +142,7 @@ def decide_steps(session: Session) -> Verdict:
         f"{verdict.summary} This was measured in the epoch that fills {filled}; later epochs read "
         "it."
     )
-    return verdict.model_copy(update={"summary": text})
+    return verdict.but(summary=text)
 
 
 def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> Verdict:
@@ -310,15 +310,13 @@ def decide_input_alone(session: Session) -> Verdict:
     culprit = input_culprit(session)
     if culprit is not None:
         text += f"; {costs_most(culprit)}"
-    return verdict.model_copy(
-        update={
-            "bottleneck": "input",
-            "severity": "unknown",
-            "summary": f"{text}.",
-            "reasons": [*verdict.reasons[:1], NOTHING_TRAINED],
-            "where": None,
-            "where_percent": None,
-            "where_file": None,
-            "where_line": None,
-        }
+    return verdict.but(
+        bottleneck="input",
+        severity="unknown",
+        summary=f"{text}.",
+        reasons=[*verdict.reasons[:1], NOTHING_TRAINED],
+        where=None,
+        where_percent=None,
+        where_file=None,
+        where_line=None,
     )
