@@ -75,19 +75,6 @@ def test_a_pipeline_of_tensorflow_fights_for_cpus_with_a_model_on_them(
     assert wait.contention == contention
 
 
-def test_a_loop_with_a_profile_is_broken_down_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = make_trace(steps=make_split(input_wait=5.0, device_compute=4.0, python=1.0))
-    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
-
-    found, notes = measured(make_recording())
-
-    assert isinstance(found.breakdown, dict)
-    assert found.breakdown["device_compute"].percent == 24.0
-    assert found.breakdown["python"].percent == 6.0
-    assert found.input_wait.trace_percent == pytest.approx(50.0)
-    assert notes == []
-
-
 @pytest.mark.parametrize(("compute", "told"), [(0.0, False), (4.0, True)])
 def test_what_pytorch_computes_is_python_to_tensorflows_profiler(
     monkeypatch: pytest.MonkeyPatch, compute: float, *, told: bool

@@ -26,6 +26,7 @@ from pipediag.measures.recorded_windows import (
     steps_with_gaps,
 )
 from pipediag.measures.steps import compiled_for_lengths, measure_differential, measure_steps
+from pipediag.session.recording import RecordedBlock
 from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS
@@ -138,18 +139,20 @@ def test_an_outlier_moves_the_mean_and_not_the_median() -> None:
     assert interval(resampled_means(values))[1] > 10.0
 
 
-def test_a_wait_is_the_step_less_its_gap() -> None:
-    assert gap_waits_ms(make_block(3, 10.0, 3.0), 1).tolist() == pytest.approx([7.0] * 3)
-
-
-def test_gaps_of_a_call_of_several_batches_are_summed() -> None:
-    block = make_block(2, 20.0, None, gaps_us=[3000, 5000, 4000, 4000])
-    assert gap_waits_ms(block, 2).tolist() == pytest.approx([6.0, 6.0])
-
-
-def test_fewer_gaps_cover_the_last_steps() -> None:
-    block = make_block(durations_ns=[10 * MS, 10 * MS, 30 * MS], steps=3, gaps_us=[1000])
-    assert gap_waits_ms(block, 1).tolist() == pytest.approx([29.0])
+@pytest.mark.parametrize(
+    ("block", "batches", "waits"),
+    [
+        (make_block(3, 10.0, 3.0), 1, [7.0] * 3),
+        # Gaps of a call of several batches are summed.
+        (make_block(2, 20.0, None, gaps_us=[3000, 5000, 4000, 4000]), 2, [6.0, 6.0]),
+        # Fewer gaps than steps cover the last ones.
+        (make_block(3, durations_ns=[10 * MS, 10 * MS, 30 * MS], gaps_us=[1000]), 1, [29.0]),
+    ],
+)
+def test_a_wait_is_the_step_less_its_gap(
+    block: RecordedBlock, batches: int, waits: list[float]
+) -> None:
+    assert gap_waits_ms(block, batches).tolist() == pytest.approx(waits)
 
 
 def test_a_span_reaches_from_a_blocks_first_step_to_the_end_of_its_last() -> None:

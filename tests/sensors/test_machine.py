@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,12 +21,7 @@ def recorded() -> RecordedEnvironment:
     return RecordedEnvironment(
         python="3.11.9",
         tensorflow="2.21.0",
-        keras="3.15.1",
-        keras_backend="tensorflow",
-        cuda_build=False,
         devices=[Device("/physical_device:CPU:0", "CPU")],
-        mixed_precision="mixed_float16",
-        framework_messages=["Could not find cuda drivers"],
     )
 
 
@@ -42,16 +38,8 @@ def test_the_fingerprint_is_of_the_machine_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = describe_machine(recorded(), root).fingerprint
-    assert describe_machine(recorded(), root).fingerprint == base
-
-    other_python = recorded()
-    other_python.python = "3.12.1"
-    assert describe_machine(other_python, root).fingerprint == base
-
-    other_tensorflow = recorded()
-    other_tensorflow.tensorflow = "2.22.0"
-    assert describe_machine(other_tensorflow, root).fingerprint == base
-
+    other = replace(recorded(), python="3.12.1", tensorflow="2.22.0")
+    assert describe_machine(other, root).fingerprint == base
     monkeypatch.setattr(machine, "usable_cores", lambda: 8)
     assert describe_machine(recorded(), root).fingerprint != base
 
