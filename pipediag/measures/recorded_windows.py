@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipediag.estimates import Floats
 from pipediag.session.loops import StepRow, Window
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind, WindowKind
 
-Floats = NDArray[np.float64]
 WindowNs = tuple[int, int]
 _NANOSECOND_DIGITS = 6
 """Digits of milliseconds; further ones come from the arithmetic and not from a clock."""
@@ -98,6 +98,15 @@ def next_waits_ms(block: RecordedBlock, batches: int) -> Floats | None:
     return np.array(block.waits_ns, dtype=float) / 1e6 / batches
 
 
+def waits_ms(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
+    """Return milliseconds of input wait per batch, inside `next` or else by gap times, and of which
+    steps."""
+    inside = next_waits_ms(block, batches)
+    if inside is not None:
+        return inside, slice(None)
+    return gap_waits_ms(block, batches), steps_with_gaps(block, batches)
+
+
 def window_rows(recording: Recording) -> list[Window]:
     """Every window of the run, oldest first."""
     return [
@@ -138,9 +147,7 @@ def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
 
 def _with_waits(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
     waits: list[float | None] = [None] * len(block.durations_ns)
-    measured, steps = next_waits_ms(block, batches), slice(None)
-    if measured is None:
-        measured, steps = gap_waits_ms(block, batches), steps_with_gaps(block, batches)
+    measured, steps = waits_ms(block, batches)
     waits[steps] = [max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured]
     return zip(block.starts_ns, block.durations_ns, waits, strict=True)
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 
-from pipediag.estimates import interval, resampled_means
+from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.measures.loops import median_step_ms, steady_steps_ns
 from pipediag.measures.recorded_windows import (
     Building,
-    Floats,
     blocks_of,
-    gap_waits_ms,
-    next_waits_ms,
     steps_ns,
+    waits_ms,
 )
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
@@ -81,12 +78,8 @@ def _free(steps: dict[int, int], building: Building) -> list[int]:
 def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
     """Return the mean wait of a call for its batches; None where nothing tells of it."""
     batches = loop.batches_per_call
-    waits = [
-        gap_waits_ms(block, batches) if asked is None else asked
-        for block in blocks_of(recording, loop, "baseline")
-        for asked in [next_waits_ms(block, batches)]
-    ]
-    known = list(chain.from_iterable(waits))
+    blocks = blocks_of(recording, loop, "baseline")
+    known = [wait for block in blocks for wait in waits_ms(block, batches)[0]]
     return max(0.0, float(np.mean(known))) * batches * 1e6 if known else None
 
 
