@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.rules.relevance import SHORT, THRESHOLDS, weigh_rows
+from pipediag.rules.relevance import THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
@@ -24,7 +24,7 @@ from pipediag.session.ledger import (
     callback_words,
 )
 from pipediag.session.model import Session
-from pipediag.vocabulary import RunPartName
+from pipediag.vocabulary import FindingStatus, RunPartName
 
 NEIGHBOURS = 3
 """Lines of a file that lie no further apart count as one loop of it. Own choice: between two of
@@ -113,113 +113,73 @@ SHARE = Threshold(
     "share of work after training", 15.0, "% of the run", "own choice: some is normal"
 )
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
-SLOW_START = _script_rule(
-    title="Save what is prepared before training",
-    why="The same input gives the same result, yet each run waits for this work again.",
-    fix="Keep the result in a file: arrays as `.npy`, the output of a tf.data pipeline with "
-    "`dataset.save(path)`, or the vocabulary or statistics that `adapt` learns. Create the file "
-    "again when its input or the code changes.",
-    thresholds=(*THRESHOLDS, LATE),
-    untried="A trial compares training steps, and this work comes before them.",
+_TITLES: dict[RunPartName, str] = {
+    "before_training": "Save what is prepared before training",
+    "between_loops": "Do repeated work once, before the first training",
+    "after_training": "Move the work after training to a separate script",
+}
+WORK_BESIDE_TRAINING = _script_rule(
+    title="Do the work beside the training once, or in another script",
+    why="The machine trains nothing meanwhile, and the same data gives the same result each time.",
+    fix="Keep what comes before training in a file: arrays as `.npy`, a pipeline's output with "
+    "`dataset.save(path)`, what `adapt` learns. Do work between trainings once, before the first, "
+    "and what follows in a script that reads the saved model.",
+    thresholds=(*THRESHOLDS, LATE, SHARE),
+    untried="A trial compares training steps, and this work is not among them.",
 )
 
 
-@SLOW_START.found_by
-def _check_slow_start(session: Session) -> Iterator[Finding]:
-    run, blocks = _blocks(session, "before_training")
-    if run.scope == "run":
-        yield from _of_blocks(SLOW_START, run, blocks, partial(_keep_it, session))
-        return
-    for block in blocks:
-        # By its seconds alone, where the length of the whole training is not known.
-        if block.seconds >= max(LATE.value, run.whole_s) and not block.of_framework:
-            yield SLOW_START.finding(
-                "informative",
-                f"{_keep_it(session, block)} The length of the whole training is not known.",
-                place=block.place,
-                evidence={"taken_s": block.seconds},
-                part="before_training",
-            )
-
-
-def _blocks(session: Session, part: RunPartName) -> tuple[Run, list[Block]]:
-    """Return the ledger, and the blocks of a part of it."""
+@WORK_BESIDE_TRAINING.found_by
+def _check_work_beside_training(session: Session) -> Iterator[Finding]:
     run = known(session.run)
-    rows = run.seen if part == "before_training" and run.scope != "run" else run.parts
-    # What has no line after the training is the script's exit.
-    placed = (row for row in rows if row.line is not None or part != "after_training")
-    return run, blocks_of(row for row in placed if row.part == part)
+    for part in _TITLES:
+        early = part == "before_training" and run.scope != "run"
+        rows = [row for row in (run.seen if early else run.parts) if row.part == part]
+        least_s = max(LATE.value, run.whole_s) if early else 0.0
+        if part == "after_training":
+            # What has no line then is the script's exit.
+            rows = [row for row in rows if row.line is not None and run.scope == "run"]
+            least_s = SHARE.value / 100.0 * run.whole_s
+        for block in blocks_of(rows):
+            if block.seconds >= least_s:
+                yield _beside(session, run, block, early)
 
 
-def _of_blocks(
-    rule: Rule, run: Run, blocks: Iterable[Block], advice: Callable[[Block], str]
-) -> Iterator[Finding]:
-    for block in blocks:
-        weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
-        if weight.status == "fail" and block.of_framework:
-            most = "Most of it is the framework's own work for this line."
-            weight = replace(weight, status="informative", sentence=most)
-        yield rule.weighed(
-            weight,
-            advice(block),
-            place=block.place,
-            evidence={} if block.count is None else {"times": block.count},
-            part=block.hottest.part,
-        )
+def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
+    weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
+    if early:
+        # By its seconds alone, as the length of the whole training is not known.
+        status: FindingStatus = "pass" if block.of_framework else "informative"
+        unknown = "The length of the whole training is not known."
+        weight = Weight(status, unknown, {"taken_s": block.seconds})
+    elif weight.status == "fail" and block.of_framework:
+        most = "Most of it is the framework's own work for this line."
+        weight = replace(weight, status="informative", sentence=most)
+    part = block.hottest.part
+    return WORK_BESIDE_TRAINING.weighed(
+        weight,
+        _once(session, block),
+        title=_TITLES[part],
+        place=block.place,
+        evidence={} if block.count is None else {"times": block.count},
+        part=part,
+    )
 
 
-def _keep_it(session: Session, block: Block) -> str:
+def _once(session: Session, block: Block) -> str:
+    if block.hottest.part == "between_loops":
+        how = "If its result is always the same, do it once, before the first."
+        return f"{block.work} between training loops. {how}"
+    if block.hottest.part == "after_training":
+        how = "do it in a separate script that reads the saved model, or do less of it."
+        return f"{block.work} after training: {how}"
     keep = 'save what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
     if block.what == READING:
         keep = "save the result (`np.save`, `dataset.save(path)`), or read the data only once"
         loops = [loop for loop in session.loops if (loop.file, loop.line) == block.place]
         if any(loop.role == "adapt" for loop in loops):
-            keep = (
-                "save what `adapt` learns (`get_vocabulary()`), or show it only a part of the data"
-            )
+            keep = "save what `adapt` learns (`get_vocabulary()`), or show it a part of the data"
     return f"{block.work} before training: {keep}."
-
-
-WORK_BETWEEN_TRAININGS = _script_rule(
-    title="Do repeated work once, before the first training",
-    why="The same data gives the same result, yet each training waits for this work again.",
-    fix="Compute it once, before the first training, and let each training use its part of it.",
-    thresholds=THRESHOLDS,
-    untried="A trial compares training steps, and this work comes between training loops.",
-)
-
-
-@WORK_BETWEEN_TRAININGS.found_by
-def _check_work_between_trainings(session: Session) -> Iterator[Finding]:
-    how = "between training loops. If its result is always the same, do it once, before the first."
-    run, blocks = _blocks(session, "between_loops")
-    return _of_blocks(WORK_BETWEEN_TRAININGS, run, blocks, lambda block: f"{block.work} {how}")
-
-
-WORK_AFTER_TRAINING = _script_rule(
-    title="Move the work after training to a separate script",
-    why="The machine trains nothing meanwhile, although the next training could already run.",
-    fix="Do it in a separate script that reads the saved model, or do less of it.",
-    thresholds=(SHARE, SHORT),
-    untried="A trial compares training steps, and this work comes after them.",
-)
-
-
-@WORK_AFTER_TRAINING.found_by
-def _check_work_after_training(session: Session) -> Iterator[Finding]:
-    run, blocks = _blocks(session, "after_training")
-    if run.scope != "run":
-        return
-    how = (
-        "after training: do it in a separate script that reads the saved model, while the next "
-        "training runs, or do less of it."
-    )
-    yield from _of_blocks(
-        WORK_AFTER_TRAINING,
-        run,
-        [one for one in blocks if one.seconds >= SHARE.value / 100.0 * run.whole_s],
-        lambda block: f"{block.work} {how}",
-    )
 
 
 SLOW_EPOCH_END = _script_rule(

@@ -10,12 +10,9 @@ import pytest
 from pipediag.rules.epoch_start import SLOW_EPOCH_START, SLOW_SHUFFLE_FILL
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.registry import yielding
-from pipediag.rules.rule import Rule
 from pipediag.rules.script_work import (
     SLOW_EPOCH_END,
-    SLOW_START,
-    WORK_AFTER_TRAINING,
-    WORK_BETWEEN_TRAININGS,
+    WORK_BESIDE_TRAINING,
     blocks_of,
 )
 from pipediag.session.edits import AUTOTUNE, SetParameters
@@ -172,19 +169,13 @@ def work(part: RunPartName, seconds: float, line: int | None = 9, **overrides: A
     return make_part(part, seconds, **{**values, **overrides})
 
 
-BEFORE_IT: RunPartName = "before_training"
-BEFORE, BETWEEN, AFTER = SLOW_START, WORK_BETWEEN_TRAININGS, WORK_AFTER_TRAINING
-_PARTS: dict[Rule, RunPartName] = {
-    BEFORE: "before_training",
-    BETWEEN: "between_loops",
-    AFTER: "after_training",
-}
+BEFORE, BETWEEN, AFTER = "before_training", "between_loops", "after_training"
 FRAMEWORK = {"what": "in `read`" + IN_FRAMEWORK}
 NOWHERE = {"what": None, "file": None, "line": None}
 OWN = {"what": OWN_LINE}
 
 
-@pytest.mark.parametrize("rule", [BEFORE, BETWEEN, AFTER], ids=lambda rule: rule.title)
+@pytest.mark.parametrize("part", [BEFORE, BETWEEN, AFTER])
 @cases(
     {
         "lines of a function": ([(20.0, {}), (25.0, {"line": 11})], "fail", 11, 45.0),
@@ -197,22 +188,21 @@ OWN = {"what": OWN_LINE}
     "rows, status, named, saved",
 )
 def test_work_beside_the_steps(
-    rule: Rule,
+    part: RunPartName,
     rows: list[tuple[float, dict[str, Any]]],
     status: str,
     named: int | None,
     saved: float | None,
 ) -> None:
-    part = _PARTS[rule]
     parts = [work(part, seconds, **overrides) for seconds, overrides in rows]
-    finding = only(rule, make_session(run=make_run(*parts), loops=[make_loop()]))
+    finding = only(WORK_BESIDE_TRAINING, make_session(run=make_run(*parts), loops=[make_loop()]))
     assert (finding.status, finding.line) == (status, named)
     assert status == "pass" or finding.part == part
     assert saved_s(finding) == (None if saved is None else pytest.approx(saved))
 
 
 @pytest.mark.parametrize(
-    ("rule", "seconds", "run_of", "status"),
+    ("part", "seconds", "run_of", "status"),
     [
         (BEFORE, 10.0, {}, "fail"),
         (BEFORE, 9.9, {}, "informative"),
@@ -232,11 +222,11 @@ def test_work_beside_the_steps(
     ],
 )
 def test_how_much_work_matters(
-    rule: Rule, seconds: float, run_of: dict[str, Any], status: str
+    part: RunPartName, seconds: float, run_of: dict[str, Any], status: str
 ) -> None:
-    row = work(_PARTS[rule], seconds)
+    row = work(part, seconds)
     session = make_session(run=make_run(row, **run_of), loops=[make_loop()])
-    assert only(rule, session).status == status
+    assert only(WORK_BESIDE_TRAINING, session).status == status
 
 
 READER = make_operation("read", "TFRecordDataset", line=5)
