@@ -13,7 +13,6 @@ from pipediag.facts.pipeline import (
     between,
     call_name,
     delay_ms,
-    downstream,
     keeps_elements,
     operations,
     passes_over_data,
@@ -87,31 +86,30 @@ SLOW_SHUFFLE_FILL = Rule(
 
 
 @SLOW_SHUFFLE_FILL.found_by
-def _check_slow_shuffle_fill(session: Session) -> Iterator[Finding]:
+def _check_slow_shuffle_fill(session: Session) -> list[Finding]:
     shuffles = operations(session, "shuffle")
     if not shuffles or session.steps is None:
-        return
+        return []
     if session.steps.fill_ms is None:
         reason = "The wait for the first batch was not measured."
-        yield SLOW_SHUFFLE_FILL.finding("inconclusive", reason)
-        return
+        return [SLOW_SHUFFLE_FILL.finding("inconclusive", reason)]
     op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
     time = time_of_epochs(session)
     if time is not None and time.first_batch_ms is not None:
-        yield from _by_later_epochs(session, op, time, time.first_batch_ms)
+        found = _by_later_epochs(session, op, time, time.first_batch_ms)
     else:
-        yield from _by_first_epoch(session, op, session.steps.fill_ms)
+        found = _by_first_epoch(session, op, session.steps.fill_ms)
+    return [] if found is None else [found]
 
 
 def _by_later_epochs(
     session: Session, op: Operation, time: LoopTime, wait_ms: float
-) -> Iterator[Finding]:
+) -> Finding | None:
     """Judge by the waits of later epochs, in which the pipeline's start has no part."""
     if long_percent(session) is None:
-        return
-    estimate, share = _fill_estimate_ms(session, op), first_batch_percent(session)
-    if _is_the_wait(session, op) or (estimate is None and holds_all(session, op)):
-        estimate = wait_ms
+        return None
+    # Where nothing above the shuffle runs on, costs of steps tell nothing of what filled it.
+    estimate = wait_ms if holds_all(session, op) else _fill_estimate_ms(session, op)
     # What filled the buffer is done during the steps then. An epoch makes all its elements, and the
     # buffer those that it holds: no less is left to do.
     size, above = buffer_size(op), upstream(session, op)
@@ -119,27 +117,10 @@ def _by_later_epochs(
     times = max(1.0, count / size) if count and size and size > 0 else 1.0
     work_s = max(0.0, times * time.first_batches_s - time.steps_s)
     bounds = without_first_batches(session, time, work_s)
-    yield from _judged(session, op, wait_ms, estimate, share, bounds)
+    return _judged(session, op, wait_ms, estimate, first_batch_percent(session), bounds)
 
 
-def _is_the_wait(session: Session, op: Operation) -> bool:
-    """Return True if nothing but the fill can be what a first batch waits for.
-
-    All of the data goes into the buffer first, and nothing costly comes after it. Costs of steps
-    tell little then: what stands above the shuffle does not run during them.
-    """
-    buffer, above = buffer_size(op), upstream(session, op)
-    counts = [one.cardinality for one in above if one.cardinality is not None]
-    if buffer is None or not counts or not 0 < counts[0] <= buffer:
-        return False
-    if op.self_ms_per_step is None or any(_is_costly(one) for one in downstream(session, op)):
-        return False
-    costly = [delay_ms(session, one) for one in above if _is_costly(one)]
-    known = sum(delay_ms(session, one) or 0.0 for one in above)
-    return None in costly or sum(delay or 0.0 for delay in costly) >= known / 2
-
-
-def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Iterator[Finding]:
+def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Finding | None:
     estimate = _fill_estimate_ms(session, op)
     if estimate is None and comes_again(session) == op:
         estimate = fill_ms
@@ -152,10 +133,10 @@ def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Iterator
         share = min(95.0, 100.0 * repeated_ms * fills / (1000.0 * loop.projected_s))
     steps_ms = FILL_STEPS.value * (session.steps.mean_ms if session.steps else math.inf)
     if fill_ms < steps_ms if share is None else share < FILL_SHARE.value:
-        return
+        return None
     at_most = None if share is None else bound(100.0, share)
     bounds = at_most, gain_at_most(session.run, starts_s(session))
-    yield from _judged(session, op, fill_ms, estimate, share, bounds)
+    return _judged(session, op, fill_ms, estimate, share, bounds)
 
 
 def _judged(
@@ -165,14 +146,14 @@ def _judged(
     estimate: float | None,
     share: float | None,
     bounds: Bounds,
-) -> Iterator[Finding]:
-    """Yield what a long wait before the first batch is: a fill, and with what."""
+) -> Finding | None:
+    """Return what a long wait before the first batch is: a fill, and with what."""
     costly = [other for other in upstream(session, op) if _is_costly(other)]
     filling = 1.0 if estimate is None or fill_ms <= 0.0 else min(1.0, estimate / fill_ms)
     # Too small a part of the loop for a trial to show it.
     little = estimate is not None and share is not None and share * filling < FILL_SHARE.value
     if (estimate is None and not costly) or little:
-        return
+        return None
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0, default=None)
     moved = _moved_before(session, op, slowest) if slowest is not None else None
     smaller = None if moved is not None else smaller_buffer(session, op, SLOW_SHUFFLE_FILL.id)
@@ -191,19 +172,16 @@ def _judged(
         edit=edit,
     )
     name, took = call_name(op), exact_time(fill_ms)
-    size = smaller_size(session, op)
-    sooner = "a smaller buffer" if size is None else f"a buffer of {size}"
+    sooner = "a smaller buffer" if smaller is None else f"a buffer of {smaller_size(session, op)}"
     less = f"Give {name} {sooner}, which fills sooner and shuffles less"
     if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
-        yield finding(
+        return finding(
             "informative" if edit else "inconclusive",
             f"The loop waited {took} for the first batch; filling {name} may be part of that.",
             title="Check whether the first batch waits for the shuffle buffer",
         )
-        return
     if slowest is None:
-        yield finding("informative", f"{less}: filling it took {took}.")
-        return
+        return finding("informative", f"{less}: filling it took {took}.")
     advice = f"Move {name} before {call_name(slowest)}: filling it with finished elements took"
     if slowest.kind == "from_generator":
         advice = (
@@ -211,7 +189,7 @@ def _judged(
             "filling it took"
         )
     advice += f" {took}.{foretold(time_of_epochs(session))}"
-    yield finding(
+    return finding(
         "fail",
         advice if smaller is None else f"{advice} Until then, {less[0].lower()}{less[1:]}.",
         part="epoch_start",

@@ -355,30 +355,21 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     if batch is not None and isinstance(written, int):
         larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
         label = f"batches of {FACTOR * written} instead of {written} from the {place_name(batch)}"
-        caveat = (
-            "The trial measures examples per second, not how well the model learns from larger "
-            "batches."
-        )
+        caveat = "The trial measures examples per second, not how well the model then learns."
         edit = SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
-    likely = size / loop.replicas < BATCH.value and percent >= FIXED_COST.value
+    few = size / loop.replicas < BATCH.value
     # A global batch as large as that of one device leaves each replica little to compute.
     exchanged = class_percent(session, ["collective"]) if loop.replicas > 1 else 0.0
-    shared = size / loop.replicas < BATCH.value and percent + exchanged >= FIXED_COST.value
     could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
-    if not likely and not shared and (edit is None or not could_gain):
+    if not (few and percent + exchanged >= FIXED_COST.value) and (edit is None or not could_gain):
         return
     waits = input_first(session) or _own_code_first(session, loop)
-    each = (
-        f" Each of the {loop.replicas} replicas has {size // loop.replicas} of its examples, and "
-        f"exchanging gradients takes {exchanged:.0f} % of the step."
-        if loop.replicas > 1
-        else ""
-    )
+    likely = few and percent >= FIXED_COST.value and waits is None
     yield finding(
-        "fail" if likely and waits is None else "informative",
+        "fail" if likely else "informative",
         waits
         or f"Try a batch of {FACTOR * size} instead of {size}, and tune the learning rate again: "
-        f"the time to start a step hardly grows with the batch.{each}",
+        "the time to start a step, and to exchange gradients, hardly grows with the batch.",
         speedup_at_most=FACTOR,
         edit=edit,
     )
