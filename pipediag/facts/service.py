@@ -60,14 +60,6 @@ def step_of(service: InputService, rest_ms: float, workers: int) -> StepWith:
     )
 
 
-def step_with(session: Session, workers: int) -> StepWith | None:
-    """Return the session's step with so many workers; None where no service was measured."""
-    service, rest_ms = session.service, consumer_ms(session)
-    if service is None or rest_ms is None:
-        return None
-    return step_of(service, rest_ms, workers)
-
-
 def plan_service(session: Session) -> ServicePlan | None:
     """Return the workers, CPUs, network and memory for the step of free input; None where no
     service was measured."""
@@ -75,10 +67,9 @@ def plan_service(session: Session) -> ServicePlan | None:
     if service is None or rest_ms is None:
         return None
     least_ms = max(rest_ms, service.send_ms)
-    found = step_with(session, 1)
-    if found is not None and found.ms > KEPT * least_ms:
-        needed = math.ceil(found.ms / (KEPT * least_ms))
-        found = step_with(session, needed) if needed <= MOST_WORKERS else None
+    by_one = step_of(service, rest_ms, 1)
+    needed = math.ceil(by_one.ms / (KEPT * least_ms))
+    found = step_of(service, rest_ms, needed) if needed <= MOST_WORKERS else None
     pace_ms = found.ms if found is not None else least_ms
     # The CPU time of a batch.
     busy_ms = service.cores_busy * service.served_ms

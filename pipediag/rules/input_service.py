@@ -65,10 +65,11 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
     own = [op for op in chain(session.ops, last) if not (op.made_by_framework or op.helper)]
     blocking = _blocking(session, own[0]) if own else None
     place = next((op for op in own if _blocking(session, op) is None), None)
-    work = session.pipeline.bottleneck_op_id if session.pipeline else None
-    if place is not None and work is not None and not _is_above(session, work, place):
-        place = None
-    if place is None:
+    work = session.operation(known(session.pipeline).bottleneck_op_id)
+    sent = [] if place is None else [place, *upstream(session, place)]
+    # The costly part, or what holds it, has to be a part of what is sent.
+    ends = {work.id, work.inside_function_of} if work is not None else set()
+    if place is None or (ends and ends.isdisjoint(one.id for one in sent)):
         if blocking is not None:
             op, reason = blocking
             advice = f"Other hosts can't take this pipeline over: {call_name(op)} {reason}."
@@ -80,9 +81,7 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
         place,
         f"a tf.data service after the {place_name(place)}",
         Distribute(place.id, workers),
-        caveat=f"{workers} workers made the batches on this machine, with its disks."
-        if workers > 1
-        else "One worker made the batches on this machine, with its disks.",
+        caveat=f"Tried on this machine, with its disks, in worker processes: {workers}.",
     )
     yield RULE.finding(
         "informative",
@@ -128,13 +127,6 @@ def _reason(op: Operation) -> str | None:
     ):
         reason = "has a fixed order, which workers can't keep"
     return reason
-
-
-def _is_above(session: Session, op_id: str, place: Operation) -> bool:
-    """Return True if an operation, or the one whose function makes it, is part of what is sent."""
-    op = session.operation(op_id)
-    ids = {op_id, op.inside_function_of if op else None}
-    return not ids.isdisjoint([place.id, *(one.id for one in upstream(session, place))])
 
 
 def _workers(session: Session) -> int:

@@ -34,7 +34,7 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
-from pipediag.vocabulary import FindingStatus, Scalar
+from pipediag.vocabulary import Scalar
 
 TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice")
 PREPROCESSING_IN_MODEL = Rule(
@@ -150,58 +150,52 @@ _HOW_MANY = 4
 
 @PADDING.found_by
 def _check_padding(session: Session) -> Iterator[Finding]:
-    ops, loop = operations(session, "padded_batch"), session.diagnosed_loop()
-    op, spec = ops[-1] if ops else None, loop.element_spec if loop else None
+    ops, spec = operations(session, "padded_batch"), known(session.diagnosed_loop()).element_spec
+    op, waits = ops[-1] if ops else None, input_first(session)
     padded, compute = padded_percent(session), class_percent(session, ["device_compute"])
-    # The step may compute little on padding, however much of it that is.
-    little = compute * (100.0 if padded is None else padded) / 100.0 < AT_MOST.value
     wasted = compute * (padded or 0.0) / 100.0
+    # The step may compute little on padding, however much of it that is.
+    little = (compute if padded is None else wasted) < AT_MOST.value
     mostly = (padded or 0.0) >= MOSTLY.value and wasted >= INPUT_BOUND.value
-    waits = input_first(session)
-    evidence: dict[str, Scalar] = {
-        "device_compute_percent_of_step": compute,
-        "padding_percent": padded,
-    }
-    finding = partial(PADDING.finding, op=op, evidence=evidence)
-    known = "" if padded is None else f" {padded:.0f} % of the ids are padding."
+    finding = partial(
+        PADDING.finding,
+        "fail" if mostly and not waits else "informative",
+        op=op,
+        evidence={"device_compute_percent_of_step": compute, "padding_percent": padded},
+        speedup_at_most=at_most_without(session, wasted),
+    )
+    share = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     if padded is not None and spec is not None and not lengths_vary(spec):
         if not little and not waits:
-            status: FindingStatus = "fail" if mostly else "informative"
-            bound = at_most_without(session, wasted)
-            yield from _of_one_length(session, op, partial(finding, status, speedup_at_most=bound))
+            yield from _of_one_length(session, op, share, finding)
     elif op is not None and spec is None:
-        yield finding("inconclusive", "The shapes of the batches are not known.")
+        yield PADDING.finding("inconclusive", "The shapes of the batches are not known.", op=op)
     elif op is not None and not little and lengths_vary(spec or ""):
-        advice = (
-            f"Use `bucket_by_sequence_length` instead of {call_name(op)}, so that batches hold "
-            f"examples of similar length.{known}"
-        )
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY})
         yield finding(
-            "fail" if mostly and not waits else "informative",
-            f"{waits} {advice}" if waits else advice,
+            f"{waits or ''} Use `bucket_by_sequence_length` instead of {call_name(op)}, so that "
+            f"batches hold examples of similar length.{share}".lstrip(),
             edit=PADDING.edit(op, _bucket_label(op), buckets, check="shape"),
-            speedup_at_most=at_most_without(session, wasted),
         )
 
 
 def _of_one_length(
-    session: Session, op: Operation | None, finding: Callable[..., Finding]
+    session: Session, op: Operation | None, share: str, finding: Callable[..., Finding]
 ) -> Iterator[Finding]:
-    loop, last = session.diagnosed_loop(), last_before_prefetch(session)
-    keras = loop.keras if loop is not None and loop.kind == "keras" else None
+    loop, last = known(session.diagnosed_loop()), last_before_prefetch(session)
+    keras = loop.keras if loop.kind == "keras" else None
     at = op or (last if last is not None and last.file is not None else None)
     label = "rows of ids cut to the longest of each batch"
-    known = f" {padded_percent(session):.0f} % of the ids are padding."
+    edit = None
+    if last is not None and keras is not None:
+        edit = _shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
     yield finding(
         "Cut each batch to its own longest example, or pad to a shorter length "
         "(`maxlen`, `output_sequence_length`, `padded_shapes`), which also cuts the "
-        f"longest examples.{known}",
+        f"longest examples.{share}",
         op=at,
-        place=(loop.file, loop.line) if at is None and loop else None,
-        edit=_shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
-        if last is not None and keras is not None
-        else None,
+        place=(loop.file, loop.line) if at is None else None,
+        edit=edit,
         title="Pad to a shorter length, or to the longest example of each batch",
         severity="warn",
         condition="if the model ignores padding",
@@ -210,7 +204,7 @@ def _of_one_length(
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY, "to_longest": True})
         yield finding(
             f"Use `bucket_by_sequence_length` instead of {call_name(op)}, without a fixed length, "
-            f"so that batches hold examples of similar length.{known}",
+            f"so that batches hold examples of similar length.{share}",
             edit=_shorter("buckets", _bucket_label(op), buckets, keras) if keras else None,
             condition="if the model learns as well from batches of similar lengths",
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.service import plan_service, step_with
+from pipediag.facts.service import plan_service, step_of
 from pipediag.facts.step import consumer_ms
 from pipediag.session.model import Session
 from tests.records import make_operation
@@ -24,7 +24,7 @@ def test_a_step_takes_as_long_as_the_slowest_of_making_sending_and_the_rest() ->
     session = served()
     rest_ms = consumer_ms(session)
     assert rest_ms == pytest.approx(3.0, rel=0.01)
-    one, two, many = (step_with(session, workers) for workers in (1, 2, 8))
+    one, two, many = (step_of(session.service, rest_ms, workers) for workers in (1, 2, 8))
     assert (one.ms, two.ms, many.ms) == pytest.approx((10.0, 5.0, 3.0), rel=0.01)
     for step in (one, two, many):
         assert step.least_ms <= step.ms <= step.most_ms
