@@ -16,20 +16,13 @@ from tests.reporters import trial_sessions
 from tests.rules.sessions import gap, gpu
 
 
-def test_a_gap_of_several_causes_counts_for_each_with_its_part() -> None:
+def test_a_gap_counts_for_each_of_its_causes_that_is_known() -> None:
     both = gap("input", 10.0, causes_ms={"input": 6.0, "python": 4.0})
-    device = gpu(gaps=[both, gap("sync", 3.0)])
-
+    plain = gap("input", 10.0, causes_ms={})
+    device = gpu(gaps=[both, plain])
+    assert held_up(device, "input") == [(both, 6.0), (plain, 10.0)]
     assert held_up(device, "python") == [(both, 4.0)]
     assert held_up(device, "copy") == []
-
-
-def test_a_gap_of_which_only_the_largest_cause_is_known_counts_for_that() -> None:
-    plain = gap("input", 10.0, causes_ms={})
-    device = gpu(gaps=[plain])
-
-    assert held_up(device, "input") == [(plain, 10.0)]
-    assert held_up(device, "python") == []
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
 from pipediag.vocabulary import ScriptOutcome
-from tests import factories
 from tests.factories import make_finding, make_loop, make_session
 from tests.records import SCRIPT
 from tests.trials.bench import make_edit
@@ -80,28 +79,23 @@ def test_without_git_the_service_says_where_the_root_is(
     assert in_checkout("train.py") == "sub/train.py"
 
 
-def script(outcome: ScriptOutcome, status: int | None, detail: str | None = None) -> Script:
-    return Script(path="t.py", args=[], outcome=outcome, status=status, detail=detail)
-
-
-@pytest.mark.parametrize("outcome", ["raised", "killed", "exited"])
-def test_a_script_that_nobody_else_ended_failed_by_itself(outcome: ScriptOutcome) -> None:
-    ended = factories.make_session(script=script(outcome, 1), steps=None)
-    assert "before enough steps were seen" in (failed_by_itself(ended) or "")
+def ended(**overrides: Any) -> Script:
+    return Script(**{"path": SCRIPT, "args": [], "outcome": "finished", "status": 0, **overrides})
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status"), [("interrupted", 130), ("timed-out", None), ("exited", 0)]
+    ("outcome", "status", "failed"),
+    [
+        *((outcome, 1, True) for outcome in ("raised", "killed", "exited")),
+        *(("interrupted", 130, False), ("timed-out", None, False), ("exited", 0, False)),
+    ],
 )
-def test_one_that_was_ended_or_meant_to_end_did_not(
-    outcome: ScriptOutcome, status: int | None
+def test_a_script_that_nobody_else_ended_failed_by_itself(
+    outcome: ScriptOutcome, status: int | None, failed: bool
 ) -> None:
-    ended = factories.make_session(script=script(outcome, status), steps=None)
-    assert failed_by_itself(ended) is None
-
-
-def ended(**overrides: Any) -> Script:
-    return Script(**{"path": SCRIPT, "args": [], "outcome": "finished", "status": 0, **overrides})
+    script = ended(outcome=outcome, status=status)
+    found = failed_by_itself(make_session(script=script, steps=None))
+    assert (found is not None) == failed
 
 
 def over(**overrides: Any) -> Session:
@@ -141,16 +135,6 @@ def test_only_a_script_that_ended_well_and_once_is_run_again(script: Script) -> 
         {"findings": [make_finding(edit=replace(make_edit("map"), loop_id="loop_1"))]},
         {"findings": [make_finding(edit=make_edit("map"), status="pass")]},
         {"findings": [make_finding(edit=make_edit("map"), effect_on_results="not safe here")]},
-    ],
-    ids=[
-        "replicas",
-        "fed by Python",
-        "no loop",
-        "not asked",
-        "no edit",
-        "of an evaluation",
-        "passed",
-        "not safe",
     ],
 )
 def test_where_it_would_show_nothing_it_is_not_made(changed: dict[str, Any]) -> None:

@@ -279,29 +279,29 @@ def place(verdict: dict[str, Any], **session: Any) -> SourcePlace | None:
 
 NAMED = {"file": "/p/train.py", "line": 12, "op_id": "map_0"}
 OF_RUN = {"where_file": "/p/train.py", "where_line": 40}
-
-
-def test_the_operation_that_the_verdict_names() -> None:
-    assert place({**NAMED, "where": "steps"}) == SourcePlace("/p/train.py", 12, "map_0")
-
-
-def test_where_another_part_of_the_run_weighs_more_its_line() -> None:
-    assert place({**NAMED, **OF_RUN, "where": "epoch_end"}) == SourcePlace("/p/train.py", 40)
-
-
-def test_else_what_the_first_advice_is_about() -> None:
-    refuted = Trial(state="refuted", reason=None)
-    findings = [
-        factories.make_finding(file="/p/other.py", line=1, trial=refuted),
-        factories.make_finding(file="/p/model.py", line=7, op_id=None),
+ADVISED = {
+    "findings": [
+        make_finding(file="/p/other.py", line=1, trial=tried("refuted")),
+        make_finding(file="/p/model.py", line=7, op_id=None),
     ]
-    assert place({}, findings=findings) == SourcePlace("/p/model.py", 7)
+}
+SLOW_LOOP = {"loops": [factories.make_loop(file="/p/train.py", line=30)]}
 
 
-def test_else_the_loop_if_it_is_slow() -> None:
-    loop = factories.make_loop(file="/p/train.py", line=30)
-    assert place({"severity": "high"}, loops=[loop]) == SourcePlace("/p/train.py", 30)
-    assert place({"severity": "ok"}, loops=[loop]) is None
+@pytest.mark.parametrize(
+    ("verdict", "session", "expected"),
+    [
+        ({**NAMED, "where": "steps"}, {}, SourcePlace("/p/train.py", 12, "map_0")),
+        ({**NAMED, **OF_RUN, "where": "epoch_end"}, {}, SourcePlace("/p/train.py", 40)),
+        ({}, ADVISED, SourcePlace("/p/model.py", 7)),
+        ({"severity": "high"}, SLOW_LOOP, SourcePlace("/p/train.py", 30)),
+        ({"severity": "ok"}, SLOW_LOOP, None),
+    ],
+)
+def test_the_culprit_is_named_advised_or_the_slow_loop(
+    verdict: dict[str, Any], session: dict[str, Any], expected: SourcePlace | None
+) -> None:
+    assert place(verdict, **session) == expected
 
 
 def severe(verdict: dict[str, Any], **overrides: Any) -> Any:

@@ -53,7 +53,6 @@ def test_each_epoch_with_an_iterator_of_its_own_may_pause() -> None:
         trained(epochs=100),
         make_session(run=None),
     ],
-    ids=["one epoch", "one iterator", "kept", "own loop", "not tuned", "short epochs", "no ledger"],
 )
 def test_others_do_not(session: Session) -> None:
     assert pauses_of_run(session) is None

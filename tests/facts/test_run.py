@@ -128,20 +128,6 @@ def test_a_fill_comes_again_with_each_epoch() -> None:
         in_the_first_epoch().model_copy(update={"run": None}),
         in_the_first_epoch(*chain(make_operation("repeat", "repeat"))),
     ],
-    ids=[
-        "no shuffle",
-        "the map runs on",
-        "read from a cache",
-        "a map behind it is as slow",
-        "nothing costly",
-        "the start of a pipeline",
-        "not measured",
-        "one epoch",
-        "epochs that nobody counted",
-        "epochs unknown",
-        "no ledger",
-        "a repeat behind it",
-    ],
 )
 def test_of_other_first_waits_nothing_follows(session: Session) -> None:
     assert time_of_epochs(session) is None

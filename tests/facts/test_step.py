@@ -66,15 +66,19 @@ def on(
     return make_session(environment=environment, breakdown={**shares, "input_wait": wait})
 
 
-def test_what_pytorch_computes_on_the_cpu_is_not_divided() -> None:
-    assert only_input_is_told(on("torch"))
-    assert not only_input_is_told(on("tensorflow"))
-    assert not only_input_is_told(on("torch").model_copy(update={"breakdown": None}))
-
-
-def test_more_steps_tell_more_where_the_input_wait_may_be_anything() -> None:
-    assert only_input_is_told(on("torch", interval=(3.0, 9.0)))
-    assert not only_input_is_told(on("torch", interval=(3.0, 30.0)))
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        (on("torch"), True),
+        (on("tensorflow"), False),
+        (on("torch").model_copy(update={"breakdown": None}), False),
+        # More steps tell more where the input wait may be anything.
+        (on("torch", interval=(3.0, 9.0)), True),
+        (on("torch", interval=(3.0, 30.0)), False),
+    ],
+)
+def test_what_pytorch_computes_on_the_cpu_is_not_divided(session: Session, told: bool) -> None:
+    assert only_input_is_told(session) == told
 
 
 def alone(share: float) -> Differential:
@@ -138,7 +142,7 @@ def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -
 def test_without_the_loops_time_the_bound_is_of_the_steps(
     overrides: dict[str, Any], most: float | None
 ) -> None:
-    found = most_of_free_input(session_with(run=None, **_of_steps(overrides)))
+    found = most_of_free_input(session_with(run=None, **overrides))
     assert found == (None if most is None else pytest.approx(most))
 
 
@@ -155,12 +159,5 @@ def test_no_bound_is_below_what_a_trial_of_the_pipeline_gained(
 ) -> None:
     trial = Trial(state=state, reason=None, speedup=6.0, ci95=(5.5, 6.5), basis="step")
     edit = Edit(id="parallel-map:map#1", label="a change", changes=tuple(changes))
-    session = session_with(
-        run=None, findings=[make_finding(edit=edit, trial=trial)], **_of_steps({})
-    )
+    session = session_with(run=None, findings=[make_finding(edit=edit, trial=trial)])
     assert most_of_free_input(session) == pytest.approx(most)
-
-
-def _of_steps(overrides: dict[str, Any]) -> dict[str, Any]:
-    ceiling = Ceiling(speedup_if_input_free=2.5, ci95=(2.3, 2.8), next_bottleneck="dispatch")
-    return {"ceiling": ceiling, **overrides}

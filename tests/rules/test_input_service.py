@@ -39,25 +39,9 @@ def slow(*ops: Operation, **overrides: Any) -> Session:
     return session_of(*chain, **{"verdict": verdict, **overrides})
 
 
-def found(session: Session) -> Finding | None:
-    return next(iter(last_resort(session, [])), None)
-
-
-def test_all_up_to_the_last_batch_is_made_elsewhere() -> None:
-    finding = found(slow())
-    assert finding is not None
-    assert finding.edit is not None
-    assert finding.edit.changes == (Distribute("batch", workers=2),)
-    assert (finding.status, finding.op_id) == ("informative", "batch")
-    assert finding.condition is not None
-    assert "order" not in finding.condition
-
-
-def test_an_order_that_nothing_shuffled_is_for_the_user_to_give_up() -> None:
-    finding = found(slow(source(), a_map(), batch()))
-    assert finding is not None
-    assert finding.condition is not None
-    assert "order" in finding.condition
+def found(session: Session) -> Finding:
+    (finding,) = last_resort(session, [])
+    return finding
 
 
 CACHE = make_operation("cache", "cache", line=7)
@@ -80,25 +64,33 @@ REFUSED: dict[str, tuple[str, list[Operation]]] = {
 def test_what_other_hosts_cannot_take_over_is_named_with_its_line(name: str) -> None:
     op_id, above = REFUSED[name]
     finding = found(slow(source(), *above, batch(), pipeline={"bottleneck_op_id": "map"}))
-    assert finding is not None
     assert finding.edit is None
     assert (finding.status, finding.op_id) == ("informative", op_id)
     assert finding.line == next(op.line for op in above if op.id == op_id)
 
 
-def test_what_stands_behind_the_costly_part_stays_with_the_training() -> None:
-    finding = found(
-        slow(source(), SHUFFLE, a_map(), batch(), TAKE, pipeline={"bottleneck_op_id": "map"})
-    )
-    assert finding is not None
-    assert finding.edit is not None
-    assert finding.edit.changes == (Distribute("batch", workers=2),)
+BEHIND = slow(source(), SHUFFLE, a_map(), batch(), TAKE, pipeline={"bottleneck_op_id": "map"})
 
 
-def test_a_fixed_order_is_kept() -> None:
-    finding = found(slow(pipeline={"options": {"deterministic": True}}))
-    assert finding is not None
-    assert finding.edit is None
+@pytest.mark.parametrize(
+    ("session", "tried", "in_order"),
+    [
+        (slow(), True, False),
+        # An order that nothing shuffled is for the user to give up.
+        (slow(source(), a_map(), batch()), True, True),
+        # What stands behind the costly part stays with the training.
+        (BEHIND, True, False),
+        (slow(pipeline={"options": {"deterministic": True}}), False, None),
+    ],
+)
+def test_all_up_to_the_last_batch_is_made_elsewhere(
+    session: Session, tried: bool, in_order: bool | None
+) -> None:
+    finding = found(session)
+    edit = finding.edit
+    assert (edit and edit.changes) == ((Distribute("batch", workers=2),) if tried else None)
+    condition = finding.condition
+    assert (condition and "order" in condition) == in_order
 
 
 @pytest.mark.parametrize(
@@ -148,7 +140,6 @@ def test_workers_on_the_training_s_cpus_refute_nothing(
 ) -> None:
     session = slow()
     finding = found(session)
-    assert finding is not None
     trial = Trial(state=state, reason=None, speedup=0.9)
     tried = finding.model_copy(update={"trial": trial})
     session = session.model_copy(update={"service": measured(own_cpus=own_cpus)})
@@ -161,7 +152,6 @@ def test_workers_on_the_training_s_cpus_refute_nothing(
 def test_where_sending_takes_as_long_as_the_step_nothing_is_advised() -> None:
     session = slow()
     finding = found(session)
-    assert finding is not None
     tried = finding.model_copy(update={"trial": Trial(state="refuted", reason=None, speedup=0.5)})
     session = session.model_copy(update={"service": measured(send_ms=12.0)})
     assert with_plan(session, tried).status == "informative"
