@@ -168,7 +168,6 @@ def _exposed_percent(device: DeviceActivity) -> float:
 
 MATMUL = Threshold("matrix products", 20.0, "% of the busy time", "own choice: under 1.12x")
 TENSOR_CORE = Threshold("products on tensor cores", 10.0, "%", "XProf advises 16 bits under 10 %")
-GAIN = Threshold("upper bound with products in half the time", 1.05, "times", "own choice")
 MIXED_PRECISION = Rule(
     id="mixed-precision",
     title="Use mixed precision",
@@ -177,7 +176,7 @@ MIXED_PRECISION = Rule(
     '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
     "multiples of 8. Every product is rounded, so validate the accuracy.",
     needs=("devices",),
-    thresholds=(MATMUL, TENSOR_CORE, GAIN, INPUT_GAPS),
+    thresholds=(MATMUL, TENSOR_CORE, INPUT_GAPS),
     severity="info",
     effect="changes a hyper-parameter",
     untried=OWN_LOOP,
@@ -227,7 +226,7 @@ def _check_mixed_precision(
         shapes = "look for sizes that are not multiples of 8, and for layers kept in float32."
         yield finding("informative", f"The policy is already {policy}: {shapes}")
         return
-    waits, little = input_first_on(device), at_most is not None and at_most < GAIN.value
+    waits = input_first_on(device)
     how = (
         f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
         'with `dtype="float32"` for the last layer'
@@ -235,7 +234,7 @@ def _check_mixed_precision(
     how += ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
     advice = MIXED_PRECISION.advice_for(framework, f"{how}.")
     yield finding(
-        "informative" if waits or little or not matters else "fail",
+        "informative" if waits or not matters else "fail",
         waits
         or f"{advice} Validate the accuracy: products are rounded to 16 bits. Sizes "
         "that are multiples of 8 fit the tensor cores.",

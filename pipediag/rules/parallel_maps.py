@@ -312,15 +312,12 @@ def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool)
     known = in_processes_helps or any(_is_in_processes(one) for one in ways)
     if not refuted or known or op is None or not calls_python(op):
         return [one for one in ways if one.trial.state != "not_tried"] or ways
-    count = max(2, int(cpus(session)))
     in_processes = PARALLEL_MAP.finding(
         "fail",
-        f"Call the function of {call_name(op)} in processes: more parallel calls did not help "
-        "(for Python that computes, the GIL is the usual reason). Put `pool = "
-        f"concurrent.futures.ProcessPoolExecutor({count}, "
-        "mp_context=multiprocessing.get_context(\"spawn\"))` below `if __name__ == '__main__':`, "
-        "and in the map `tf.numpy_function(lambda *x: pool.submit(f, *x).result(), ...)` with "
-        f"`num_parallel_calls={count}`.{call_times(op)}{hottest_line_sentence(session)}",
+        f"Call the function of {call_name(op)} in processes (a `concurrent.futures` "
+        "ProcessPoolExecutor behind a `tf.numpy_function`), or rewrite it: more parallel calls did "
+        "not help (for Python that computes, the GIL is the usual reason)."
+        f"{call_times(op)}{hottest_line_sentence(session)}",
         op=op,
         title="Call the function in processes, or rewrite it",
         evidence={**ways[0].evidence, **tried},

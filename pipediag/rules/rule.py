@@ -69,8 +69,6 @@ class Rule:
     sees_class_only: bool = False
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
     every rule that knows that and `frees` the same class of time."""
-    tried_when_informing: bool = True
-    """False where the edit of a finding that only informs is not worth a trial."""
     untried: str | None = None
     """Why no trial can tell what its advice buys, as a sentence; None where one can."""
     check: Check = field(init=False, repr=False)
@@ -135,17 +133,16 @@ class Rule:
     ) -> Finding:
         """Return a finding; only a failed one has a severity and bounds on its gain.
 
-        The edit, its effect and its condition stay where it fails, and where it informs if the rule
-        tries that too. A failed one without an edit says why it has none (`untried`, or the
-        rule's). The weight gives its evidence and its bounds, where they are not given. `unless`
-        says what to deal with first: that is all that the finding then informs of.
+        The edit, its effect and its condition stay where it fails or informs. A failed one without
+        an edit says why it has none (`untried`, or the rule's). The weight gives its evidence and
+        its bounds, where they are not given. `unless` says what to deal with first: that is all
+        that the finding then informs of.
         """
         if status == "fail" and unless is not None:
             status, advice = "informative", unless
         file, line = place or ((op.file, op.line) if op else (None, None))
         failed = status == "fail"
-        tried = failed or (status == "informative" and self.tried_when_informing)
-        kept = edit if tried else None
+        kept = edit if status in ("fail", "informative") else None
         reason = untried or self.untried
         numbers: dict[str, Scalar] = {**(weight.evidence if weight else {}), **(evidence or {})}
         if weight is not None:

@@ -89,7 +89,6 @@ MISPLACED_CACHE = Rule(
     effect="corrects results",
     subject="correctness",
     frees=("input_wait",),
-    tried_when_informing=False,
     untried="Operations between them work on different elements, so neither can simply be moved.",
 )
 _FRAMEWORKS_OWN = "The framework creates it within its own call, which pipediag can't change."
@@ -155,7 +154,7 @@ def _of_results(
         evidence={"frozen_operation": frozen.id},
         title="Move the cache before the random map" if random else "Shuffle after the cache",
         severity="error" if random else "warn",
-        edit=edit,
+        edit=None if once else edit,
         untried=_FRAMEWORKS_OWN if frozen.made_by_framework else None,
     )
 

@@ -117,8 +117,7 @@ def with_storage(session: Session, finding: Finding, op: Operation | None) -> Fi
     advice = (
         f"{finding.advice} The files are on remote storage (`{storage}`), where each file opened "
         f"and each read waits for a network.{measured} Read more files at once than there are "
-        "CPUs, put many small files into fewer large ones, or copy them to a local disk; "
-        "`.cache(path)` keeps them there after the first epoch."
+        "CPUs, put small files into large ones, or copy them to a local disk (`.cache(path)`)."
     )
     evidence = {**finding.evidence, "remote_storage": storage}
     if each is not None:

@@ -337,34 +337,33 @@ def placed(pipeline: Pipeline) -> str | None:
     return place.id if place is not None else None
 
 
-def worked(pipeline: Pipeline) -> str | None:
-    work = repeated_work(pipeline)
-    return work.id if work is not None else None
+AGAIN = written("v4", "map", 33, "v3", function=make_function())
+AHEAD = written("v4", "prefetch", 33, "v3")
 
 
-def test_the_last_function_on_the_way_is_what_is_done_anew() -> None:
-    assert worked(ending()) == "v2"
-    again = written("v4", "map", 33, "v3", function=make_function())
-    assert worked(ending(again)) == "v4"
-
-
-@pytest.mark.parametrize("kind", ["cache", "snapshot"])
-def test_what_a_cache_keeps_is_not_done_anew(kind: str) -> None:
-    assert worked(ending(written("v4", kind, 33, "v3"))) is None
-
-
-def test_a_cache_stands_as_late_as_it_may() -> None:
-    assert placed(ending()) == "v3"
-    assert placed(ending(written("v4", "prefetch", 33, "v3"))) == "v3"
-    options = written("v5", "with_options", 34, "v4")
-    assert placed(ending(written("v4", "prefetch", 33, "v3"), options)) == "v3"
-    assert placed(ending(written("v4", "take", 33, "v3"))) == "v4"
-
-
-@pytest.mark.parametrize("kind", ["repeat", "shuffle"])
-def test_a_cache_stands_before_what_it_would_freeze_or_never_end_on(kind: str) -> None:
-    assert placed(ending(written("v4", kind, 33, "v3"))) == "v3"
-    assert placed(ending(written("v4", kind, 33, "v3"), written("v5", "batch", 34, "v4"))) == "v3"
+@pytest.mark.parametrize(
+    ("behind", "work", "place"),
+    [
+        ((), "v2", "v3"),
+        ((AGAIN,), "v4", "v4"),
+        # What a cache keeps is not done anew.
+        ((written("v4", "cache", 33, "v3"),), None, None),
+        ((written("v4", "snapshot", 33, "v3"),), None, None),
+        # A cache stands as late as it may.
+        ((AHEAD,), "v2", "v3"),
+        ((AHEAD, written("v5", "with_options", 34, "v4")), "v2", "v3"),
+        ((written("v4", "take", 33, "v3"),), "v2", "v4"),
+        # It would freeze these, or never end on them.
+        ((written("v4", "repeat", 33, "v3"),), "v2", "v3"),
+        ((written("v4", "shuffle", 33, "v3"), written("v5", "batch", 34, "v4")), "v2", "v3"),
+    ],
+)
+def test_a_cache_stands_behind_the_last_work_of_the_user_s(
+    behind: tuple[Operation, ...], work: str | None, place: str | None
+) -> None:
+    pipeline = ending(*behind)
+    found = repeated_work(pipeline)
+    assert (found and found.id, placed(pipeline)) == (work, place)
 
 
 def test_what_is_drawn_at_random_is_not_frozen() -> None:

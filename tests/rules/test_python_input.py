@@ -33,6 +33,7 @@ from tests.rules.sessions import (
     run,
     session_of,
     source,
+    tried,
 )
 
 LINE = HotLine(file="data.py", line=7, function="rows", percent=80.0, thread="source")
@@ -144,8 +145,8 @@ def test_what_is_given_to_fit(session: Session, expected: object) -> None:
 def test_where_several_calls_at_once_gain_nothing_a_rewrite_is_left(state: TrialState) -> None:
     session = generated(generator(), batch())
     (finding,) = run(PYTHON_INPUT, session)
-    tried = finding.model_copy(update={"trial": Trial(state=state, reason=None, speedup=1.0)})
-    rest = [one for one in with_rewriting(session, [tried]) if one is not tried]
+    ended = finding.model_copy(update={"trial": Trial(state=state, reason=None, speedup=1.0)})
+    rest = [one for one in with_rewriting(session, [ended]) if one is not ended]
     assert len(rest) == (state == "refuted")
     for one in rest:
         assert (one.status, one.edit, one.trial.state) == ("fail", None, "not_tried")
@@ -153,7 +154,7 @@ def test_where_several_calls_at_once_gain_nothing_a_rewrite_is_left(state: Trial
     cached = finding.model_copy(
         update={"rule": "missing-cache", "trial": Trial(state="confirmed", reason=None)}
     )
-    assert with_rewriting(session, [tried, cached]) == [tried, cached]
+    assert with_rewriting(session, [ended, cached]) == [ended, cached]
 
 
 def traced(names: list[str], graph_ops: dict[str, int] | None = None, **op: Any) -> Session:
@@ -206,14 +207,13 @@ def found(
     return only(SLOW_CALL, session_of(op, host=make_host(hot_python=[hot])))
 
 
+@pytest.mark.parametrize("of_keras", [False, True])
 @pytest.mark.parametrize("code", [WEIGHTED, "for _, row in frame.sample(frac=1).iterrows():"])
-def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str) -> None:
-    finding = found(code)
-
-    assert finding.status == "fail"
+def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_keras: bool) -> None:
+    finding = found(code, of_keras=of_keras)
     assert (finding.file, finding.line) == ("data.py", 7)
-    assert finding.edit is not None
-    assert finding.edit.changes == (RewriteCall("rows", "data.py", 7, "rows"),)
+    assert tried(finding) == ("fail", True)
+    assert changes(finding) == (RewriteCall("rows", "data.py", 7, "rows"),)
 
 
 @pytest.mark.parametrize(
@@ -231,17 +231,7 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str) -> Non
     ],
 )
 def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
-    finding = found(code)
-
-    assert finding.status == "fail"
-    assert finding.edit is None
-
-
-def test_in_what_keras_makes_a_generator_of_a_slow_call_is_rewritten_too() -> None:
-    finding = found(WEIGHTED, of_keras=True)
-
-    assert finding.status == "fail"
-    assert finding.edit is not None
+    assert tried(found(code)) == ("fail", False)
 
 
 @pytest.mark.parametrize(

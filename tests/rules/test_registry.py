@@ -214,14 +214,12 @@ def test_it_fails_again_where_a_trial_refuted_what_it_yielded_to(
 EDIT = Edit("python-input", "without the map", (Remove("map"),))
 
 
-@pytest.mark.parametrize("always", [False, True])
-def test_an_edit_is_kept_by_failures_and_by_what_is_tried_when_it_informs(always: bool) -> None:
-    rule = replace(PYTHON_INPUT, tried_when_informing=always)
-    failed, informs = (rule.finding(status, edit=EDIT) for status in ("fail", "informative"))
+def test_an_edit_is_kept_by_what_fails_or_informs() -> None:
+    failed, informs = (PYTHON_INPUT.finding(one, edit=EDIT) for one in ("fail", "informative"))
     assert (failed.edit, failed.trial) == (EDIT, NOT_TRIED)
-    assert (informs.edit, informs.severity) == (EDIT if always else None, "info")
-    assert informs.effect_on_results == (rule.effect if always else None)
-    assert rule.finding("pass", edit=EDIT).edit is None
+    assert (informs.edit, informs.severity) == (EDIT, "info")
+    assert informs.effect_on_results == PYTHON_INPUT.effect
+    assert PYTHON_INPUT.finding("pass", edit=EDIT).edit is None
 
 
 # What a rule lacks
