@@ -116,18 +116,14 @@ def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) 
             missing="The step consists of input wait only, so the speed of the consumer is not "
             "known.",
         )
-    draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
-    return Ceiling(
-        speedup_if_input_free=100.0 / consumer,
-        ci95=interval(draws),
-        next_bottleneck=_largest(breakdown),
-    )
-
-
-def _largest(breakdown: Mapping[StepClass, Share]) -> StepClass | None:
     named = {
         name: share.percent
         for name, share in breakdown.items()
         if name not in ("input_wait", "unattributed") and share.percent > 0
     }
-    return max(named, key=lambda name: named[name], default=None)
+    draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
+    return Ceiling(
+        speedup_if_input_free=100.0 / consumer,
+        ci95=interval(draws),
+        next_bottleneck=max(named, key=lambda name: named[name], default=None),
+    )

@@ -107,14 +107,7 @@ def test_numbers_are_finite_add_up_and_have_a_reason_where_they_are_missing(
 
     [loop] = session.loops
     assert loop.elapsed_s >= 0.0
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(recordings())
-def test_a_share_that_is_contested_is_no_high_confidence_in_another_verdict(
-    recording: Recording,
-) -> None:
-    session = session_of(recording)
+    # A share that is contested is no high confidence in another verdict.
     wait = session.input_wait
     if wait.contested_by_percent is not None:
         assert (wait.method, bool(wait.disagreement)) == ("native", True)

@@ -288,9 +288,10 @@ class _Training:
         else:
             waits = projected(later, count)
         projection.places[starts_of(self.loop)] = waits
+        seen_within = {number % self.loop.period for number in epochs.usual_ends}
         if not epochs.usual_ends_ns and (epochs.ends_hidden or not epochs.ends_seen):
             projection.not_seen.append(AN_EPOCHS_END)
-        elif self._places_of_ends() < {*range(min(self.loop.period, count))}:
+        elif seen_within < {*range(min(self.loop.period, count))}:
             projection.not_seen.append(A_LATER_EPOCHS_END)
         for place, times in epochs.usual_ends_ns.items():
             projection.places[place] = projected(self._of_all_epochs(times, count), count)
@@ -307,10 +308,6 @@ class _Training:
                 projection.places[place] = replace(later_ns.plus_ns(first_ns), count=count)
         if epochs.paused:
             projection.not_seen.append(PAUSE_SEEN_ONCE)
-
-    def _places_of_ends(self) -> set[int]:
-        """Return the places within a period of the ends that stand for others."""
-        return {number % self.loop.period for number in self.epochs.usual_ends}
 
     def _of_all_epochs(self, times: list[int], count: int) -> list[int]:
         """Return the times of all ends, where the script does something after every n-th epoch;

@@ -56,7 +56,9 @@ def input_culprit(session: Session) -> Culprit | None:
         return Culprit(source, keras.source_file, keras.source_line, op.id if op else None)
     if op is None:
         return None
-    if op.kind == "from_generator" and hot is not None and _mostly_python(host):
+    lines = host.hot_python if host is not None else []
+    in_python = sum(one.percent for one in lines if one.thread == "source")
+    if op.kind == "from_generator" and hot is not None and in_python >= _IN_PYTHON:
         return Culprit("the generator of `from_generator`", *hot, op.id)
     own = op.made_by_framework and op.helper is None
     if own and keras is not None and keras.source_file is not None:
@@ -80,11 +82,6 @@ def _python_source(host: Host | None) -> tuple[str, int] | None:
     if hot.function_line is None or 2 * hot.percent >= whole:
         return hot.file, hot.line
     return hot.file, hot.function_line
-
-
-def _mostly_python(host: Host | None) -> bool:
-    lines = host.hot_python if host is not None else []
-    return sum(one.percent for one in lines if one.thread == "source") >= _IN_PYTHON
 
 
 def shuffle_fill(session: Session) -> ShuffleFill | None:
