@@ -120,8 +120,6 @@ class Epochs:
     """Epochs of the same loop in other calls of its `fit`."""
     trainings: int = 1
     """Calls of its `fit`, this one among them."""
-    first_count: int = 0
-    """Epochs of the first of these calls, as far as stretches of steps tell."""
     whole: list[WholeEpoch] = field(default_factory=list)
     """Epochs that stand for those to come: seen to their end, with next to nothing of pipediag's
     own in them, and not the first of a training. Of earlier trainings in the same loop where this
@@ -182,7 +180,6 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         before_ns=before,
         before_count=len({one.span for one in stretches if one.fit != fits[-1]}),
         trainings=len(fits),
-        first_count=len({one.span for one in stretches if one.fit == fits[0]}),
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         usual_ends_ns=ended[0].ends_ns if ended else {},

@@ -270,22 +270,16 @@ def settle_cache_fill(
 
 def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) -> float | None:
     """Return the epochs that were made, or None. Where steps are interrupted within epochs, the
-    time in them and their count tell. Only the first call's given number is known, so that one may
-    have no more."""
+    time in them and their count tell."""
     if not epochs.steps_ns:
         return None
     seen = epochs.before_count + len(epochs.steps_ns)
-    if loop.keras is None:
-        return float(seen)
-    per_epoch = loop.keras.steps_per_epoch
+    per_epoch = loop.keras.steps_per_epoch if loop.keras else None
     if per_epoch and step is not None:
         each_ns, counted = per_epoch / loop.batches_per_call * step.ns, loop.steps / per_epoch
         if epochs.are_interrupted_within(each_ns, counted):
             steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
             seen = max(1, round(max(steps_ns / each_ns, counted)))
-    given = loop.keras.epochs
-    if given and epochs.first_count > given:
-        seen = min(seen, given * epochs.trainings)
     return float(seen)
 
 

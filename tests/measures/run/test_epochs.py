@@ -283,7 +283,3 @@ def test_what_interrupts_steps_ends_no_epoch() -> None:
     assert epochs_taken(Epochs(each_half, [], {}), loop, step) == 3.0
     assert epochs_taken(Epochs([ns(0.5)] * 2, [], {}), loop, step) == 1.0
     assert epochs_taken(Epochs([ns(2.0)] * 3, [], {}), loop, step) == 3.0
-    unknown = fit_loop(epochs=2, steps_per_epoch=None)
-    assert epochs_taken(Epochs(each_half, [], {}, first_count=12), unknown, step) == 2.0
-    thrice = Epochs(each_half, [], {}, trainings=3, first_count=4)
-    assert epochs_taken(thrice, unknown, None) == 6.0
