@@ -20,9 +20,8 @@ DISABLED_DEFAULTS = pipeline_rule(
     why="With its defaults on, tf.data runs stateless maps in parallel, appends a prefetch and "
     "tunes both. With them off, it does only what the script says, and in debug mode less: "
     "functions run eagerly, one element at a time, without prefetch and parallel calls.",
-    fix="Remove the option, or set it to True. More threads then run during the training step. "
-    "Without `tf.data.experimental.enable_debug_mode()`, breakpoints in mapped functions no longer "
-    "work.",
+    fix="Remove the option, or set it to True. More threads then run during the training step; "
+    "without debug mode, breakpoints in mapped functions no longer work.",
     needs=("loop", "breakdown"),
     thresholds=(INPUT_WAIT,),
     untried="Debug mode applies to the whole process and can't be switched off within it.",

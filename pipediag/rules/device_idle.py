@@ -165,8 +165,7 @@ def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivit
 INPUT_GAP = _idle_rule(
     title="Have batches ready before the device needs them",
     why="A kernel can't run before its batch has arrived.",
-    fix="Speed up the iterator that is named: use parallel calls, read files in parallel, or add "
-    "a cache. That takes more CPU or more memory.",
+    fix="Speed up the iterator that is named, by parallel calls, parallel reads or a cache.",
     thresholds=(INPUT_IDLE, UNDER_FLOOR),
     frees=("input_wait",),
 )

@@ -80,8 +80,7 @@ SLOW_SHUFFLE_FILL = Rule(
     thresholds=(FIRST_BATCHES, FILL_SHARE, FILL_STEPS, SHUFFLE_PART),
     effect="same up to order or rounding",
     frees=("input_wait",),
-    untried="An operation before the shuffle does not keep elements one to one, so it can't be "
-    "moved.",
+    untried="An operation before it does not keep elements one to one, so it can't be moved.",
 )
 
 
@@ -228,8 +227,7 @@ LOADING = Threshold(
 SLOW_EPOCH_START = Rule(
     id="epoch-start",
     title="Start the pipeline once for all epochs",
-    why="In each epoch, files are opened again, a generator starts over, buffers fill from empty, "
-    "and no step runs in the meantime.",
+    why="In each epoch, files are opened again, generators start over, and buffers fill anew.",
     fix="Use one pipeline for all epochs: `repeat()` at its end, before `prefetch`, and "
     "`steps_per_epoch` in `fit`. Load what a generator needs once, outside it.",
     needs=("loop", "run"),

@@ -44,8 +44,7 @@ COSTLY_EVALUATION = Rule(
     title="Evaluate less often, on less data, or in larger batches",
     why="Few decisions need an evaluation after every epoch, or on all of the data.",
     fix="Evaluate every few epochs (`validation_freq`), on a part of the data "
-    "(`validation_steps`), or in larger batches. EarlyStopping and ReduceLROnPlateau then see "
-    "fewer values. If evaluation waits for data, give it a cache, parallel calls or a prefetch.",
+    "(`validation_steps`), or in larger batches, or give its data a cache or parallel calls.",
     needs=("loop", "run"),
     thresholds=(OFTEN, INPUT_WAIT, *THRESHOLDS),
     untried="A trial never skips an evaluation: only you know how often you need its result.",

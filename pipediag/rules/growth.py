@@ -65,9 +65,8 @@ MEMORY_GROWTH = Rule(
     title="Find what keeps memory from epoch to epoch",
     why="The process's memory grew by about as much in each stretch of the epochs. A longer "
     "training ends when none is left, and the system then stops it without a message.",
-    fix="Append `float(loss)` to lists and not tensors; in a loop call `model(x)` in place of "
-    "`predict`, and create models, datasets and iterators once. "
-    "`tf.keras.backend.clear_session()` frees earlier models, `tracemalloc` shows lines.",
+    fix="Append `float(loss)` to lists and not tensors; call `model(x)` in place of `predict`; "
+    "create models, datasets and iterators once. `tracemalloc` shows lines that keep objects.",
     needs=("loop", "run"),
     thresholds=(STRETCHES, GROWN),
     untried="Only a change of the script can tell what keeps it.",
@@ -103,8 +102,7 @@ SLOWER_STEPS = Rule(
     why="Something that a step goes through grows with the training: a list that is read whole, a "
     "metric over all data so far, or a graph to which each step adds operations.",
     fix="Keep sums in place of lists, reset metrics at the end of an epoch, and create functions, "
-    "models and iterators once. A machine that gets hotter or busier slows steps as well: see the "
-    "CPU of other programs.",
+    "models and iterators once. A machine that gets hotter or busier slows steps as well.",
     needs=("loop", "run"),
     thresholds=(STRETCHES, SLOWER),
     untried="Only a change of the script can tell what grows.",

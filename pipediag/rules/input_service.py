@@ -38,9 +38,8 @@ _COUNTS = frozenset(
 RULE = Rule(
     id="input-service",
     title="Make the batches on other hosts",
-    why="A pipeline that keeps the training waiting with all of this host's CPUs at work can be "
-    "made faster by more hosts alone. A tf.data service runs it in workers elsewhere, which send "
-    "whole batches.",
+    why="A pipeline that has all of this host's CPUs at work can be made faster by more hosts "
+    "alone. A tf.data service runs it in workers elsewhere, which send whole batches.",
     fix="End the part that other hosts can make with `dataset.apply(tf.data.experimental.service."
     "distribute(...))`: docs/workers.md shows how. By `ShardingPolicy.DYNAMIC` an example is used "
     "at most once in an epoch, in another order, and each worker's last batch may be smaller; "

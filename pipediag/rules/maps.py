@@ -251,10 +251,9 @@ PYTHON_EACH_ROW = pipeline_rule(
     title="Call Python once for each batch",
     why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
     "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
-    fix="Batch first. The wrapper `for_each_row` then calls your unchanged function for each row "
-    "within one call, and stacks the results, which must have the same shape for all rows of a "
-    "batch. Python that computes for long is also called in processes, which are copies (`fork`, "
-    "Linux): what they change is not seen, and they can't use TensorFlow.",
+    fix="Batch first. The wrapper `for_each_row` then calls your function for each row, and stacks "
+    "results of one shape. Python that computes for long is also called in processes, which are "
+    "copies (`fork`, Linux): what they change is not seen, and they can't use TensorFlow.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
 )
 _EAGER = frozenset({"EagerPyFunc"})

@@ -40,11 +40,9 @@ TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice"
 PREPROCESSING_IN_MODEL = Rule(
     id="preprocessing-in-model",
     title="Prepare inputs in the pipeline, not in the model",
-    why="Layers that prepare inputs run in the step, while an accelerator waits. In the pipeline, "
-    "they run during the previous step.",
+    why="Layers that prepare inputs run in the step; in the pipeline, beside the previous step.",
     fix="Use `dataset.map(layers, num_parallel_calls=tf.data.AUTOTUNE)` after the batch, and a "
-    "model that begins after these layers. Add `.cache()` if their results fit in memory. The "
-    "original model still takes the raw inputs, and shares the weights.",
+    "model that begins after these layers. The original model still takes the raw inputs.",
     needs=("loop", "steps"),
     thresholds=(INPUT_BOUND, TEXT_WORK),
     untried="The model has to be built without these layers, and saved with them.",
@@ -131,18 +129,15 @@ MOSTLY = Threshold("padding, to fail", 50.0, "% of the ids", "own choice: most o
 PADDING = Rule(
     id="padding",
     title="Batch examples of similar length",
-    why="A model computes on padding as it does on data. Batches of similar lengths hold less "
-    "padding.",
+    why="A model computes on padding as on data; batches of similar lengths hold less of it.",
     fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`; batches are then mixed "
-    "less. If the length is fixed, cut each batch to its longest example. "
-    "That is tried where the model's outputs stay the same. An `Input` of that "
-    "length then has the shape `(None,)`.",
+    "less. If the length is fixed, cut each batch to its longest example, which is tried where the "
+    "model's outputs stay the same; an `Input` then has the shape `(None,)`.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
     effect="same up to order or rounding",
-    untried="The length of an example without its padding is known only where the padding is "
-    "added.",
+    untried="The length of an example is known only where its padding is added.",
 )
 _HOW_MANY = 4
 """Buckets of similar length. Own choice."""
@@ -235,11 +230,9 @@ _FEATURES = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is li
 ONE_HOT_INPUT = Rule(
     id="one-hot-input",
     title="Use an `Embedding` instead of one-hot rows",
-    why="A dense layer on a one-hot row multiplies all of its weights to read only one row of "
-    "them.",
+    why="A dense layer on a one-hot row multiplies all of its weights to read one row of them.",
     fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` instead of "
-    "the dense layer: its table is that layer's kernel, with the same gradients. A bias can be "
-    "added after it.",
+    "the dense layer: its table is that layer's kernel, with the same gradients.",
     needs=("loop", "steps", "pipeline"),
     thresholds=(_FEATURES,),
     effect="same up to order or rounding",
@@ -269,12 +262,10 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
 ONE_HOT_TARGETS = Rule(
     id="one-hot-targets",
     title="Use ids as targets instead of one-hot rows",
-    why="The pipeline writes, and the loss reads, a number for each class, where one id says the "
-    "same. With 10,000 classes and 600 targets a batch, steps of an LSTM took 88 ms with one-hot "
-    "rows and 54 ms with ids.",
+    why="The pipeline writes, and the loss reads, a number for each class. With 10,000 classes and "
+    "600 targets a batch, steps of an LSTM took 88 ms with one-hot rows and 54 ms with ids.",
     fix="Yield ids, and compile with `sparse_categorical_crossentropy` and "
-    "`sparse_categorical_accuracy`. Targets that are no single class, as smoothed or mixed ones, "
-    "have to stay.",
+    "`sparse_categorical_accuracy`. Smoothed or mixed targets, of no single class, have to stay.",
     needs=("loop", "steps", "pipeline"),
     thresholds=(_TARGETS,),
     effect="same up to order or rounding",

@@ -62,10 +62,9 @@ PARALLEL_MAP = pipeline_rule(
     why="tf.data runs only stateless maps in parallel by itself. Its pool has one thread per CPU, "
     "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, and 269 on 16 threads.",
     fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads, or have "
-    "processes call a `numpy_function` that computes; all are tried. Elements keep their order, "
-    "but calls overlap, so random draws go to different elements, side effects change their order, "
-    "and a function that is not thread-safe breaks. Processes are copies (`fork`, Linux): what "
-    "they change is not seen, and they can't use TensorFlow.",
+    "processes call a `numpy_function` that computes; all are tried. Random draws then go to "
+    "different elements, side effects change their order, and a function that is not thread-safe "
+    "breaks. Processes are copies (`fork`, Linux), which can't use TensorFlow.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR, WAITS),
     effect="same up to order or rounding",
 )

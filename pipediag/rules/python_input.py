@@ -193,8 +193,7 @@ SINGLE_ELEMENTS = pipeline_rule(
     title="Take many elements from the generator at once",
     why="Each element that TensorFlow took from Python cost 0.25 ms, whatever was in it. In "
     "stacks of 64, which `unbatch` splits again, it cost 0.015 to 0.03 ms.",
-    fix="Yield stacks of elements, and split them with `unbatch`. Up to 63 elements are read "
-    "ahead; the elements and their order stay the same.",
+    fix="Yield stacks of elements, and split them with `unbatch`. Up to 63 are read ahead.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENTS),
 )
 _STACKED = 64
@@ -233,9 +232,8 @@ PYTHON_INPUT = Rule(
     title="Speed up the Python that makes the batches",
     why="One thread calls a generator, or `__getitem__`, for one element after another, and takes "
     "the GIL from the training loop. A step of 8.3 ms with 9 % input wait fell to 3.0 ms.",
-    fix="Build whole batches with NumPy or in tf.data, or read several parts of the data at once "
-    "(`interleave` of generators on 16 threads, `workers=N` of a PyDataset). Elements of several "
-    "generators then alternate, and `__getitem__` must be thread-safe.",
+    fix="Build whole batches with NumPy or in tf.data, or read several parts at once: `interleave` "
+    "of generators, which alternate, or `workers=N` of a PyDataset that is thread-safe.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST),
     effect="same up to order or rounding",

@@ -79,9 +79,8 @@ def smaller_buffer(session: Session, shuffle: Operation, rule: str) -> Edit | No
 MISPLACED_CACHE = Rule(
     id="misplaced-cache",
     title="Move the cache to the right place",
-    why="Random augmentation or shuffling before a cache is the same in every epoch. With an "
-    "endless repeat before it, a cache grows without end. With a take after it, a cache never "
-    "completes.",
+    why="Random augmentation or shuffling before a cache is the same in every epoch. An endless "
+    "repeat before it lets it grow without end, and after a take it never completes.",
     fix="Put the cache before the random map, the shuffle after the cache, or the take before the "
     "cache. Before a costly map, the cache saves less time. Results change to what was intended.",
     needs=("loop", "pipeline"),

@@ -50,10 +50,8 @@ CALLBACK_SHARE = Threshold(
 BATCH_CALLBACK = Rule(
     id="python-in-step",
     title="Run the callback less often than every step",
-    why="Keras waits for the device after every batch and then runs each callback; nothing else "
-    "runs in the meantime.",
-    fix="Do the work every hundredth batch, or in `on_epoch_end`. The callback then sees fewer "
-    "values.",
+    why="Keras waits for the device after every batch, and then for each callback.",
+    fix="Do the work every hundredth batch, or in `on_epoch_end`, where it sees fewer values.",
     needs=("loop", "keras", "steps"),
     thresholds=(CALLBACK_SHARE, INPUT_BOUND),
     frees=("python", "device_wait"),
@@ -317,11 +315,9 @@ BATCH = Threshold("batch size", 256.0, "examples per replica", "measured: 2.7x f
 SMALL_BATCH = Rule(
     id="small-batch",
     title="Train with a larger batch",
-    why="Dispatch and Python cost the same in each step, on each replica, however many examples "
-    "it has, and replicas exchange as many gradients.",
-    fix="Use a batch four times as large; under a strategy, the batch of one device times the "
-    "replicas. An epoch then has fewer updates, so the learning rate and the number of epochs must "
-    "be tuned again.",
+    why="Dispatch, Python and the exchange of gradients cost the same, however many examples.",
+    fix="Use a batch four times as large; under a strategy, that of one device times the replicas. "
+    "With fewer updates, the learning rate and the number of epochs must be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -391,8 +387,7 @@ def _in_a_function(step: GraphStep) -> tuple[str | None, Edit | None]:
 EAGER_EXECUTION = Rule(
     id="eager-execution",
     title="Run the training step as a graph",
-    why="Eager execution, which is meant for debugging, starts each operation separately from "
-    "Python.",
+    why="Eager execution is meant for debugging: Python starts each operation separately.",
     fix="Remove `run_eagerly`, or put `@tf.function` on the step. Python within the step (print, "
     "breakpoints, lists) then runs only during tracing.",
     needs=("loop",),

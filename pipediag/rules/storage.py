@@ -69,8 +69,7 @@ COLD_FILES = pipeline_rule(
     why="Linux keeps files that were read in free memory. Steps that read them from disk wait "
     "longer than those of later epochs, or of a second run.",
     fix="Compare runs of the same state only: read the files once before (`cat FILES > /dev/null`) "
-    "or measure a later epoch, with more warm-up. Where they don't fit into memory, make them "
-    "smaller or use a faster disk.",
+    "or measure a later epoch. Where they don't fit into memory, a faster disk helps.",
     thresholds=(INPUT_WAIT, FROM_DISK),
     severity="info",
     frees=(),
