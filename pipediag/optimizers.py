@@ -312,13 +312,6 @@ class LazySGD(RowWise, keras.optimizers.SGD):
     `1 / (1 - momentum)` times as far, and this one keeps its momentum for the next time.
     """
 
-    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
-        if self.momentum == 0 and self.weight_decay is None:
-            # Without slots nothing is to be gained from a row's values being added first.
-            keras.optimizers.SGD.update_step(self, gradient, variable, learning_rate)
-        else:
-            super().update_step(gradient, variable, learning_rate)
-
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
         step = learning_rate * gradient
         if self.momentum == 0:

@@ -74,13 +74,3 @@ class LookedUp:
     ids: Any
     before: Any = None
     """The ids before they were cast to a float type; None where they are not."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """Way of a table's ids from the batch to the lookup."""
-
-    through: str | None = None
-    """The narrowest float type that they pass on their way."""
-    vocabularies: tuple[Any, ...] = ()
-    """Handles of the tables of tokens that give them."""

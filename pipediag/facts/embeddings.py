@@ -6,8 +6,7 @@ Activations, the data and what TensorFlow itself takes come on top.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
@@ -100,8 +99,6 @@ def within_percent(ids: EmbeddingIds) -> float:
 
 WORTH_A_PLAN = 10_000_000
 """Bytes of a table. Own choice: smaller ones fit into any memory."""
-BUCKETS = 10
-"""Own choice: ids that share a row in hashing."""
 
 
 @dataclass(frozen=True)
@@ -125,16 +122,6 @@ class TableMemory:
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """One change of a table, with all else as it is."""
-
-    what: str
-    device_bytes: int
-    """Bytes left on the device at the peak."""
-    note: str
-
-
-@dataclass(frozen=True)
 class MemoryPlan:
     """The memory that training needs, compared with that of the device."""
 
@@ -147,8 +134,6 @@ class MemoryPlan:
     device_bytes: int | None
     """Given by `--device-memory`, or measured of the GPU; None without either."""
     given: bool
-    alternatives: list[Alternative]
-    """Alternatives for the largest table."""
 
     @property
     def lacking_bytes(self) -> int:
@@ -178,7 +163,6 @@ def plan_memory(session: Session) -> MemoryPlan | None:
         needed_bytes=sum(one.kept_bytes for one in tables) + passing + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
-        alternatives=list(_alternatives(tables[0])) if tables else [],
     )
 
 
@@ -201,25 +185,3 @@ def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
     variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
     slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
     return max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
-
-
-def _alternatives(now: TableMemory) -> Iterator[Alternative]:
-    table, peak = now.table, now.peak_bytes
-    if table.table_bytes >= 4 * table.rows * table.dim:
-        note = "Table and slots in bfloat16 keep only 8 bits of precision."
-        yield Alternative("16-bit table", math.ceil(peak / 2), note)
-    if table.trainable and table.gradient != "dense" and now.slot_bytes:
-        if now.temporary_bytes:
-            note = (
-                "Uses an optimizer of pipediag.optimizers: the update creates no tensor of the "
-                "table's size. Rows that are not in a batch keep their moments."
-            )
-            yield Alternative("row-wise update", now.kept_bytes + now.copy_bytes, note)
-        bare = table.table_bytes + now.copy_bytes
-        yield Alternative("SGD", bare, "No slots. The model learns differently.")
-    buckets = math.ceil(table.rows / BUCKETS)
-    if buckets < table.rows:
-        note = f"{BUCKETS} ids share a row, chosen by a hash."
-        yield Alternative("hashing", math.ceil(peak * buckets / table.rows), note)
-    note = 'Under `tf.device("CPU:0")`: the rows of a batch are copied to the device in each step.'
-    yield Alternative("host memory", 0, note)

@@ -125,12 +125,12 @@ class Embeddings:
         for table in step.tables:
             counted = _Counted(table, self._record_of(table, known))
             self._tables.append(counted)
-            if table.passage is None or lack is not None:
+            if table.ids_missing is not None or lack is not None:
                 counted.record.ids_missing = table.ids_missing or lack
                 continue
-            counted.tally = tally = IdTally(counted.record.rows, table.passage.through)
+            counted.tally = tally = IdTally(counted.record.rows, table.cast_through)
             tally.record.incomplete = table.ids_incomplete
-            handles = {id(handle) for handle in table.passage.vocabularies}
+            handles = {id(handle) for handle in table.vocabularies()}
             zeros = [is_a_token for handle, is_a_token in vocabularies if id(handle) in handles]
             tally.record.zero_is_a_token = any(zeros) if zeros else None
 

@@ -43,7 +43,7 @@ def told(name, table, given):
     say(name, gradient=use.gradient, spread=use.gradient_spread, whole=use.writes_whole,
         slots=use.slot_bytes, temporaries=use.temporary_bytes,
         operations=sorted(use.whole_table_operations), copied=use.copied_on_lookup,
-        copies=use.copies, lookups=use.lookups, through=table.passage.through,
+        copies=use.copies, lookups=use.lookups, through=table.cast_through,
         work=work_of(table), ids=ids.ids.tolist(),
         before=None if ids.before is None else ids.before.tolist(),
         rows=table.record.rows, mask=table.record.mask_zero)

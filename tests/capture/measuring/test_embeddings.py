@@ -14,7 +14,7 @@ from pipediag.capture.loops.loop import ScriptsOwnError, Stage
 from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.embeddings import IdTally, read_next
 from pipediag.capture.measuring.schedule import Phase
-from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
+from pipediag.capture.runtime import LookedUp, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_schedule import Measured
@@ -28,13 +28,16 @@ class ToyTable:
     variable = object()
     ids_missing: str | None = None
     ids_incomplete: str | None = None
-    passage: Passage | None = Passage()
+    cast_through: str | None = None
 
     def __init__(self) -> None:
         self.record = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
         self.use = RecordedTableUse(
             variable="words", gradient="sparse", slot_bytes=320, writes_whole=True, slots=2
         )
+
+    def vocabularies(self) -> list[Any]:
+        return []
 
     def answers(self, given: Any) -> bool:
         return given is not None
@@ -194,7 +197,7 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
         measured.runtime.tables.draws = 2  # type: ignore[union-attr]
     else:
         table = measured.runtime.tables.tables[0]  # type: ignore[union-attr]
-        table.passage, table.ids_missing = None, "a loop"
+        table.ids_missing = "a loop"
     measured.until(Phase.PROFILE)
 
     (table,) = measured.recording.variables

@@ -38,7 +38,7 @@ from pipediag.capture.frameworks.tensorflow.tables.timed_operations import (
 )
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import WholeTables, Writes
 from pipediag.capture.pipelines.functions import constant_bytes
-from pipediag.capture.runtime import LookedUp, Passage, UnreadableStepError
+from pipediag.capture.runtime import LookedUp, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedVariable, Softmax
 
 _Label = tuple[Kind, int | None]
@@ -75,9 +75,10 @@ class TableInStep:
             mask_zero=masks_zero(step, lookups),
         )
         self.use = whole.use_of(variable, lookups, writes)
-        self.passage: Passage | None = None
         self.ids_missing: str | None = None
         """Reason why its ids can't be computed from a batch."""
+        self.cast_through: str | None = None
+        """The narrowest float type that they pass on their way."""
         self.ids_incomplete: str | None = None
         """Reason why some of its lookups are not counted."""
         self._followed: list[Lookup] = []
@@ -101,16 +102,17 @@ class TableInStep:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
             return
-        casts = [cast for one in self._followed if (cast := cast_of(self._step, one.ids))]
-        self.passage = Passage(
-            casts[0][0] if casts else None,
-            tuple(one for each in self._followed for one in vocabularies_of(self._step, each.ids)),
-        )
+        casts = (cast_of(self._step, one.ids) for one in self._followed)
+        self.cast_through = next((cast[0] for cast in casts if cast), None)
         if lacks:
             self.ids_incomplete = (
                 f"{len(lacks)} of {len(lookups)} lookups could not be followed, as their ids can't "
                 f"be computed from a batch: {lacks[0]}."
             )
+
+    def vocabularies(self) -> list[Any]:
+        """Return the handles of the tables of tokens that give its ids."""
+        return [one for each in self._followed for one in vocabularies_of(self._step, each.ids)]
 
     def answers(self, given: Given) -> bool:
         """Return True if its ids can be computed from this."""
