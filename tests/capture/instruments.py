@@ -37,10 +37,10 @@ class ToyRuntime:
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         return itertools.repeat(batch)
 
-    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
-        return iter(batches)
+    def handed_once(self, batch: Any, element_spec: Any) -> Any:
+        return iter([batch])
 
-    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
+    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
         return None
 
     def step_tables(self, functions: Sequence[Any]) -> StepTables:

@@ -67,14 +67,7 @@ OWN_LOOP = f"""
 """
 
 
-SEVERAL_A_CALL = FIT.replace('"mse")', '"mse", steps_per_execution=5)').replace(
-    "epochs=4", "epochs=40"
-)
-
-
-@pytest.mark.parametrize(
-    "script", [FIT, OWN_LOOP, SEVERAL_A_CALL], ids=["fit", "own loop", "several steps a call"]
-)
+@pytest.mark.parametrize("script", [FIT, OWN_LOOP], ids=["fit", "own loop"])
 def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     make_case: MakeCase, script: str
 ) -> None:
@@ -146,15 +139,6 @@ def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
     )
     (table,) = analysed.session.embeddings
     assert table.ids is None
-
-
-def test_calls_that_find_fewer_batches_than_they_would_take_are_the_native_ones(
-    make_case: MakeCase,
-) -> None:
-    analysed = make_case(SEVERAL_A_CALL.replace("=5", "=8")).alike("--run-to-end", "--budget", "0")
-    (table,) = analysed.session.embeddings
-    assert table.ids is not None, table.ids_missing
-    assert table.ids.lookups == table.ids.batches * BATCH * LENGTH
 
 
 DATA = f"""

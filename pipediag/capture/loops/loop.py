@@ -317,13 +317,12 @@ class Consumer:
     def asked(self, own: Any) -> Any:
         return own if self.substitute is None else self.substitute
 
-    def draw(self, iterator: Any, count: int) -> list[Any]:
-        """Return batches that a call would have drawn. Raises ScriptsOwnError where that fails."""
-        batches: list[Any] = []
+    def draw(self, iterator: Any) -> list[Any]:
+        """Return the batch that a call would have drawn, if there is one. Raises ScriptsOwnError
+        where that fails."""
         try:
-            while len(batches) < count:
-                batches.append(self.loop.runtime.pull(iterator))
+            return [self.loop.runtime.pull(iterator)]
         except Exception as error:
             if not is_end_of_data(error):
                 raise ScriptsOwnError(error) from error
-        return batches
+            return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,7 @@ _MOST_BATCHES = 32
 
 _NO_BATCH = "No batch was seen whose ids could be read, before the loop ended or gave no more."
 _SEVERAL_DRAWS = (
-    "A call of the step draws several batches, or from several iterators, so no ids were read."
+    "A call of the step may draw several batches, or from several iterators, so no ids were read."
 )
 _SPREAD = "Each replica has a part of its batches, so no ids were read."
 
@@ -71,15 +71,13 @@ class Embeddings:
             self.end()
         return self._wants_batches
 
-    def batches_drawn(self, batches: Sequence[Any]) -> None:
-        """Count the ids of batches that the step, or the steps of one call, are about to draw."""
-        record = self._loop.record
-        for number, batch in enumerate(batches, record.steps - record.batches_per_call + 1):
-            self._count(number, lambda step, batch=batch: step.of_batch(batch))
+    def batch_drawn(self, batch: Any) -> None:
+        """Count the ids of a batch that the step is about to draw."""
+        self._count(lambda step: step.of_batch(batch))
 
     def function_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Count the ids of a call in a step, which may be the step with its batch."""
-        self._count(self._loop.record.steps, lambda step: step.of_call(function, args, kwargs))
+        self._count(lambda step: step.of_call(function, args, kwargs))
 
     def end(self, lack: str = _NO_BATCH) -> None:
         """Record what was counted, or by `lack` why nothing was, and let the ids go."""
@@ -155,12 +153,10 @@ class Embeddings:
             return _SPREAD
         if consumer.hand_over != "call":
             return None
-        batches = self._loop.record.batches_per_call
-        if self._step is None or not self._step.draws_as_counted(batches):
+        one_batch = self._step is not None and self._step.draws_one_batch()
+        if self._loop.record.batches_per_call > 1 or not one_batch:
             return _SEVERAL_DRAWS
-        return self._loop.runtime.not_handed_once(
-            consumer.iterator(), consumer.element_spec, batches
-        )
+        return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)
 
     def _ask_trainer(self, method: str) -> list[Any]:
         model = self._loop.model() if self._loop.model is not None else None
@@ -176,7 +172,7 @@ class Embeddings:
             )
             return []
 
-    def _count(self, number: int, given_by: Callable[..., Any]) -> None:
+    def _count(self, given_by: Callable[..., Any]) -> None:
         """Count ids in the middle of a step, and take the time out of the script's."""
         counted = [(one.table, one.tally) for one in self._tables if one.tally is not None]
         if self._step is None or not counted:
@@ -186,7 +182,7 @@ class Embeddings:
             given = given_by(self._step)
             for table, tally in counted:
                 if given is not None and table.answers(given):
-                    tally.add(number, table.looked_up(given))
+                    tally.add(self._loop.record.steps, table.looked_up(given))
             self._batches += given is not None
         except Exception as error:
             let_pass(error)
@@ -199,20 +195,18 @@ class Embeddings:
 
 
 def read_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
-    """Return an iterator of the batches that the step would have drawn, which are read.
+    """Read the batch that the step would have drawn, and return an iterator that hands it out.
 
     An error of ours costs the step no batch.
     """
     loop = consumer.loop
     consumer.hand_out(Stage.OWN)
-    batches = consumer.draw(iterator, loop.record.batches_per_call)
-    if not batches:
-        return iterator
-    once = loop.runtime.handed_once(batches, consumer.element_spec)
-    if loop.diagnosis is not None:
-        drawn = loop.diagnosis.embeddings.batches_drawn
-        recorder.attempt("reading the ids of batches", drawn, batches)
-    return once
+    for batch in consumer.draw(iterator):
+        iterator = loop.runtime.handed_once(batch, consumer.element_spec)
+        if loop.diagnosis is not None:
+            drawn = loop.diagnosis.embeddings.batch_drawn
+            recorder.attempt("reading the ids of a batch", drawn, batch)
+    return iterator
 
 
 _EXAMPLES = 5

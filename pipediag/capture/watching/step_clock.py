@@ -119,7 +119,7 @@ class StepClock:
         self._begin_streak(consumer)
         consumer.batches += consumer.loop.record.batches_per_call
         if consumer.stage is Stage.CATCHING:
-            for batch in consumer.draw(iterator, 1):
+            for batch in consumer.draw(iterator):
                 self._repeat(consumer, batch)
         elif consumer.stage is Stage.READING and consumer.loop.has_step(function):
             # What others draw from it nobody has read.

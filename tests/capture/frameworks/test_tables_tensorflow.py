@@ -256,10 +256,8 @@ for name, given, options in [("mirrored", optimizers.Adam(), {}),
     say(name, slots=found.use.slots, gradient=found.use.gradient)
 
 # What a call draws: that of Keras, and of functions that do it their own way.
-def counted_by(name, function, batches_per_call=1):
-    step = TracedTables([function])
-    say(name, counted=step.draws_as_counted(batches_per_call))
-    return step
+def counted_by(name, function):
+    say(name, counted=TracedTables([function]).draws_one_batch())
 
 def looked_up_by(draw):
     table = tf.Variable(tf.zeros((rows, 3)))
@@ -286,23 +284,13 @@ def once_or_none(train, iterator):
     maybe = iterator.get_next_as_optional()
     return tf.cond(maybe.has_value(), lambda: counted(train, maybe.get_value()), lambda: 1)
 
-def as_long_as_there_are(train, iterator):
-    tf.while_loop(lambda at: at < 3, lambda at: at + once_or_none(train, iterator), [0])
-
-def once_more_if(train, iterator):
-    maybe = iterator.get_next_as_optional()
-    both = lambda: counted(train, maybe.get_value()) + counted(train, next(iterator))
-    tf.cond(maybe.has_value(), both, lambda: 1)
-
 some = tf.data.Dataset.from_tensor_slices(x).batch(2)
 for name, draw, count in [
     ("draws once", lambda train, one: train(next(one)), 1),
     ("draws twice", lambda train, one: (train(next(one)), train(next(one))), 1),
     ("draws from two", lambda train, one, two: train(next(one) + next(two)), 2),
     ("draws in a loop", in_a_loop, 1),
-    ("draws as long as there are", as_long_as_there_are, 1),
     ("draws once or none", once_or_none, 1),
-    ("draws once more", once_more_if, 1),
     ("draws nothing", lambda train, batch: train(batch), 0),
 ]:
     function = looked_up_by(draw)
@@ -321,24 +309,19 @@ for name, dataset, ids_of in [
     function = looked_up_by(lambda train, one: train(ids_of(*next(one))))
     iterator = iter(dataset)
     function(iterator)
-    lack = runtime.not_handed_once(iterator, dataset.element_spec, 1)
+    lack = runtime.not_handed_once(iterator, dataset.element_spec)
     one = next(iterator)
-    function(runtime.handed_once([one], dataset.element_spec))
+    function(runtime.handed_once(one, dataset.element_spec))
     step = TracedTables([function])
     (found,) = step.tables
     (ids,) = found.looked_up(step.of_batch(one))
     say(name, lack=lack, ids=ids.ids.tolist(),
         traced=function.experimental_get_tracing_count())
 
-for unrolled in (1, 2):
+for name, steps_per_call in [("one step", 1), ("several steps", 4)]:
     model = simple(integers)
-    model.unrolled_steps_per_execution = unrolled
-    read(model, "sgd", "mse", steps_per_execution=4)
-    (function,) = functions_of(model)
-    step = counted_by(f"several steps, {unrolled} at a time", function, batches_per_call=4)
-    say(f"ids of several steps, {unrolled} at a time",
-        ids=[one.ids.tolist() for one in step.tables[0].looked_up(step.of_batch(batch))])
-counted_by("several steps counted as one", function)
+    read(model, "sgd", "mse", steps_per_execution=steps_per_call)
+    counted_by(name, functions_of(model)[0])
 
 keras.mixed_precision.set_global_policy("mixed_bfloat16")
 of_classes("sixteen bits", flat, dense(), layers.Softmax(dtype="float32"))
@@ -415,7 +398,7 @@ def test_ids_are_those_of_the_batch(steps: Steps) -> None:
 def test_ids_that_a_step_draws_by_itself_leave_those_of_the_batch(steps: Steps) -> None:
     assert steps["negatives"]["lookups"] == 2
     assert steps["negatives"]["ids"] == steps["own loop"]["ids"]
-    assert "which has a state" in steps["without negatives"]["why"]
+    assert "which can't be run again" in steps["without negatives"]["why"]
 
 
 @pytest.mark.parametrize(
@@ -587,22 +570,14 @@ def test_replicas_have_a_gradient_as_one_device_has(
     ("name", "counted"),
     [
         ("draws once", True),
-        ("draws once or none", True),
+        ("draws once or none", False),
         ("draws nothing", True),
         ("draws twice", False),
         ("draws from two", False),
         ("draws in a loop", False),
-        ("draws as long as there are", False),
-        ("draws once more", False),
-        ("several steps, 1 at a time", True),
-        ("several steps, 2 at a time", True),
-        ("several steps counted as one", False),
+        ("one step", True),
+        ("several steps", False),
     ],
 )
 def test_which_calls_draw_what_is_counted(steps: Steps, name: str, counted: bool) -> None:
     assert steps[name]["counted"] is counted
-
-
-@pytest.mark.parametrize("unrolled", [1, 2])
-def test_ids_of_one_of_several_steps_are_those_of_its_batch(steps: Steps, unrolled: int) -> None:
-    assert steps[f"ids of several steps, {unrolled} at a time"]["ids"] == [steps["adam"]["ids"]]

@@ -16,7 +16,6 @@ from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
 from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.frameworks.tensorflow.runtime import (
     TensorFlowRuntime,
-    batch_bytes,
     remove_cut_caches,
 )
 from pipediag.capture.guard import Guard, StopScript
@@ -268,20 +267,6 @@ def traced(*shapes: tuple[int, ...], dtype: str = "int32") -> Any:
 def test_only_what_lies_behind_the_batch_counts(traces: list[Any], differ: bool) -> None:
     function = SimpleNamespace(_list_all_concrete_functions=lambda: traces)
     assert _lengths_differ(function) is differ
-
-
-def test_of_many_large_batches_none_is_taken_ahead_of_its_call(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    nest: Any = ModuleType("tensorflow.python.util.nest")
-    nest.flatten = lambda spec, **_: [spec]
-    monkeypatch.setitem(sys.modules, nest.__name__, nest)
-    shape = SimpleNamespace(rank=3, as_list=lambda: [None, 224, 224])
-    images = SimpleNamespace(shape=shape, dtype=SimpleNamespace(size=4))
-    runtime = TensorFlowRuntime()
-
-    assert batch_bytes(images) == 1024 * 224 * 224 * 4
-    assert "2 batches" in str(runtime.not_handed_once(None, images, 2))
 
 
 @pytest.mark.parametrize("known_by", ["_server_def", "_collective_ops_server_def"])

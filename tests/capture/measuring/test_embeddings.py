@@ -56,8 +56,8 @@ class ToyTables:
         self.constant_bytes = 48
         self.draws = 1
 
-    def draws_as_counted(self, batches_per_call: int) -> bool:
-        return batches_per_call == self.draws
+    def draws_one_batch(self) -> bool:
+        return self.draws == 1
 
     def of_batch(self, batch: Any) -> Any:
         if batch == "strange":
@@ -111,7 +111,7 @@ def test_an_error_of_ours_costs_the_step_no_batch(
     def fails(_: Any) -> None:
         raise RuntimeError("strange")
 
-    monkeypatch.setattr(measured.diagnosis.embeddings, "batches_drawn", fails)
+    monkeypatch.setattr(measured.diagnosis.embeddings, "batch_drawn", fails)
     data = iter([[1, 2], [3, 3]])
     drawn = [
         next(read_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(2)
@@ -134,24 +134,6 @@ def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Me
     assert (len(drawn), drawn[2]) == (3, [3, 3])
     (table,) = measured.recording.variables
     assert (table.ids.lookups, table.ids.batches) == (2, 1)
-
-
-def test_all_batches_of_a_call_are_looked_at_and_handed_on(measured: Measured) -> None:
-    record = measured.loop.record
-    measured.until(Phase.IDS)
-    record.batches_per_call, record.steps = 3, 90
-    data = iter([[1, 1], [2, 3], [4, 4], [5, 5]])
-    first = list(read_next(measured.consumer, data, measured.instruments.recorder))
-    record.steps = 93
-    measured.consumer.hand_out(Stage.READING)
-    # The data end within the second call.
-    second = list(read_next(measured.consumer, data, measured.instruments.recorder))
-    measured.diagnosis.finish("the script ended")
-
-    assert (first, second) == ([[1, 1], [2, 3], [4, 4]], [[5, 5]])
-    (table,) = measured.recording.variables
-    assert (table.ids.batches, table.ids.first_batch, table.ids.last_batch) == (4, 88, 91)
-    assert table.ids.lookups == 8
 
 
 def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
@@ -185,11 +167,13 @@ def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measu
     assert (table.ids, table.ids_missing) == (None, "A batch is strange.")
 
 
-@pytest.mark.parametrize("lack", ["device", "graph", "draws", "replicas"])
+@pytest.mark.parametrize("lack", ["device", "graph", "draws", "several a call", "replicas"])
 def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: str) -> None:
     if lack == "device":
         measured.consumer.hand_over = "call"
         measured.runtime.not_handed_once = lambda *_: "elsewhere"  # type: ignore[method-assign]
+    elif lack == "several a call":
+        measured.consumer.hand_over, measured.loop.record.batches_per_call = "call", 4
     elif lack == "replicas":
         measured.consumer.distributed = True
     elif lack == "draws":

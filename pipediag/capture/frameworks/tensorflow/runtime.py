@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import glob
-import math
 import re
 import sys
 import threading
@@ -65,27 +64,6 @@ def _known_options(dataset: Any) -> Any:
         if context.executing_eagerly() and isinstance(dataset._variant_tensor, ops.EagerTensor):
             return dataset.options()
     return dataset._options_attr
-
-
-_ROWS, _LENGTH, _STRING = 1024, 512, 64
-"""Assumed where a spec leaves them open: rows, each other length, bytes of a string. Own choice, on
-the large side."""
-
-
-def batch_bytes(element_spec: Any) -> int:
-    """Return about how many bytes a batch takes, by its spec."""
-    nest = sys.modules["tensorflow.python.util.nest"]
-    total = 0
-    for spec in nest.flatten(element_spec, expand_composites=True):
-        if not hasattr(spec, "shape"):
-            continue  # a None
-        sizes = spec.shape.as_list() if spec.shape.rank is not None else [None, None]
-        known = [
-            size if size is not None else _LENGTH if place else _ROWS
-            for place, size in enumerate(sizes)
-        ]
-        total += math.prod(known) * (spec.dtype.size or _STRING)
-    return total
 
 
 def batch_rows(batch: Any) -> int | None:
@@ -182,11 +160,6 @@ def _accelerators() -> list[str]:
     return [device.name for device in config.list_logical_devices("GPU")]
 
 
-_MOST_HELD = 256_000_000
-"""Bytes of batches that are drawn ahead of one call. Own choice: about what a pipeline that draws
-ahead holds by itself."""
-
-
 def handles_of(iterators: Iterable[Any]) -> list[Any]:
     """Return the handles of TensorFlow's iterators; nothing of others."""
     return [
@@ -218,13 +191,11 @@ class TensorFlowRuntime:
         # The same spec keeps a tf.function that takes the iterator from being traced again.
         return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
 
-    def handed_once(self, batches: Sequence[Any], element_spec: Any) -> Any:
-        return unobserved(_without_threads(dataset_of(batches, element_spec)))
+    def handed_once(self, batch: Any, element_spec: Any) -> Any:
+        return unobserved(_without_threads(dataset_of([batch], element_spec)))
 
-    def not_handed_once(self, iterator: Any, element_spec: Any, batches: int) -> str | None:
-        """Return a sentence if so many batches of it can't be handed out by another iterator."""
-        if batches > 1 and batches * batch_bytes(element_spec) > _MOST_HELD:
-            return f"A call takes {batches} batches, which may be too large to be held."
+    def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
+        """Return a sentence if a batch of it can't be handed out by another iterator."""
         from tensorflow.python.framework import sparse_tensor, tensor
         from tensorflow.python.ops.ragged import ragged_tensor
         from tensorflow.python.util import nest

@@ -31,11 +31,6 @@ _COMPARES = "NotEqual"
 """The comparison with 0 in the mask of Keras's Embedding, and in masks that people write."""
 
 _HANDS_OUT = "IteratorGetNext"
-_MAY_HAND_OUT = "IteratorGetNextAsOptional"
-"""It gives a batch, or says that there is none."""
-_HANDED_OUT = "OptionalGetValue"
-"""A batch that was drawn before, perhaps in an earlier turn of a loop: Keras does this where it
-takes several steps in one call."""
 _OTHER_ATTRIBUTES = ("func", "shape", "tensor")
 """Types of attributes that operations on ids have no need of."""
 _NO_MATCH = "A batch has another structure than the step was traced for."
@@ -170,21 +165,12 @@ def _narrowest(floats: list[Any]) -> str:
     return str(min((one.name for one in floats), key=lambda name: digits.get(name, 64)))
 
 
-def draws_as_counted(step: StepGraph, batches_per_call: int) -> bool:
-    """Return True if a call draws one batch from one iterator, or one for each of Keras's steps.
-
-    Nobody knows how many batches a function goes on to that draws several by itself.
-    """
-    draws = [(frame, op) for frame, op in step.operations if op.type in (_HANDS_OUT, _MAY_HAND_OUT)]
-    if not draws:
-        return True
-    outside = [op for frame, op in draws if frame.branch is None]
-    iterators = {step.source(At(frame, op.inputs[0])).key for frame, op in draws}
-    if not len(outside) == len(iterators) == 1:
-        return False
-    if batches_per_call > 1:
-        return all(op.type == _MAY_HAND_OUT for _, op in draws)
-    return len(draws) == 1
+def draws_one_batch(step: StepGraph) -> bool:
+    """Return True if a call draws one batch from one iterator, or is given its batch."""
+    draws = [(frame, op) for frame, op in step.operations if op.type.startswith(_HANDS_OUT)]
+    return not draws or (
+        len(draws) == 1 and draws[0][1].type == _HANDS_OUT and draws[0][0].branch is None
+    )
 
 
 def given_by_batch(step: StepGraph, parts: Sequence[Any]) -> Given:
@@ -195,15 +181,12 @@ def given_by_batch(step: StepGraph, parts: Sequence[Any]) -> Given:
     """
     given: Given = {}
     for frame, op in step.operations:
-        if op.type not in (_HANDED_OUT, _HANDS_OUT):
-            continue
-        if [one.dtype for one in op.outputs] == [one.dtype for one in parts]:
-            given.update(
-                (At(frame, tensor).key, part)
-                for tensor, part in zip(op.outputs, parts, strict=True)
-            )
-        elif op.type == _HANDS_OUT:
-            raise UnreadableStepError(_NO_MATCH)
+        if op.type == _HANDS_OUT:
+            if [one.dtype for one in op.outputs] != [one.dtype for one in parts]:
+                raise UnreadableStepError(_NO_MATCH)
+            given = {
+                At(frame, tensor).key: part for tensor, part in zip(op.outputs, parts, strict=True)
+            }
     return given
 
 
@@ -234,49 +217,39 @@ def given_by_call(step: StepGraph, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 def is_source(step: StepGraph, at: At) -> bool:
     """Return True for a part of the batch, or an argument of the step."""
-    return at.op.type in (_HANDS_OUT, _HANDED_OUT) or (
-        at.op.type == "Placeholder" and step.captured(at) is None
-    )
+    return at.op.type == _HANDS_OUT or (at.op.type == "Placeholder" and step.captured(at) is None)
 
 
 def sources_of(step: StepGraph, lookup: Lookup) -> list[At]:
-    """Return the parts of the batch, or arguments of the step, that its ids are computed from;
-    within a loop or branch, those that are of the same turn.
+    """Return the parts of the batch, or arguments of the step, that its ids are computed from.
 
     Raises:
-        NotFromABatchError: they do not come from the batch alone, or from one of another turn.
+        NotFromABatchError: they do not come from the batch alone, or are looked up in a loop.
     """
+    if lookup.frame.branch is not None:
+        raise NotFromABatchError(f"they are looked up within `{lookup.frame.branch.call.type}`")
 
     def goes_on(at: At) -> bool:
         if is_source(step, at) or step.captured(at) is not None:
             return False
-        _check(at.op)
+        if not _can_be_run_again(at.op):
+            raise NotFromABatchError(f"they come through `{at.op.type}`, which can't be run again")
         return True
 
-    found, branch = step.upwards([lookup.ids], goes_on), lookup.frame.branch
-    sources = [at for at in found if is_source(step, at)]
-    if branch is not None and not (
-        sources
-        and all(one.frame.branch is branch and one.op.type == _HANDED_OUT for one in sources)
-    ):
-        raise NotFromABatchError(f"they are looked up within `{branch.call.type}` of the graph")
-    return sources
+    return [at for at in step.upwards([lookup.ids], goes_on) if is_source(step, at)]
 
 
-def _check(op: Any) -> None:
+def _can_be_run_again(op: Any) -> bool:
+    """Return True if the operation gives the same for the same input, and changes nothing."""
     from tensorflow.python.framework import op_def_registry
 
     if op.type == "Const":
-        return
-    if op.type == "Placeholder":
-        raise NotFromABatchError("they are given to a function that branches or loops")
+        return True
     definition = op_def_registry.get(op.type)
-    if definition is None or any(
-        kind in one.type for one in definition.attr for kind in _OTHER_ATTRIBUTES
-    ):
-        raise NotFromABatchError(f"their way through `{op.type}` can't be followed")
-    if definition.is_stateful and op.type not in LOOKUP:
-        raise NotFromABatchError(f"they are computed by `{op.type}`, which has a state")
+    if definition is None or op.type == "Placeholder":  # given to a function that branches or loops
+        return False
+    special = any(kind in one.type for one in definition.attr for kind in _OTHER_ATTRIBUTES)
+    return not special and (op.type in LOOKUP or not definition.is_stateful)
 
 
 def compute(step: StepGraph, wanted: At, given: Given) -> Any:

@@ -12,7 +12,7 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     NotFromABatchError,
     cast_of,
     compute,
-    draws_as_counted,
+    draws_one_batch,
     given_by_batch,
     given_by_call,
     lookups_in,
@@ -121,9 +121,7 @@ class TableInStep:
     def looked_up(self, given: Given) -> list[LookedUp]:
         """Compute the ids as the step computes them."""
         found = []
-        # Where a loop is written out several times, each turn looks up a batch of its own.
-        branch = self._followed[0].frame.branch
-        for lookup in (one for one in self._followed if one.frame.branch is branch):
+        for lookup in self._followed:
             _, before = cast_of(self._step, lookup.ids) or (None, None)
             found.append(
                 LookedUp(
@@ -219,9 +217,9 @@ class TracedTables:
         self.softmaxes: Sequence[Softmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in steps)
 
-    def draws_as_counted(self, batches_per_call: int) -> bool:
-        """Return True if a call draws so many batches, all from the iterator that it is given."""
-        return all(draws_as_counted(step.graph, batches_per_call) for step in self._steps)
+    def draws_one_batch(self) -> bool:
+        """Return True if a call draws one batch from one iterator, or is given its batch."""
+        return all(draws_one_batch(step.graph) for step in self._steps)
 
     def of_batch(self, batch: Any) -> Given:
         """Return what to compute ids from, where the step draws its batch itself."""
