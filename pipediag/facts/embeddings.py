@@ -102,31 +102,9 @@ WORTH_A_PLAN = 10_000_000
 
 
 @dataclass(frozen=True)
-class TableMemory:
-    """Bytes of one embedding table while it is trained."""
-
-    table: Embedding
-    slot_bytes: int
-    temporary_bytes: int
-    """Temporaries of the table's size that the update keeps at one time."""
-    copy_bytes: int
-    """A copy of the table that its lookup makes; it is gone when the update begins."""
-
-    @property
-    def kept_bytes(self) -> int:
-        return self.table.table_bytes + self.slot_bytes
-
-    @property
-    def peak_bytes(self) -> int:
-        return self.kept_bytes + max(self.temporary_bytes, self.copy_bytes)
-
-
-@dataclass(frozen=True)
 class MemoryPlan:
     """The memory that training needs, compared with that of the device."""
 
-    tables: list[TableMemory]
-    """The largest first."""
     other_bytes: int | None
     """Variables, slots and dense gradients apart from the tables; None where not known."""
     needed_bytes: int
@@ -151,30 +129,24 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     loop = session.diagnosed_loop() or trains
     keras = loop.keras if loop else None
     compiled = keras is not None and bool(keras.jit_compile)
-    tables = [_memory_of(table, compiled=compiled) for table in session.embeddings]
-    tables.sort(key=lambda one: -one.peak_bytes)
-    other = _other_bytes(keras, session.embeddings)
+    tables = session.embeddings
+    kept = sum(one.table_bytes + (one.slot_bytes or 0) for one in tables)
     # Copies of lookups are gone when the updates make their temporaries.
-    passing = max(sum(one.temporary_bytes for one in tables), sum(one.copy_bytes for one in tables))
-    given = session.device_memory_bytes
+    temporaries = sum(one.temporary_bytes or 0 for one in tables)
+    copies = 0 if compiled else sum(one.table_bytes for one in tables if _copied(one))
+    other, given = _other_bytes(keras, tables), session.device_memory_bytes
     return MemoryPlan(
-        tables=tables,
         other_bytes=other,
-        needed_bytes=sum(one.kept_bytes for one in tables) + passing + (other or 0),
+        needed_bytes=kept + max(temporaries, copies) + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
     )
 
 
-def _memory_of(table: Embedding, *, compiled: bool) -> TableMemory:
+def _copied(table: Embedding) -> bool:
+    """Return True if a lookup copies the table, as rows are scattered into it."""
     scattered = table.gradient == "sparse" and not table.gradient_spread
-    copied = scattered and table.copied_on_lookup and not compiled
-    return TableMemory(
-        table,
-        table.slot_bytes or 0,
-        table.temporary_bytes or 0,
-        table.table_bytes if copied else 0,
-    )
+    return bool(scattered and table.copied_on_lookup)
 
 
 def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:

@@ -254,7 +254,7 @@ def _embeddings(session: Session) -> Section:
                 byte_count(table.table_bytes + (table.slot_bytes or 0)),
                 embeddings.update(table),
                 embeddings.rows_touched(table),
-                "; ".join(filter(None, (embeddings.details(table), *embeddings.wrong(table)))),
+                embeddings.details(table),
             )
             for table in session.embeddings
         ],

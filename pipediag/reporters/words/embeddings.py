@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipediag.facts.embeddings import MemoryPlan, masks_a_token, padding_percent
+from pipediag.facts.embeddings import MemoryPlan, padding_percent
 from pipediag.reporters.words.quantities import NOTHING, byte_count, number, percent
 from pipediag.session.embeddings import Embedding
 from pipediag.session.recorded_loops import EmbeddingIds
@@ -44,19 +44,6 @@ def looked_at(ids: EmbeddingIds) -> str:
     """Return the batches that the figures are from."""
     batches = "1 batch" if ids.batches == 1 else f"{ids.batches} batches"
     return f"{batches}, {number(ids.first_batch)} to {number(ids.last_batch)}"
-
-
-def wrong(table: Embedding) -> list[str]:
-    """Return what makes results wrong, in a few words each; the findings say what to do."""
-    ids, found = table.ids, []
-    if ids is not None and ids.outside:
-        found.append(f"{percent(100.0 * ids.outside / ids.lookups)} of the ids have no row")
-    if ids is not None and ids.changed:
-        share = percent(100.0 * ids.changed / ids.lookups)
-        found.append(f"{share} of the ids are rounded by {ids.cast_through}")
-    if masks_a_token(table):
-        found.append("id 0 is masked, and is a token")
-    return found
 
 
 def memory_needed(plan: MemoryPlan) -> str:
