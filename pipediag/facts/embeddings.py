@@ -128,12 +128,11 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     trains = next((one for one in session.loops if one.role == "training"), None)
     loop = session.diagnosed_loop() or trains
     keras = loop.keras if loop else None
-    compiled = keras is not None and bool(keras.jit_compile)
     tables = session.embeddings
     kept = sum(one.table_bytes + (one.slot_bytes or 0) for one in tables)
     # Copies of lookups are gone when the updates make their temporaries.
     temporaries = sum(one.temporary_bytes or 0 for one in tables)
-    copies = 0 if compiled else sum(one.table_bytes for one in tables if _copied(one))
+    copies = sum(one.table_bytes for one in tables if one.copied_bytes_per_step)
     other, given = _other_bytes(keras, tables), session.device_memory_bytes
     return MemoryPlan(
         other_bytes=other,
@@ -141,12 +140,6 @@ def plan_memory(session: Session) -> MemoryPlan | None:
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
     )
-
-
-def _copied(table: Embedding) -> bool:
-    """Return True if a lookup copies the table, as rows are scattered into it."""
-    scattered = table.gradient == "sparse" and not table.gradient_spread
-    return bool(scattered and table.copied_on_lookup)
 
 
 def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:

@@ -113,8 +113,6 @@ def embeddings(session: Session) -> pandas.DataFrame:
 
     def row(found: Embedding | None) -> Row:
         cells = _cells(Embedding, found)
-        # The field is about reading; what is copied, `copied_bytes_per_step` says.
-        cells["read_whole_on_lookup"] = cells.pop("copied_on_lookup")
         cells["padding_percent"] = padding_percent(found) if found else None
         return cells | _cells(EmbeddingIds, found.ids if found else None, "ids_")
 

@@ -92,18 +92,6 @@ def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scala
     }
 
 
-def _not_updated(rule: Rule, tables: Sequence[Embedding]) -> list[Finding]:
-    return _not_seen(rule, [table for table in tables if table.update is None], "updated")
-
-
-def _not_seen(rule: Rule, unread: Sequence[Embedding], what: str) -> list[Finding]:
-    """Return that a step was not read of the first of the tables; nothing where there is none."""
-    if not unread:
-        return []
-    reason = unread[0].missing or f"Pipediag did not see how {unread[0].layer} is {what}."
-    return [rule.finding("inconclusive", reason, evidence={"layer": unread[0].layer})]
-
-
 UPDATE_COMPUTE = Threshold(
     "device compute", 30.0, "% of the step", "own choice, if the update was not timed"
 )
@@ -148,8 +136,9 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             evidence=_update_evidence(session, whole[:1]),
             title="Make the embedding's gradient sparse",
         )
-    elif unread := _not_updated(rule, large(tables)):
-        yield from unread
+    elif unread := [table for table in large(tables) if table.update is None]:
+        reason = unread[0].missing or f"Pipediag did not see how {unread[0].layer} is updated."
+        yield rule.finding("inconclusive", reason, evidence={"layer": unread[0].layer})
     elif from_rows and edit is not None:
         # Tried last: the tables are small, and only a trial tells what that means.
         small = f"{advice} These tables are small."
@@ -207,9 +196,8 @@ def _check_regularized_table(session: Session) -> list[Finding]:
     trained = [table for table in large(session.embeddings) if table.trainable]
     asked = [table for table in trained if table.regularizer or table.constraint]
     tables = [table for table in asked if table.update == "dense"]
-    unread = _not_updated(rule, asked)
-    if unread or not tables:
-        return unread
+    if not tables:
+        return []
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
@@ -244,11 +232,9 @@ TABLE_COPIED_ON_LOOKUP = _tables_rule(
 def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
     """Return a finding on all tables that are copied, as one edit is for them all."""
     rule, loop = TABLE_COPIED_ON_LOOKUP, session.diagnosed_loop()
-    every = large(session.embeddings)
-    tables = [table for table in every if _moved_bytes(table)]
+    tables = [table for table in large(session.embeddings) if _moved_bytes(table)]
     if not tables:
-        unread = [table for table in every if table.copied_bytes_per_step is None]
-        return _not_seen(rule, unread, "looked up")
+        return []
     percent = percent_of_step(session, _added(table.copy_ms for table in tables))
     moved = sum(map(_moved_bytes, tables))
     advice = (

@@ -94,10 +94,6 @@ class TableUse:
     nothing else reads. Estimated from the graph: XLA makes fewer of them."""
     whole_table_operations: dict[str, int] = field(default_factory=dict)
     """Operations of the graph that make such a tensor, by type."""
-    gradient_spread: bool | None = None
-    """True if rows of the gradient are spread over a tensor of the table's size."""
-    copied_on_lookup: bool | None = None
-    """True if a lookup reads the whole variable first."""
 
 
 @dataclass(kw_only=True)

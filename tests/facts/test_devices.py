@@ -53,9 +53,8 @@ def test_an_option_sets_the_pools_size() -> None:
 
 
 TABLE = 1000 * 64 * 4
-READ = {"gradient": "sparse", "copied_on_lookup": True}
-ADAM = {**READ, "gradient_spread": True, "temporary_bytes": 2 * TABLE}
-SGD = {**READ, "gradient_spread": False, "temporary_bytes": 0, "slot_bytes": 0}
+ADAM = {"gradient": "sparse", "temporary_bytes": 2 * TABLE}
+SGD = {"gradient": "sparse", "slot_bytes": 0, "copied_bytes_per_step": 2 * TABLE}
 
 
 def plan(*tables: dict[str, Any], given: int | None = 16 * 10**9, **keras: Any) -> MemoryPlan:
@@ -81,9 +80,8 @@ def test_a_step_with_adam_has_table_slots_and_the_temporaries_alive_at_once() ->
     assert found.lacking_bytes == 0
 
 
-def test_a_lookup_copies_a_table_that_rows_are_scattered_into_unless_xla_compiles() -> None:
+def test_a_copy_of_a_table_for_its_lookup_counts_once() -> None:
     assert plan(SGD).needed_bytes == 2 * TABLE + 4000
-    assert plan(SGD, jit_compile=True).needed_bytes == TABLE + 4000
 
 
 def test_what_the_device_lacks_is_said() -> None:

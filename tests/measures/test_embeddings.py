@@ -18,9 +18,7 @@ TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
 USE = RecordedTableUse(
     variable="words/embeddings",
     lookups=1,
-    copied_on_lookup=True,
     gradient="sparse",
-    gradient_spread=False,
     writes_whole=False,
     whole_table_operations={},
     temporary_bytes=0,

@@ -135,11 +135,11 @@ def test_evidence_is_one_row_a_fact() -> None:
 
 def test_embeddings_have_the_ids_that_were_seen() -> None:
     ids = make_ids(outside=3, incomplete="1 of 2 lookups was not told.")
-    seen = factories.make_embedding(ids=ids, copied_on_lookup=True, copied_bytes_per_step=0)
+    seen = factories.make_embedding(ids=ids, copied_bytes_per_step=0)
     unseen = factories.make_embedding(layer="other", ids_missing="A loop.")
     first, second = read(factories.make_session(embeddings=[seen, unseen]), "embeddings")
     assert (first["dtype"], first["ids_outside"]) == ("float32", "3")
-    assert (first["read_whole_on_lookup"], first["copied_bytes_per_step"]) == ("true", "0")
+    assert first["copied_bytes_per_step"] == "0"
     assert (second["ids_batches"], second["ids_missing"]) == ("", "A loop.")
 
 

@@ -9,10 +9,8 @@ from pipediag.session.recorded_loops import EmbeddingIds
 
 
 def gradient(table: Embedding) -> str:
-    """Return `sparse`, or `sparse, made dense` where rows are spread over the whole table."""
-    if table.gradient is None:
-        return "frozen" if not table.trainable else NOTHING
-    return "sparse, made dense" if table.gradient_spread else table.gradient
+    """Return `sparse`, `dense` or `frozen`."""
+    return table.gradient or (NOTHING if table.trainable else "frozen")
 
 
 def update(table: Embedding) -> str:

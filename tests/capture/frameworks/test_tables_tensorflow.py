@@ -40,9 +40,9 @@ def work_of(table):
 def told(name, table, given):
     use = table.use
     (ids,) = table.looked_up(given)
-    say(name, gradient=use.gradient, spread=use.gradient_spread, whole=use.writes_whole,
+    say(name, gradient=use.gradient, whole=use.writes_whole,
         slots=use.slot_bytes, temporaries=use.temporary_bytes,
-        operations=sorted(use.whole_table_operations), copied=use.copied_on_lookup,
+        operations=sorted(use.whole_table_operations),
         copies=use.copies, lookups=use.lookups, through=table.cast_through,
         work=work_of(table), ids=ids.ids.tolist(),
         before=None if ids.before is None else ids.before.tolist(),
@@ -353,23 +353,22 @@ def steps() -> Steps:
 
 
 @pytest.mark.parametrize(
-    ("name", "spread", "writes_whole", "slots", "passes_over_all", "peak_tables"),
+    ("name", "writes_whole", "slots", "passes_over_all", "peak_tables"),
     [
-        ("adam", True, True, 2, True, 2),
-        ("sgd", False, False, 0, False, 0),
-        ("clipnorm", False, False, 0, False, 0),
-        ("adagrad", False, False, 1, True, 2),
-        ("rmsprop", True, True, 1, True, 2),
-        ("momentum", True, True, 1, True, 2),
-        ("decay", False, True, 0, True, None),
-        ("global_clipnorm", True, True, 0, True, None),
-        ("row-wise", False, False, 2, False, 0),
+        ("adam", True, 2, True, 2),
+        ("sgd", False, 0, False, 0),
+        ("clipnorm", False, 0, False, 0),
+        ("adagrad", False, 1, True, 2),
+        ("rmsprop", True, 1, True, 2),
+        ("momentum", True, 1, True, 2),
+        ("decay", True, 0, True, None),
+        ("global_clipnorm", True, 0, True, None),
+        ("row-wise", False, 2, False, 0),
     ],
 )
 def test_what_each_optimizer_does_to_a_table(
     steps: Steps,
     name: str,
-    spread: bool,
     writes_whole: bool,
     slots: int,
     passes_over_all: bool,
@@ -377,7 +376,7 @@ def test_what_each_optimizer_does_to_a_table(
 ) -> None:
     step = steps[name]
 
-    assert (step["gradient"], step["spread"]) == ("sparse", spread)
+    assert step["gradient"] == "sparse"
     assert (step["whole"], bool(step["operations"])) == (writes_whole, passes_over_all)
     assert step["slots"] == slots * 50 * 3 * 4
     assert peak_tables is None or step["temporaries"] == peak_tables * 50 * 3 * 4
@@ -391,7 +390,6 @@ def test_ids_are_those_of_the_batch(steps: Steps) -> None:
     assert steps["own loop on arrays"]["ids"] == own["ids"]
     assert steps["behind a short batch"]["ids"] == own["ids"]
     assert adam["through"] is None
-    assert (adam["copied"], own["copied"]) == (True, False)
     assert steps["another"]["given"] is None
 
 

@@ -122,11 +122,9 @@ class WholeTables:
         return RecordedTableUse(
             variable=variable.name,
             lookups=len(lookups),
-            copied_on_lookup=any(lookup.read is not None for lookup in lookups),
             # XLA takes the rows of a read alone.
             copies=len(reads) if id(own) in writes.rows else 0,
             gradient=gradient if own in writes else None,
-            gradient_spread=spread,
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
             whole_table_operations=dict(sorted(Counter(types).items())),
             temporary_bytes=min(sum(sizes), most),
