@@ -26,24 +26,22 @@ def _keras_3_on_tensorflow() -> tuple[Any, Any]:
     Raises:
         ImportError: one is missing, Keras is older than 3, or has another backend.
     """
+    needed = "pipediag.optimizers needs Keras 3 on TensorFlow"
     try:
         import keras
     except ModuleNotFoundError as error:
         raise ImportError(
-            "pipediag.optimizers needs Keras 3 and TensorFlow, and Keras is not installed. "
-            "Install them with: pip install tensorflow"
+            f"{needed}, and Keras is not installed. Install both with: pip install tensorflow"
         ) from error
     if int(keras.__version__.partition(".")[0]) < 3:
         raise ImportError(
-            f"pipediag.optimizers needs Keras 3, and Keras {keras.__version__} is installed, whose "
-            "optimizers are built differently. Update to TensorFlow 2.16 or newer, or use the "
-            "LazyAdam of TensorFlow Addons."
+            f"{needed}, and Keras {keras.__version__} is installed. Update to TensorFlow 2.16 or "
+            "newer, or use the LazyAdam of TensorFlow Addons."
         )
     if (backend := keras.backend.backend()) != "tensorflow":
         raise ImportError(
-            f"pipediag.optimizers needs Keras on TensorFlow, and Keras runs on {backend}, where "
-            "gradients of embeddings are dense. Set KERAS_BACKEND=tensorflow, or use the "
-            "optimizers of Keras."
+            f"{needed}, and Keras runs on {backend}. Set KERAS_BACKEND=tensorflow, or use the "
+            "optimizers of Keras: gradients of embeddings are dense there."
         )
     import tensorflow
 

@@ -159,7 +159,6 @@ class Softmax:
     """Numbers that each class is multiplied with."""
     labels: SparseOrDense
     """`sparse`: a label is the class itself; `dense`: a number for each class."""
-    device: str | None = None
 
 
 @dataclass

@@ -131,7 +131,6 @@ def softmaxes_in(step: StepGraph, variables: dict[int, Any]) -> Iterator[tuple[A
                 classes=classes,
                 features=rows if columns == classes else columns,
                 labels=labels,
-                device=weights.device or None,
             ),
         )
 
