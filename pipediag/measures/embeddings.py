@@ -50,7 +50,7 @@ def _describe(variable: RecordedVariable, compute: StepCompute | None) -> Embedd
     described = Embedding(
         **{**_of(TableFacts, variable), "ids_missing": unseen},
         table_bytes=table,
-        slot_bytes=table * (variable.slots or 0),
+        slot_bytes=None,
         gradient=None,
         update=None,
         rows_touched_per_step=None if not ids or ids.incomplete else round(ids.unique_per_step),
@@ -63,7 +63,6 @@ def _describe(variable: RecordedVariable, compute: StepCompute | None) -> Embedd
     return replace(
         described,
         **{**_of(TableUse, use), "variable": variable.variable},
-        slots=use.slots,
         update=None if use.gradient is None else update,
         missing=_NOT_WRITTEN if use.gradient is None else None,
         copied_bytes_per_step=table * use.copies,

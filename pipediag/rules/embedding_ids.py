@@ -143,11 +143,6 @@ def _masked(table: Embedding, ids: EmbeddingIds) -> Finding | None:
         f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids of "
         f"`{table.layer}` are zeros between other ids of their row."
     )
-    if ids.zero_is_a_token:
-        advice = (
-            f"Give the lookup layer before `{table.layer}` a `mask_token`, or remove `mask_zero`: "
-            "the layer returns 0 for a token."
-        )
     return MASKED_TOKEN.finding(
         "fail",
         advice,

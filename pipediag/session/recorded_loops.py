@@ -102,7 +102,6 @@ class RecordedTableUse(TableUse):
 
     writes_whole: bool
     """True if the step writes all rows of the table, or of a slot of its optimizer."""
-    slots: int
     copies: int = 0
     """Times that a step copies the whole table to look rows up in it."""
     pass_operations: list[str] = field(default_factory=list)
@@ -124,9 +123,6 @@ class EmbeddingIds:
     """Lookups below 0 or past the last row."""
     outside_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: batch and id."""
-    zero_is_a_token: bool | None = None
-    """True if the table of tokens in front gives 0 for a token; None where there is none, or that
-    token may be a name for padding."""
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
     incomplete: str | None = None
@@ -171,8 +167,6 @@ class TableFacts:
     dim: int
     dtype: str
     trainable: bool = True
-    slots: int | None = None
-    """Variables of the optimizer for it."""
     file: str | None = None
     line: int | None = None
     """Where the script made the layer."""
@@ -198,8 +192,7 @@ class RecordedVariable(TableFacts):
     def tell_anew(self, later: RecordedVariable) -> None:
         """Take over what may have changed since: a table is frozen, or compiled with another
         optimizer, between two loops."""
-        self.trainable, self.slots = later.trainable, later.slots
-        self.mask_zero = later.mask_zero
+        self.trainable, self.mask_zero = later.trainable, later.mask_zero
         self.regularizer, self.constraint = later.regularizer, later.constraint
 
     def is_of(self, other: RecordedVariable) -> bool:

@@ -107,8 +107,8 @@ def test_each_fit_is_a_training_loop(
     if mark == "rows":
         assert (loop.keras.workers, loop.keras.use_multiprocessing) == (2, False)
         assert loop.keras.source_file == str(fits.script)
-    tables = {(v.layer, v.rows, v.dim, v.trainable, v.slots) for v in fits.recording.variables}
-    assert tables == {("table", 50, 4, True, 2)}
+    tables = {(v.layer, v.rows, v.dim, v.trainable) for v in fits.recording.variables}
+    assert tables == {("table", 50, 4, True)}
 
 
 @pytest.mark.parametrize("mark", MEASURED)

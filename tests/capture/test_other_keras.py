@@ -137,13 +137,7 @@ def test_callbacks_and_tables(fits: Captured) -> None:
     (table,) = fits.recording.variables
 
     assert (slowly.name, slowly.line) == ("Slowly", fits.line("hook"))
-    assert (table.layer, table.rows, table.dim, table.dtype, table.slots) == (
-        "table",
-        50,
-        4,
-        "float32",
-        2,
-    )
+    assert (table.layer, table.rows, table.dim, table.dtype) == ("table", 50, 4, "float32")
 
 
 def test_environment(fits: Captured) -> None:

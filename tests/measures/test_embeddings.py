@@ -14,7 +14,7 @@ from pipediag.trace.operations import ComputeTimes
 from tests.recordings import make_recorded_loop
 from tests.rules.sessions import make_ids
 
-TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
+TABLE = RecordedVariable("words", 1000, 64, "float32", trainable=True)
 USE = RecordedTableUse(
     variable="words/embeddings",
     lookups=1,
@@ -22,7 +22,6 @@ USE = RecordedTableUse(
     writes_whole=False,
     whole_table_operations={},
     temporary_bytes=0,
-    slots=1,
     slot_bytes=4000,
 )
 IDS = make_ids(unique_per_step=60.4)
@@ -33,17 +32,14 @@ def described(**changes: object) -> Embedding:
     return row
 
 
-def test_tables_and_slots_in_bytes_the_largest_first() -> None:
+def test_tables_in_bytes_the_largest_first() -> None:
     rows = describe_embeddings(
         [
-            RecordedVariable("small", 100, 8, "float32", trainable=True, slots=2),
-            RecordedVariable("large", 1000, 64, "bfloat16", trainable=False, slots=0),
+            RecordedVariable("small", 100, 8, "float32", trainable=True),
+            RecordedVariable("large", 1000, 64, "bfloat16", trainable=False),
         ]
     )
-    assert [(row.layer, row.table_bytes, row.slot_bytes) for row in rows] == [
-        ("large", 128_000, 0),
-        ("small", 3200, 6400),
-    ]
+    assert [(row.layer, row.table_bytes) for row in rows] == [("large", 128_000), ("small", 3200)]
     assert not rows[0].trainable
     assert rows[0].gradient is None
     assert rows[0].missing is not None

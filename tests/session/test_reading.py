@@ -118,9 +118,9 @@ def test_the_last_moment_of_which_anything_is_known(timeline: Timeline, last_ns:
     assert timeline.last_ns == last_ns
 
 
-TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True, slots=2)
-FROZEN = replace(TRAINED, trainable=False, slots=0)
-USE = RecordedTableUse(variable="words", gradient=None, slot_bytes=0, writes_whole=False, slots=0)
+TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True)
+FROZEN = replace(TRAINED, trainable=False)
+USE = RecordedTableUse(variable="words", gradient=None, slot_bytes=0, writes_whole=False)
 
 
 def test_a_table_that_is_frozen_before_the_second_fit_is_told_as_frozen() -> None:

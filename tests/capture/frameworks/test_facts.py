@@ -23,7 +23,6 @@ from pipediag.capture.frameworks.keras.facts import (
     phase_of,
     settings_of,
     variable_bytes,
-    vocabularies,
 )
 from pipediag.capture.guard import Guard
 
@@ -196,43 +195,20 @@ class Embedding:
         self._embeddings: Any = self.embeddings
 
 
-class Tokens:
-    def __init__(self, mask_token: str | None) -> None:
-        self.mask_token = mask_token
-        self.lookup_table = SimpleNamespace(resource_handle="handle")
-
-
-def model_of(*layers: Any, optimizer: Any = None) -> Any:
-    return SimpleNamespace(layers=layers, optimizer=optimizer)
-
-
-def test_tables_and_their_slots() -> None:
-    shapes = [(), (100, 8), (100, 8), (8, 1)]
-    optimizer = SimpleNamespace(variables=[SimpleNamespace(shape=shape) for shape in shapes])
+def test_tables_of_a_model() -> None:
     tied = type("Tied", (Embedding,), {"mask_zero": True})("tied", trainable=False)
     tied._embeddings = SimpleNamespace(dtype="float32", path="model/tied/embeddings")
     theirs = type("Embedding", (), {"built": True, "name": "theirs"})()
     nested = SimpleNamespace(_flatten_layers=lambda: [Embedding("words"), tied, theirs, object()])
 
     words, frozen = [
-        record
-        for _, record in known_tables(
-            SimpleNamespace(**vars(nested), layers=[], optimizer=optimizer)
-        )
+        record for _, record in known_tables(SimpleNamespace(**vars(nested), layers=[]))
     ]
 
     assert (words.layer, words.rows, words.dim, words.dtype) == ("words", 100, 8, "float32")
-    assert (words.trainable, words.slots, words.mask_zero) == (True, 2, False)
-    assert (frozen.layer, frozen.trainable, frozen.slots) == ("tied", False, 0)
+    assert (words.trainable, words.mask_zero) == (True, False)
+    assert (frozen.layer, frozen.trainable) == ("tied", False)
     assert (frozen.mask_zero, frozen.path) == (True, "model/tied/embeddings")
-
-
-def test_vocabularies_whose_first_id_is_a_token() -> None:
-    inner = SimpleNamespace(_lookup_layer=Tokens(mask_token=""))
-
-    found = vocabularies(model_of(Tokens(""), Tokens(None), inner, object()))
-
-    assert [zero_is_a_token for _, zero_is_a_token in found] == [False, True, False]
 
 
 class Layer:

@@ -136,7 +136,7 @@ inner = keras.Sequential([keras.Input((5,), dtype="int32"), other])
 joined = layers.Concatenate()([shared(integers), shared(integers // 2), inner(integers)])
 step = read(keras.Model(integers, layers.Dense(1)(layers.Flatten()(joined))), "adam", "mse")
 given = step.of_batch(batch)
-say("two", slots=[table.use.slots for table in step.tables],
+say("two", slots=[table.use.slot_bytes for table in step.tables],
     lookups=[table.use.lookups for table in step.tables],
     operations=[table.use.pass_operations for table in step.tables],
     ids=[[one.ids.tolist() for one in table.looked_up(given)] for table in step.tables])
@@ -253,7 +253,7 @@ for name, given, options in [("mirrored", optimizers.Adam(), {}),
     # Keras' Adam can't run on two logical CPUs: a fault of TensorFlow's, after the tracing.
     traced = [function.get_concrete_function(iter(data)) for function in functions]
     (found,) = TracedTables(functions).tables
-    say(name, slots=found.use.slots, gradient=found.use.gradient)
+    say(name, slots=found.use.slot_bytes, gradient=found.use.gradient)
 
 # What a call draws: that of Keras, and of functions that do it their own way.
 def counted_by(name, function):
@@ -415,7 +415,7 @@ def test_tables_of_one_shape_are_told_apart(steps: Steps) -> None:
     two = steps["two"]
     ids = steps["adam"]["ids"]
 
-    assert two["slots"] == [2, 2]
+    assert two["slots"] == [2 * 50 * 3 * 4] * 2
     assert sorted(two["lookups"]) == [1, 2]
     ((alone,),) = (one for one in two["ids"] if len(one) == 1)
     assert alone == ids
@@ -561,7 +561,7 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
 def test_replicas_have_a_gradient_as_one_device_has(
     steps: Steps, name: str, gradient: str, slots: int
 ) -> None:
-    assert (steps[name]["gradient"], steps[name]["slots"]) == (gradient, slots)
+    assert (steps[name]["gradient"], steps[name]["slots"]) == (gradient, slots * 50 * 3 * 4)
 
 
 @pytest.mark.parametrize(

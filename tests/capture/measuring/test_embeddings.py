@@ -31,13 +31,10 @@ class ToyTable:
     cast_through: str | None = None
 
     def __init__(self) -> None:
-        self.record = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
+        self.record = RecordedVariable("words", 10, 4, "float32", trainable=True)
         self.use = RecordedTableUse(
-            variable="words", gradient="sparse", slot_bytes=320, writes_whole=True, slots=2
+            variable="words", gradient="sparse", slot_bytes=320, writes_whole=True
         )
-
-    def vocabularies(self) -> list[Any]:
-        return []
 
     def answers(self, given: Any) -> bool:
         return given is not None
@@ -191,11 +188,8 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
 
 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
-    known = RecordedVariable("words", 10, 4, "float32", trainable=True, slots=0)
-    trainer = SimpleNamespace(
-        known_tables=lambda _: [(None, known)],
-        vocabularies=lambda _: [],
-    )
+    known = RecordedVariable("words", 10, 4, "float32", trainable=True)
+    trainer = SimpleNamespace(known_tables=lambda _: [(None, known)])
     measured.runtime.tables = None
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
@@ -208,7 +202,7 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     def fails(_: Any) -> list[Any]:
         raise AttributeError("no input_dim")
 
-    trainer = SimpleNamespace(known_tables=fails, vocabularies=fails)
+    trainer = SimpleNamespace(known_tables=fails)
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
     measured.until(Phase.IDS)

@@ -326,27 +326,14 @@ MADE, COMPILED = Lines("layers are made"), Lines("models are compiled")
 def known_tables(model: Any) -> list[tuple[Any, RecordedVariable]]:
     """Return the variables of its Embedding layers, and of derived classes, with their records; in
     submodels too."""
-    slots = _slots_by_shape(getattr(model, "optimizer", None))
     return [
-        (_variable(layer), _record(layer, slots))
+        (_variable(layer), _record(layer))
         for layer in all_layers(model)
         if any(is_keras_class(one, ("Embedding",)) for one in type(layer).__mro__) and layer.built
     ]
 
 
-def vocabularies(model: Any) -> list[tuple[Any, bool]]:
-    """Return the tables of tokens in front of embeddings: those of its IntegerLookup, StringLookup
-    and TextVectorization layers, by their handles; True if id 0 is a token's, and no padding's."""
-    found = []
-    for outer in all_layers(model):
-        layer = getattr(outer, "_lookup_layer", outer)
-        handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
-        if handle is not None:
-            found.append((handle, layer.mask_token is None))
-    return found
-
-
-def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
+def _record(layer: Any) -> RecordedVariable:
     file, line = MADE.of(layer)
     return RecordedVariable(
         layer=layer.name,
@@ -354,7 +341,6 @@ def _record(layer: Any, slots: dict[tuple[int, ...], int]) -> RecordedVariable:
         dim=layer.output_dim,
         dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
         trainable=layer.trainable,
-        slots=slots.get((layer.input_dim, layer.output_dim), 0) if layer.trainable else 0,
         file=file,
         line=line,
         mask_zero=bool(getattr(layer, "mask_zero", False)),
@@ -368,12 +354,3 @@ def _variable(layer: Any) -> Any:
     """Return the framework's own variable, in which Keras 3 keeps the value of its one."""
     kept = getattr(layer, "_embeddings", layer.embeddings)
     return getattr(kept, "value", kept) if type(kept).__module__.startswith("keras") else kept
-
-
-def _slots_by_shape(optimizer: Any) -> dict[tuple[int, ...], int]:
-    counts: dict[tuple[int, ...], int] = {}
-    variables = getattr(optimizer, "variables", [])
-    for variable in variables() if callable(variables) else variables:
-        shape = tuple(variable.shape)
-        counts[shape] = counts.get(shape, 0) + 1
-    return counts

@@ -18,7 +18,6 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     lookups_in,
     masks_zero,
     sources_of,
-    vocabularies_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     Key,
@@ -71,7 +70,6 @@ class TableInStep:
             dim=math.prod(shape[1:]),
             dtype=variable.dtype.base_dtype.name,
             trainable=bool(variable.trainable),
-            slots=0,
             mask_zero=masks_zero(step, lookups),
         )
         self.use = whole.use_of(variable, lookups, writes)
@@ -109,10 +107,6 @@ class TableInStep:
                 f"{len(lacks)} of {len(lookups)} lookups could not be followed, as their ids can't "
                 f"be computed from a batch: {lacks[0]}."
             )
-
-    def vocabularies(self) -> list[Any]:
-        """Return the handles of the tables of tokens that give its ids."""
-        return [one for each in self._followed for one in vocabularies_of(self._step, each.ids)]
 
     def answers(self, given: Given) -> bool:
         """Return True if its ids can be computed from this."""

@@ -128,7 +128,6 @@ class WholeTables:
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
             whole_table_operations=dict(sorted(Counter(types).items())),
             temporary_bytes=min(sum(sizes), most),
-            slots=len(slots),
             slot_bytes=sum(map(_bytes_behind, slots)),
         )
 
