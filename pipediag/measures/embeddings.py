@@ -7,8 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from pipediag.session.embeddings import Embedding
 from pipediag.session.recorded_loops import (
     RecordedLoop,
@@ -20,10 +18,6 @@ from pipediag.session.recording import Recording
 from pipediag.trace.operations import ComputeTimes
 from pipediag.vocabulary import SparseOrDense
 
-_OTHER_TYPES = {"bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1}
-"""Types that NumPy alone does not know."""
-
-_FLOAT32 = 4
 _READS = {"Cast"}
 """Operations of a lookup on the whole table, which are no part of its update."""
 _NOT_READ = "The step was not analysed: its loop ended first or was not measured."
@@ -45,7 +39,8 @@ def describe_embeddings(
 
 def _describe(variable: RecordedVariable, compute: StepCompute | None) -> Embedding:
     use, ids = variable.use, variable.ids
-    table = variable.rows * variable.dim * item_bytes(variable.dtype)
+    bits = re.search(r"\d+", variable.dtype)  # `float32`, `bfloat16`, `float8_e5m2`
+    table = variable.rows * variable.dim * (int(bits[0]) // 8 if bits else 4)
     unseen = None if ids else variable.ids_missing or _NOT_READ
     described = Embedding(
         **{**_of(TableFacts, variable), "ids_missing": unseen},
@@ -73,16 +68,6 @@ def _describe(variable: RecordedVariable, compute: StepCompute | None) -> Embedd
 
 def _of(kind: type[Any], record: Any) -> dict[str, Any]:
     return {one.name: getattr(record, one.name) for one in fields(kind)}
-
-
-def item_bytes(dtype: str) -> int:
-    """Bytes of one number of a TensorFlow type, 4 for a type that is not known."""
-    if dtype in _OTHER_TYPES:
-        return _OTHER_TYPES[dtype]
-    try:
-        return np.dtype(dtype).itemsize
-    except TypeError:
-        return _FLOAT32
 
 
 _NOTICED = 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from pipediag.facts.embeddings import WITHIN, masks_a_token, within_percent
@@ -23,20 +23,8 @@ _ids_rule = partial(
 )
 
 
-def _of_tables(
-    rule: Rule,
-    tables: Iterable[Embedding],
-    found: Callable[[Embedding, EmbeddingIds], Finding | None],
-) -> Iterator[Finding]:
-    """Yield the findings on tables whose ids were looked at, or that none were."""
-    tables = list(tables)
-    seen = [(table, table.ids) for table in tables if table.ids is not None]
-    if tables and not seen:
-        reason = tables[0].ids_missing or "No batch was inspected."
-        yield rule.finding("inconclusive", reason, evidence={"layer": tables[0].layer})
-    for table, ids in seen:
-        if finding := found(table, ids):
-            yield finding
+def _seen(session: Session) -> list[tuple[Embedding, EmbeddingIds]]:
+    return [(table, table.ids) for table in session.embeddings if table.ids is not None]
 
 
 IDS_OUTSIDE_TABLE = _ids_rule(
@@ -55,7 +43,13 @@ _LARGER = "Make the table larger, or correct the ids."
 def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
     raised = _RAISED.search(session.script.detail or "")
     if raised is None:
-        yield from _of_tables(IDS_OUTSIDE_TABLE, session.embeddings, _outside)
+        yield from (_outside(table, ids) for table, ids in _seen(session) if ids.outside)
+        if session.embeddings and not _seen(session):
+            unseen = session.embeddings[0]
+            reason = unseen.ids_missing or "No batch was inspected."
+            yield IDS_OUTSIDE_TABLE.finding(
+                "inconclusive", reason, evidence={"layer": unseen.layer}
+            )
         return
     id, rows = int(raised[1]), int(raised[2])
     loop = session.diagnosed_loop() or next(iter(session.loops), None)
@@ -70,9 +64,7 @@ def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
     )
 
 
-def _outside(table: Embedding, ids: EmbeddingIds) -> Finding | None:
-    if not ids.outside:
-        return None
+def _outside(table: Embedding, ids: EmbeddingIds) -> Finding:
     examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
     follows = (
         "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
@@ -101,7 +93,9 @@ TensorFlow has it)."""
 
 @COLLIDING_IDS.found_by
 def _check_colliding_ids(session: Session) -> Iterator[Finding]:
-    return _of_tables(COLLIDING_IDS, session.embeddings, _colliding)
+    for table, ids in _seen(session):
+        if finding := _colliding(table, ids):
+            yield finding
 
 
 def _colliding(table: Embedding, ids: EmbeddingIds) -> Finding | None:
@@ -132,19 +126,11 @@ MASKED_TOKEN = _ids_rule(
 
 @MASKED_TOKEN.found_by
 def _check_masked_token(session: Session) -> Iterator[Finding]:
-    masked = [table for table in session.embeddings if table.mask_zero]
-    return _of_tables(MASKED_TOKEN, masked, _masked)
-
-
-def _masked(table: Embedding, ids: EmbeddingIds) -> Finding | None:
-    if not masks_a_token(table):
-        return None
-    advice = (
-        f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids of "
-        f"`{table.layer}` are zeros between other ids of their row."
-    )
-    return MASKED_TOKEN.finding(
-        "fail",
-        advice,
-        evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
-    )
+    for table, ids in _seen(session):
+        if masks_a_token(table):
+            yield MASKED_TOKEN.finding(
+                "fail",
+                f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} "
+                f"ids of `{table.layer}` are zeros between other ids of their row.",
+                evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
+            )
