@@ -20,11 +20,6 @@ def accelerators(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
     return [device for device in devices if device.kind.lower() == "gpu" and device.span_ms > 0]
 
 
-def accelerators_or_cpus(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
-    """Return the GPUs that ran anything, or else the CPUs whose executors stand for them."""
-    return accelerators(devices) or [device for device in devices if device.span_ms > 0]
-
-
 def worst(
     devices: Sequence[DeviceActivity], percent: Callable[[DeviceActivity], float]
 ) -> DeviceActivity | None:

@@ -49,15 +49,6 @@ class PythonCalls:
     def off_cpu_percent(self) -> float:
         return 100.0 * self.off_cpu_ms / self.wall_ms
 
-    @property
-    def evidence(self) -> dict[str, Scalar]:
-        return {
-            "python_calls_per_step": self.per_step,
-            "python_call_ms": self.wall_ms / self.per_step,
-            "python_call_off_cpu_ms": self.off_cpu_ms / self.per_step,
-            "python_off_cpu_percent": self.off_cpu_percent,
-        }
-
 
 def call_times(op: Operation | None) -> str:
     """Return the sentence on what a call of its Python takes; nothing where none was measured."""
@@ -85,7 +76,14 @@ def python_calls(op: Operation | None) -> PythonCalls | None:
 def python_evidence(op: Operation | None) -> dict[str, Scalar]:
     """Return the numbers for a finding, or nothing where none were measured."""
     calls = python_calls(op)
-    return calls.evidence if calls is not None else {}
+    if calls is None:
+        return {}
+    return {
+        "python_calls_per_step": calls.per_step,
+        "python_call_ms": calls.wall_ms / calls.per_step,
+        "python_call_off_cpu_ms": calls.off_cpu_ms / calls.per_step,
+        "python_off_cpu_percent": calls.off_cpu_percent,
+    }
 
 
 def waits_first(op: Operation | None) -> bool:

@@ -14,7 +14,6 @@ from functools import partial
 
 from pipediag.facts.devices import (
     accelerators,
-    accelerators_or_cpus,
     cause_percent,
     full_name,
     held_up,
@@ -155,8 +154,10 @@ def _of_cause(
 
 
 def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivity | None:
-    of_cpus_too = cause in ("input", "python")
-    able = accelerators_or_cpus(devices) if of_cpus_too else accelerators(devices)
+    able = accelerators(devices)
+    if not able and cause in ("input", "python"):
+        # CPUs whose executors stand for a device.
+        able = [device for device in devices if device.span_ms > 0]
     return worst(able, lambda each: cause_percent(each, cause))
 
 

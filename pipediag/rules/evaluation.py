@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pipediag.facts.limits import INPUT_WAIT, Threshold
+from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     call_name,
@@ -24,7 +24,7 @@ from pipediag.facts.pipeline import (
 from pipediag.facts.run import faster_ends, faster_evaluation
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, tuned_calls
-from pipediag.rules.relevance import THRESHOLDS, weigh_rows
+from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
@@ -36,9 +36,6 @@ from pipediag.session.recording import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import EffectOnResults
 
-OFTEN = Threshold("evaluations at one place", 3.0, "times", "own choice: fewer are normal")
-EVERY = 5
-"""Evaluations of which one is kept, in what is said of fewer. Own choice."""
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
     title="Evaluate less often, on less data, or in larger batches",
@@ -165,9 +162,7 @@ def _cached(
     # One evaluation that is the only one fills a cache for none.
     if place is None or count == 1:
         return
-    held, each = place.cardinality, place.element_bytes
-    known = held is not None and held >= 0 and each is not None
-    if known and not fits_in_memory(session, (held or 0) * (each or 0)):
+    if not fits_in_memory(session, max(0, place.cardinality or 0) * (place.element_bytes or 0)):
         return
     above = [place, *upstream_of(pipeline.ops, place)]
     condition = condition_of_cache(pipeline.ops, place, "evaluation")

@@ -20,38 +20,22 @@ from pipediag.vocabulary import Framework, Policy
 
 _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
-_AMD = re.compile(r"AMD|Radeon|Instinct", re.IGNORECASE)
-_GENERATIONS: tuple[tuple[re.Pattern[str], Policy], ...] = (
-    # GTX 16 has no tensor cores in spite of its capability of 7.5.
-    (re.compile(r"\b[KMP]\d{1,4}\b|GTX|\bMX\d|TITAN X", re.IGNORECASE), "none"),
-    (
-        re.compile(
-            r"\b(A2|A1[06]G?|A30|A40|A[18]00|L4|L40S?|L20|H[12]00|H800|H20|GH200|G?B[123]00)\b"
-            r"|RTX ([345]0|PRO|A\d)|Ada\b"
-        ),
-        "mixed_bfloat16",
-    ),
-    (
-        re.compile(r"\b(V100|GV100|T4G?|TITAN (V|RTX))\b|RTX 20|Quadro RTX", re.IGNORECASE),
-        "mixed_float16",
-    ),
-)
-"""By name: tensor cores came with compute capability 7.0, those for bfloat16 with 8.0."""
 
 
 def sixteen_bit_policy(model: str | None) -> Policy | None:
-    """Return the Keras policy for the tensor cores, `none` without any, None if not known."""
-    if model is None or _AMD.search(model):
+    """Return the Keras policy for the tensor cores, `none` without any, None if not known.
+
+    Tensor cores came with compute capability 7.0, those for bfloat16 with 8.0.
+    """
+    told = _CAPABILITY.search(model or "")
+    if model is None or told is None:
         return None
-    named = next((policy for pattern, policy in _GENERATIONS if pattern.search(model)), None)
-    told = _CAPABILITY.search(model)
-    if named is not None or told is None:
-        return named
     major = int(told.group(1))
-    if major < 7:
-        return "none"
     if major >= 9 and not _NVIDIA.search(model):
         return None
+    # GTX 16 has no tensor cores in spite of its capability of 7.5.
+    if major < 7 or "GTX" in model:
+        return "none"
     return "mixed_bfloat16" if major >= 8 else "mixed_float16"
 
 

@@ -127,15 +127,8 @@ def no_row_wise(session: Session) -> str | None:
     accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
     if keras.optimizer not in ROW_WISE_OPTIMIZERS or accumulates:
         return "`pipediag.optimizers` has no optimizer that does the same by rows."
-    if _optimizer_bytes(session, keras) > SLOTS_TWICE * available_bytes(session):
+    # Its variables may not be built yet, and then are at least the slots of tables.
+    slots = sum(table.slot_bytes or 0 for table in session.embeddings)
+    if max(keras.optimizer_bytes or 0, slots) > SLOTS_TWICE * available_bytes(session):
         return NO_MEMORY
     return None
-
-
-def _optimizer_bytes(session: Session, keras: KerasUse) -> int:
-    """Return the size of the optimizer's variables, which may not be built yet: at least slots."""
-    return max(keras.optimizer_bytes or 0, _table_slots(session))
-
-
-def _table_slots(session: Session) -> int:
-    return sum(table.slot_bytes or 0 for table in session.embeddings)

@@ -140,6 +140,9 @@ NOTABLE = Threshold(
 )
 SHORT = Threshold("total time, to fail", 2.0, "s", "own choice: in a shorter run it matters little")
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
+OFTEN = Threshold("number of times", 3.0, "times", "own choice: twice costs little")
+EVERY = 5
+"""Evaluations or ends of epochs of which one is kept, in what is said of fewer. Own choice."""
 
 
 def weigh_rows(run: Run, rows: Iterable[RunPart], saved_s: float) -> Weight:

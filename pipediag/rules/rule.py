@@ -160,7 +160,11 @@ class Rule:
             file=file,
             line=line,
             op_id=op.id if op else op_id,
-            evidence={key: _rounded(value) for key, value in numbers.items()},
+            # For reading: four significant digits.
+            evidence={
+                key: float(f"{value:.4g}") if isinstance(value, float) else value
+                for key, value in numbers.items()
+            },
             advice=advice,
             effect_on_results=(effect or self.effect) if failed or kept else None,
             condition=condition if failed or kept else None,
@@ -192,11 +196,6 @@ def known(section: _Known | None) -> _Known:
     """Return a section that the rule needs, without which its check is not called."""
     assert section is not None
     return section
-
-
-def _rounded(value: Scalar) -> Scalar:
-    """Round to four significant digits: evidence is for reading."""
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 _Lack = tuple[FindingStatus, str]

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.rules.relevance import THRESHOLDS, Weight, weigh_rows
+from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
@@ -105,9 +105,6 @@ def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
     return groups
 
 
-OFTEN = Threshold("number of times", 3.0, "times", "own choice: twice costs little")
-EVERY = 5
-"""Epochs of which one is kept, in what is said of fewer. Own choice."""
 LATE = Threshold("work before training of unknown length", 5.0, "s, and an epoch", "own choice")
 SHARE = Threshold(
     "share of work after training", 15.0, "% of the run", "own choice: some is normal"

@@ -136,6 +136,7 @@ def saved_s(finding: Finding) -> float | None:
 
 
 SPAN_MS = 100.0
+H200 = "NVIDIA H200, compute capability 9.0"
 
 
 def gpu(causes_ms: dict[GapCause, float] | None = None, **overrides: Any) -> DeviceActivity:
@@ -145,7 +146,7 @@ def gpu(causes_ms: dict[GapCause, float] | None = None, **overrides: Any) -> Dev
     values: dict[str, Any] = {
         "name": "GPU:0",
         "kind": "gpu",
-        "model": "NVIDIA H200",
+        "model": H200,
         "span_ms": SPAN_MS,
         "busy_ms": SPAN_MS - idle,
         "idle_ms": idle,
