@@ -33,9 +33,9 @@ def files(session: Session) -> Iterator[tuple[str, str]]:
 
 def render(session: Session) -> str:
     """Return verdict, first advice, where run and step go, findings, and what it ran on."""
-    verdict, beside = sections.title(session)
+    title = advice.title(session)
     parts = [
-        [markdown_heading(2, "pipediag", f"{verdict}, {beside}" if beside else verdict)],
+        [markdown_heading(2, "pipediag", ", ".join((title.label, *title.beside)))],
         [_text(session.verdict.summary)],
         [f"- {_text(reason)}" for reason in session.verdict.reasons[:MOST_ROWS]],
         *(

@@ -40,12 +40,6 @@ Row = tuple[str, str, str]
 """What a line is about, its text, and how it is meant: `good`, `bad`, `aside` or nothing."""
 
 
-def title(session: Session) -> tuple[str, str]:
-    """Return the verdict in a word or two, and what is said beside it."""
-    said = filter(None, (advice.shown_severity(session).text, advice.low_confidence(session)))
-    return advice.verdict_label(session), "" if advice.healthy(session) else ", ".join(said)
-
-
 def answer(session: Session) -> Iterator[Row]:
     """Yield what to change first, what it gains, and why to believe it; or what to try next.
 

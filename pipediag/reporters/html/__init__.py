@@ -69,7 +69,7 @@ def _context(session: Session) -> dict[str, Any]:
     return {
         "session": session,
         "command": labels.command_line(session.script),
-        "severity": advice.shown_severity(session),
+        "title": advice.title(session),
         "answer": advice.answer(session),
         "step_bar": step_bar(session.breakdown or {}),
         "run_parts": parts,

@@ -50,13 +50,12 @@ def render(
 
 
 def _title(session: Session, width: int) -> Text:
-    style = _VERDICT_STYLE[advice.shown_severity(session).severity]
-    label, said = sections.title(session)
-    beside = f"  {said}" if said else ""
-    command = labels.short_command(session.script, max(width - len(label + beside) - 4, 12))
-    return Text.assemble(
-        ("● ", style), (label, f"bold {style}"), beside, f"  {command}", no_wrap=True
-    )
+    title = advice.title(session)
+    style = _VERDICT_STYLE[title.severity]
+    beside = f"  {', '.join(title.beside)}" if title.beside else ""
+    command = labels.short_command(session.script, max(width - len(title.label + beside) - 4, 12))
+    label = (title.label, f"bold {style}")
+    return Text.assemble(("● ", style), label, beside, f"  {command}", no_wrap=True)
 
 
 def _apart(rows: Iterable[sections.Row]) -> list[RenderableType]:

@@ -43,17 +43,6 @@ _BY_TORCH = (
 )
 
 
-def verdict_label(session: Session) -> str:
-    """Return what is slow, in a word or two: a part of the run, or else what limits its steps."""
-    if healthy(session):
-        return "Healthy"
-    verdict = session.verdict
-    where = verdict.where
-    if where in (None, "steps") or (where == "epoch_start" and verdict.bottleneck == "input"):
-        return labels.BOTTLENECK[verdict.bottleneck]
-    return RUN_PART[where]
-
-
 def healthy(session: Session) -> bool:
     """Return True if nothing is slow, nothing is advised and no trial left anything open."""
     return (
@@ -65,43 +54,51 @@ def healthy(session: Session) -> bool:
 
 
 @dataclass(frozen=True)
-class Severity:
-    """The severity that sets colours and signs, and the text beside the bottleneck."""
+class Title:
+    """The verdict in a word or two, what is said beside it, and the severity that colours both."""
 
     severity: VerdictSeverity
-    text: str
+    label: str
+    beside: tuple[str, ...] = ()
 
 
-def low_confidence(session: Session) -> str | None:
-    """Return what to say beside the severity; None where the verdict is sure enough."""
-    if session.verdict.where not in (None, "steps", "epoch_start") or healthy(session):
-        # The confidence is that of the steps, and the run's parts were timed.
-        return None
-    return "low confidence" if session.verdict.confidence == "low" else None
+def title(session: Session) -> Title:
+    """Return what is slow: a part of the run, or else what limits its steps."""
+    if healthy(session):
+        return Title("ok", "Healthy")
+    verdict = session.verdict
+    where = verdict.where
+    label = labels.BOTTLENECK[verdict.bottleneck]
+    if where not in (None, "steps") and (where, verdict.bottleneck) != ("epoch_start", "input"):
+        label = RUN_PART[where]
+    # The confidence is that of the steps; the run's parts were timed.
+    low = verdict.confidence == "low" and where in (None, "steps", "epoch_start")
+    severity, text = _severity(session)
+    return Title(severity, label, (text, "low confidence") if low else (text,))
 
 
-def shown_severity(session: Session) -> Severity:
+def _severity(session: Session) -> tuple[VerdictSeverity, str]:
     """Return the verdict's own, or `moderate` where nothing is severe and a change gains much.
 
     A step that computes all the time is no fault of the pipeline's, and may still compute what it
     need not.
     """
-    severity = session.verdict.severity
     confirmed = [
         finding.trial.speedup or 1.0
         for finding in session.findings
         if finding.trial.state == "confirmed" and to_act_on(finding) and not finding.about_results
     ]
-    if severity == "ok" and max(confirmed, default=1.0) >= MUCH:
-        return Severity("moderate", "a change makes it faster")
     untried = [
         known_gain(finding) or 1.0
         for finding in session.findings
         if finding.trial.state == "not_tried" and worth_doing(finding) and finding.status == "fail"
     ]
+    severity = session.verdict.severity
+    if severity == "ok" and max(confirmed, default=1.0) >= MUCH:
+        return "moderate", "a change makes it faster"
     if severity == "ok" and max(untried, default=1.0) >= MUCH:
-        return Severity("moderate", "a change may make it faster")
-    return Severity(severity, labels.SEVERITY[severity])
+        return "moderate", "a change may make it faster"
+    return severity, labels.SEVERITY[severity]
 
 
 def heading(session: Session) -> str:
