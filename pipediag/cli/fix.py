@@ -46,7 +46,9 @@ _HARMLESS = ("same results", "same up to order or rounding")
 )
 @click.option(
     "--brief",
-    is_flag=True,
+    metavar="[markdown|json]",
+    is_flag=False,
+    flag_value="markdown",
     help="Print what a rewrite by hand needs to know, for findings that no patch holds.",
 )
 @click.pass_context
@@ -57,7 +59,7 @@ def command(
     verify: bool,
     rounds: int,
     rules: tuple[str, ...],
-    brief: bool,
+    brief: str | None,
 ) -> None:
     """Print the confirmed edits of a session as a patch.
 
@@ -68,12 +70,18 @@ def command(
     from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session
 
+    if brief not in (None, "markdown", "json") and session is None:
+        # `fix --brief reports/train`
+        session, brief = Path(brief), "markdown"
     path = session or newest_report()
     loaded = load_session(path)
-    if brief:
-        from pipediag.reporters.brief import as_markdown, briefs
+    if brief is not None:
+        from pipediag.reporters.brief import as_json, as_markdown, briefs
 
-        if found := briefs(loaded):
+        found = briefs(loaded)
+        if brief == "json":
+            deliver(as_json(found))
+        elif found:
             say(as_markdown(found).rstrip("\n"), err=False)
         else:
             say("Every finding that could make the run faster is in the patch, or there is none.")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipediag.cli.common import newest_report, say
 from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipediag.session.model import Session
+
+_DURATION = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s)\s*")
 
 
 def _formats(
@@ -23,6 +32,17 @@ def _formats(
             known = ", ".join(REPORTERS)
             raise click.BadParameter(f"there is no format {name!r}; the formats are {known}.")
     return names
+
+
+def _duration_ms(_ctx: click.Context, _option: click.Parameter, given: str | None) -> float | None:
+    """Return a duration in milliseconds: `40ms`, `0.04s`."""
+    if given is None:
+        return None
+    found = _DURATION.fullmatch(given)
+    ms = float(found[1]) * (1.0 if found[2] == "ms" else 1e3) if found else 0.0
+    if ms <= 0.0:
+        raise click.BadParameter(f"{given[:32]!r} is no duration. Write 40ms or 0.04s.")
+    return ms
 
 
 @click.command(name="show")
@@ -41,10 +61,18 @@ def _formats(
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of the files.  [default: beside the session]",
 )
+@click.option(
+    "--target-step",
+    "target_ms",
+    metavar="TIME",
+    callback=_duration_ms,
+    help="Print what a tf.data service takes for a step of this time, such as 40ms.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
     sessions: tuple[Path, ...],
     *,
+    target_ms: float | None,
     formats: tuple[str, ...] | None,
     output: Path | None,
     verbose: bool,
@@ -62,15 +90,16 @@ def command(
     given = sessions or (newest_report(),)
     of_job = sessions_of_job(given)
     if of_job:
-        if formats is not None:
-            raise PipediagError("--format is for one session. Name the directory of one worker.")
-        from pipediag.reporters.terminal.job import render_job
-
-        render_job(of_job, Console())
+        if target_ms is not None:
+            raise PipediagError("--target-step is for the session of one process that trains.")
+        _show_job(of_job, Console(), formats, output or given[0])
         return
     [session] = given
     loaded = load_session(session)
     directory = session if session.is_dir() else session.parent
+    if target_ms is not None:
+        _show_plan(loaded, target_ms)
+        return
     if formats is not None:
         from pipediag.reporters import write_formats
 
@@ -86,6 +115,39 @@ def command(
         report_written=(directory / "report.html").is_file(),
         verbose=verbose,
     )
+
+
+def _show_plan(session: Session, target_ms: float) -> None:
+    from pipediag.facts.service import plan_service
+    from pipediag.reporters.words.pipeline import workers_needed, workers_table
+
+    plan = plan_service(session, target_ms)
+    if plan is None:
+        raise PipediagError(
+            "The session has no times of a tf.data service. They are measured as its edit is "
+            "tried, where a loop waits for input that other hosts can make and time is left: "
+            "`pipediag explain input-service`."
+        )
+    say("Workers  step [bounds]", err=False)
+    for line in workers_table(session, plan):
+        say(line, err=False)
+    say(workers_needed(session, plan), err=False)
+
+
+def _show_job(
+    directories: list[Path], console: Console, formats: tuple[str, ...] | None, output: Path
+) -> None:
+    from pipediag.reporters.terminal.job import render_job, workers_table
+    from pipediag.session.files import write_bytes
+
+    if formats is None:
+        render_job(directories, console)
+        return
+    if formats != ("csv",):
+        raise PipediagError("Of a job there is --format csv. Name one worker's directory for more.")
+    file = (output if output.is_dir() else output.parent) / "workers.csv"
+    write_bytes(file, workers_table(directories))
+    say(f"wrote {file}")
 
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:

@@ -31,12 +31,13 @@ class StepWith:
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """Workers, CPUs, network and memory of a tf.data service for the step of free input."""
+    """Workers, CPUs, network and memory of a tf.data service for a target step."""
 
+    target_ms: float
     least_ms: float
     """The shortest step that any number of workers can give."""
     step: StepWith | None
-    """With as many workers as are needed; None for more than `MOST_WORKERS`."""
+    """With as many workers as are needed; None where no number reaches the target."""
     cores: float
     """CPUs that all workers keep busy at that pace."""
     bytes_per_s: float | None
@@ -60,22 +61,24 @@ def step_of(service: InputService, rest_ms: float, workers: int) -> StepWith:
     )
 
 
-def plan_service(session: Session) -> ServicePlan | None:
-    """Return the workers, CPUs, network and memory for the step of free input; None where no
-    service was measured."""
+def plan_service(session: Session, target_ms: float | None = None) -> ServicePlan | None:
+    """Return the workers, CPUs, network and memory for a step of `target_ms`, by default that of
+    free input; None where no service was measured."""
     service, rest_ms = session.service, consumer_ms(session)
     if service is None or rest_ms is None:
         return None
     least_ms = max(rest_ms, service.send_ms)
-    by_one = step_of(service, rest_ms, 1)
-    needed = math.ceil(by_one.ms / (KEPT * least_ms))
-    found = step_of(service, rest_ms, needed) if needed <= MOST_WORKERS else None
+    wanted_ms = least_ms if target_ms is None else target_ms
+    needed = math.ceil(step_of(service, rest_ms, 1).ms / (KEPT * wanted_ms))
+    possible = KEPT * wanted_ms >= least_ms and needed <= MOST_WORKERS
+    found = step_of(service, rest_ms, needed) if possible else None
     pace_ms = found.ms if found is not None else least_ms
     # The CPU time of a batch.
     busy_ms = service.cores_busy * service.served_ms
     op = session.operation(service.after)
     size = (op.bytes_per_element or op.element_bytes) if op is not None else None
     return ServicePlan(
+        target_ms=wanted_ms,
         least_ms=least_ms,
         step=found,
         cores=busy_ms / pace_ms,

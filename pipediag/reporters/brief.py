@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pipediag.facts.pipeline import call_name, following_batch, reshuffles
@@ -195,6 +196,11 @@ def _verify(session: Session) -> list[str]:
         shlex.join(compared),
         f"cd ../new && {shlex.join(['pipediag', 'analyze', *ran, *script.args])}",
     ]
+
+
+def as_json(found: Iterable[Brief]) -> str:
+    """Return the briefs as a JSON list of objects with the fields of `Brief`."""
+    return json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False) + "\n"
 
 
 def as_markdown(found: Sequence[Brief]) -> str:

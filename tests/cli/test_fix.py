@@ -241,6 +241,13 @@ def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
     assert b"ds.map(abs)\r\n" in script.read_bytes()
 
 
+def test_a_brief_of_a_session_named_right_behind_the_option(script: Path) -> None:
+    path = saved(script)
+    named = fix("--brief", path)
+    assert named.exit_code == 0
+    assert named.output == fix(path, "--brief").output
+
+
 @pytest.mark.parametrize(
     ("part", "line", "speedup"), [("evaluation", 9, 5.0), ("steps", 9, None), ("steps", None, None)]
 )

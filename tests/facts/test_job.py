@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -144,5 +145,8 @@ def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     each = CliRunner().invoke(command, [str(tmp_path / "worker-0"), str(tmp_path / "worker-1")])
     assert each.output == by_directory.output
     assert len(each.output.splitlines()) < 20
-    with pytest.raises(PipediagError, match="--format is for one session"):
-        command.main([str(tmp_path), "--format", "csv"], standalone_mode=False)
+    written = CliRunner().invoke(command, [str(tmp_path), "--format", "csv"])
+    assert written.exit_code == 0
+    rows = pd.read_csv(tmp_path / "workers.csv")
+    assert list(rows["rank"]) == [0, 1]
+    assert list(rows["own_ms"]) == [25.0, 85.0]

@@ -30,17 +30,24 @@ def test_a_step_takes_as_long_as_the_slowest_of_making_sending_and_the_rest() ->
         assert step.least_ms <= step.ms <= step.most_ms
 
 
-def test_a_plan_names_what_the_step_of_free_input_takes() -> None:
+def test_a_plan_names_what_the_target_takes() -> None:
+    plan = plan_service(served(), 5.0)
+    assert plan.step.workers == 2
+    assert plan.cores == pytest.approx(1.9 * 10.0 / 5.0)
+    assert plan.bytes_per_s == pytest.approx(1e6 / 5e-3)
+    assert plan.memory_bytes == 2 * 600 * 2**20
+
+
+def test_without_a_target_the_step_is_to_be_that_of_free_input() -> None:
     plan = plan_service(served())
     assert (plan.step.workers, plan.step.ms) == (4, pytest.approx(3.0, rel=0.01))
-    assert plan.cores == pytest.approx(1.9 * 10.0 / plan.step.ms)
-    assert plan.bytes_per_s == pytest.approx(1e9 / plan.step.ms)
-    assert plan.memory_bytes == 4 * 600 * 2**20
 
 
-def test_sending_is_the_least_that_a_step_takes() -> None:
-    plan = plan_service(served(send_ms=5.0))
-    assert plan.least_ms == 5.0
+def test_a_target_that_sending_or_the_rest_of_the_step_rules_out_has_no_workers() -> None:
+    for session in (served(), served(send_ms=5.0)):
+        plan = plan_service(session, 2.0)
+        assert plan.step is None
+        assert plan.least_ms in (pytest.approx(3.0, rel=0.01), 5.0)
 
 
 def test_nothing_is_planned_where_no_service_was_measured() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from markdown_it import MarkdownIt
 from pipediag import reporters
 from pipediag.errors import PipediagError
 from pipediag.reporters import markdown
-from pipediag.reporters.brief import as_markdown, briefs
+from pipediag.reporters.brief import as_json, as_markdown, briefs
 from pipediag.reporters.sections import sections
 from pipediag.reporters.tables import TABLES
 from pipediag.session.edits import Edit
@@ -195,9 +196,14 @@ def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) 
     assert as_markdown([brief])
 
 
-def test_the_text_holds_all_of_it(file: Path) -> None:
-    (brief,) = briefs(session_of(file, by_hand(file)))
-    text = as_markdown([brief])
-    assert " 62.5 %     7          yield slow(row)\n" in text
-    for said in (*brief.verify, *brief.keep, brief.advice, brief.no_patch):
-        assert said in text
+def test_both_forms_hold_the_same(file: Path) -> None:
+    found = briefs(session_of(file, by_hand(file)))
+    text, (read,) = as_markdown(found), json.loads(as_json(found))
+    assert read["code"][2] == {
+        "number": 7,
+        "code": "        yield slow(row)",
+        "percent_of_samples": 62.5,
+    }
+    for command in read["verify"]:
+        assert command in text
+    assert read["advice"] in text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import reads_as_run
-from pipediag.facts.service import ServicePlan
+from pipediag.facts.service import ServicePlan, StepWith, step_with
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
@@ -140,15 +141,34 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     return notes
 
 
+_TABLE = (1, 2, 4, 8)
+"""Workers of the rows that are always shown."""
+
+
 def workers_needed(session: Session, plan: ServicePlan) -> str:
-    """Return what a tf.data service takes for the step of free input."""
-    step = plan.step
-    if step is None:
-        return f"More workers than can be planned for a step of {milliseconds(plan.least_ms)}."
+    """Return what a step of the target takes, or why no number of workers reaches it."""
+    if plan.step is None:
+        return (
+            f"No number of workers gives a step of {milliseconds(plan.target_ms)}: the rest of the "
+            f"step, or sending a batch, takes {milliseconds(plan.least_ms)}."
+        )
     network = f", {byte_count(plan.bytes_per_s)}/s to receive" if plan.bytes_per_s else ""
     return (
-        f"{counted(step.workers, 'worker')} of {measured(cpus(session))} CPUs for a step of "
-        f"{milliseconds(step.ms)} [{milliseconds(step.least_ms)}, {milliseconds(step.most_ms)}]: "
-        f"{measured(plan.cores)} CPUs busy in all{network}, "
+        f"{counted(plan.step.workers, 'worker')} of {measured(cpus(session))} CPUs for a step of "
+        f"{_with_bounds(plan.step)}: {measured(plan.cores)} CPUs busy in all{network}, "
         f"{byte_count(plan.memory_bytes)} of memory"
     )
+
+
+def workers_table(session: Session, plan: ServicePlan) -> Iterator[str]:
+    """Yield a line for each number of workers, with the bounds of the step."""
+    counts = {*_TABLE, *([plan.step.workers] if plan.step is not None else [])}
+    for workers in sorted(counts):
+        found = step_with(session, workers)
+        if found is not None:
+            yield f"{workers:7}  {_with_bounds(found)}"
+
+
+def _with_bounds(step: StepWith) -> str:
+    low, high = milliseconds(step.least_ms), milliseconds(step.most_ms)
+    return f"{milliseconds(step.ms)} [{low}, {high}]"
