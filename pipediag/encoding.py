@@ -2,7 +2,7 @@
 
 A session or a profile can come from a stranger. On terminals, in CI logs, diffs and JSON,
 characters that act or hide are written as escapes: none moves a cursor, changes the direction of
-writing, or is taken for a command by a CI runner. In HTML, Markdown and CSV text stays text,
+writing, or is taken for a command by a CI runner. In HTML, Markdown, XML and CSV text stays text,
 with no markup, link or formula in it.
 """
 
@@ -15,7 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xml.etree import ElementTree as ET
+
     import pandas
+
 
 LONGEST_LINE = 4_000
 """Characters of a line of a log or of an annotation; what a person reads is far shorter."""
@@ -149,7 +152,7 @@ def _as_json(found: re.Match[str]) -> str:
 LONGEST_HTML = 2_000
 """Characters of one text; arguments and messages of the framework can be endless."""
 LONGEST_TEXT = 4_000
-"""Characters of a cell or paragraph of Markdown."""
+"""Characters of a cell or paragraph of Markdown, of an attribute or element of XML."""
 LONGEST_CELL = 32_000
 """Characters of a cell of CSV; spreadsheets hold 32,767."""
 
@@ -161,6 +164,9 @@ _REFERENCE = re.compile(r"[@#](?=\w)|\bGH-(?=\d)|(?<=:)(?=//)|\bwww(?=\.)")
 _BACKTICKS = re.compile("`+")
 NOTHING = "<!-- -->"
 """Markdown that is shown as nothing, and divides a text in two."""
+
+_NOT_IN_XML = re.compile("[\ufffe\uffff]")
+"""Characters that XML 1.0 forbids and `visible` keeps."""
 
 _FORMULA = re.compile(r"""[\s"'`]*[=+\-@\uff1d\uff0b\uff0d\uff20]""")
 """The start of a formula, in full width too, also behind blanks and quotes, which an import may
@@ -207,6 +213,29 @@ def markdown_code(language: str, lines: Sequence[str]) -> list[str]:
 def markdown_row(cells: Sequence[str]) -> str:
     """Return a row of a table."""
     return f"| {' | '.join(map(markdown_text, cells))} |"
+
+
+def xml_text(value: str) -> str:
+    """Return one line of characters that XML can hold; `xml_document` escapes the markup."""
+    return _for_xml(visible_line(value, LONGEST_TEXT))
+
+
+def xml_code(line: str) -> str:
+    """Return a line of code with its indent, in characters that XML can hold."""
+    return _for_xml(visible_start(line, LONGEST_TEXT))
+
+
+def xml_document(root: ET.Element) -> str:
+    """Return the tree as an indented document, with `#&#35;[` for `##[`, a command to a CI."""
+    from xml.etree import ElementTree as ET
+
+    ET.indent(root)
+    body = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'.replace("##", "#&#35;")
+
+
+def _for_xml(text: str) -> str:
+    return clipped(_NOT_IN_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text), LONGEST_TEXT)
 
 
 def as_csv(frame: pandas.DataFrame, *, header: bool = True) -> str:

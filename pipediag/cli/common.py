@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipediag.gate.result import GateResult
     from pipediag.session.model import Session
 
-FORMATS = ("github", "json", "markdown", "text")
+FORMATS = ("github", "json", "junit", "markdown", "text")
 """Formats of `pipediag.gate.result`; importing that would delay `--help`."""
 
 NARROWEST = 30

@@ -1,5 +1,5 @@
 """Results of the gate, one check for each limit or rule, and the formats that they are written in:
-text, annotations of GitHub Actions, Markdown and JSON lines.
+text, annotations of GitHub Actions, Markdown, JUnit XML and JSON lines.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from typing import Any, Literal
+from xml.etree import ElementTree as ET
 
 from pipediag.comparison.quantities import Unit
 from pipediag.encoding import (
@@ -20,6 +21,9 @@ from pipediag.encoding import (
     markdown_heading,
     markdown_row,
     markdown_text,
+    xml_code,
+    xml_document,
+    xml_text,
 )
 from pipediag.errors import ExitStatus
 from pipediag.facts.names import in_checkout
@@ -307,6 +311,67 @@ def _markdown_row(check: Check) -> str:
     return markdown_row(cells)
 
 
+def as_junit(results: Sequence[GateResult]) -> str:
+    """Return a suite for each result and a test case for each check.
+
+    A failed check is a failure. An inconclusive one is an error where it ends the gate with status
+    4, and skipped where it does not. A warning passes and is printed as the output of its case.
+    """
+    root = ET.Element("testsuites", name="pipediag")
+    for result in results:
+        root.append(_junit_suite(result))
+    # Not `skipped`: in the schema that Jenkins checks reports against, only a suite has it.
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, 0)) for suite in root)))
+    return xml_document(root)
+
+
+def _junit_suite(result: GateResult) -> ET.Element:
+    suite = ET.Element("testsuite", name=xml_text(result.label))
+    if result.script_failure is not None:
+        case = _junit_case(suite, "script", result)
+        _junit_problem(case, "error", "script failed", result.script_failure)
+    for check in result.worst_checks_first:
+        _add_junit_check(suite, check, result)
+    for name, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
+    ):
+        suite.set(name, str(sum(1 for _ in suite.iter(tag))))
+    return suite
+
+
+def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> None:
+    case = _junit_case(suite, check.name, result)
+    where = check.location
+    sentence = f"{where}: {check.sentence}" if where else check.sentence
+    match check.outcome:
+        case "fail":
+            _junit_problem(case, "failure", "failed", sentence, check.diff_lines)
+        case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
+            _junit_problem(case, "error", "inconclusive", sentence)
+        case "inconclusive":
+            ET.SubElement(case, "skipped", message=xml_text(sentence))
+        case "warn":
+            ET.SubElement(case, "system-out").text = xml_text(f"Warning: {sentence}")
+        case "pass":
+            ET.SubElement(case, "system-out").text = xml_text(sentence)
+
+
+def _junit_case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:
+    classname = xml_text(f"pipediag.{result.label}")
+    return ET.SubElement(suite, "testcase", classname=classname, name=xml_text(name))
+
+
+def _junit_problem(
+    case: ET.Element, tag: str, kind: str, sentence: str, more: Sequence[str] = ()
+) -> None:
+    element = ET.SubElement(case, tag, message=xml_text(sentence), type=kind)
+    element.text = "\n".join([xml_text(sentence), *map(xml_code, more)])
+
+
 def as_json(results: Sequence[GateResult]) -> str:
     """Return one line of JSON for each result: appended to a file, they are its history."""
     return "".join(map(_json_line, results))
@@ -342,6 +407,7 @@ def _finite(value: Any) -> Any:
 _FORMATS: dict[str, Callable[[Sequence[GateResult]], str]] = {
     "github": as_github,
     "json": as_json,
+    "junit": as_junit,
     "markdown": as_markdown,
     "text": as_text,
 }

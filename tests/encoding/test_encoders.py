@@ -6,6 +6,7 @@ import json
 import sys
 import unicodedata
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pandas
 import pytest
@@ -103,6 +104,17 @@ def test_markdown_is_read_as_it_was_written(given: str) -> None:
     for entity, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
         shown = shown.replace(entity, character)
     assert shown == f"<p>{visible(given.strip())}</p>\n"
+
+
+def test_texts_come_back_from_xml() -> None:
+    root = ET.Element("a", name=encoding.xml_text("<b> & \"c\" 'd'\r\n ]]> &lt;"))
+    ET.SubElement(root, "e").text = encoding.xml_text("##[error]x -->\ud800\ufffe\uffff")
+    document = encoding.xml_document(root)
+    again = ET.fromstring(document.encode())
+
+    assert again.get("name") == "<b> & \"c\" 'd' ]]> &lt;"
+    assert again[0].text == r"##[error]x -->\ud800\ufffe\uffff"
+    assert "##[" not in document
 
 
 def cell(value: Any) -> str:

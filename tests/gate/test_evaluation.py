@@ -14,7 +14,7 @@ from pipediag.gate.evaluation import (
     finding_checks,
     verdict_checks,
 )
-from pipediag.gate.result import Level
+from pipediag.gate.result import GateResult, Level, as_junit
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session, make_verdict
@@ -228,6 +228,7 @@ def test_what_fails_without_a_measured_speed_up_says_why(trial: Trial) -> None:
     (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
     assert check.outcome == "fail"
     assert check.sentence.endswith("One round was too few.")
+    assert check.sentence in as_junit([GateResult("train.py", (check,))])
 
 
 def test_the_run_in_the_middle_is_that_with_the_median_step() -> None:

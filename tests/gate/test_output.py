@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -16,6 +17,7 @@ from pipediag.gate.result import (
     GateResult,
     as_github,
     as_json,
+    as_junit,
     as_markdown,
     as_text,
     render,
@@ -48,6 +50,14 @@ DIFF = """\
 +data = data.cache()
 """
 FAILED_SCRIPT = make_result(script_failure="The script ended: killed.")
+MIXED = make_result(
+    make_check("pass", name="verdict"),
+    make_check("warn", name="small-batch", severity="warn", line=None),
+    make_check("inconclusive", name="retracing", file=None, line=None),
+    make_check("fail"),
+)
+
+
 CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
 
 
@@ -97,6 +107,50 @@ def test_no_more_than_github_shows_and_errors_first() -> None:
     assert len(shown) == MAX_ANNOTATIONS
     assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
     assert "3 more without an annotation; all are listed below." in lines
+
+
+def suites(*results: GateResult) -> ET.Element:
+    return ET.fromstring(as_junit(results).encode())
+
+
+def counts(element: ET.Element) -> tuple[str | None, ...]:
+    return tuple(element.get(name) for name in ("tests", "failures", "errors", "skipped"))
+
+
+def test_each_session_is_a_suite_and_each_check_a_case() -> None:
+    root = suites(MIXED, make_result(make_check("pass"), label="second"))
+
+    assert [suite.get("name") for suite in root] == ["train.py", "second"]
+    assert [case.get("name") for case in root[0]] == [
+        "missing-cache",
+        "small-batch",
+        "retracing",
+        "verdict",
+    ]
+    assert [counts(suite) for suite in root] == [("4", "1", "1", "0"), ("1", "0", "0", "0")]
+    assert counts(root) == ("5", "1", "1", None)
+
+
+def test_what_ends_the_gate_with_4_is_an_error_and_what_does_not_is_skipped() -> None:
+    undecided = make_check("inconclusive")
+    minor = make_check("inconclusive", severity="warn")
+    [ending] = suites(make_result(undecided))
+    [allowed] = suites(make_result(undecided, allow_inconclusive=True))
+    [below] = suites(make_result(minor))
+
+    assert [counts(suite) for suite in (ending, allowed, below)] == [
+        ("1", "0", "1", "0"),
+        ("1", "0", "0", "1"),
+        ("1", "0", "0", "1"),
+    ]
+
+
+def test_a_script_that_failed_is_an_error() -> None:
+    [suite] = suites(FAILED_SCRIPT)
+    [[error]] = suite
+
+    assert counts(suite) == ("1", "0", "1", "0")
+    assert (error.tag, error.get("message")) == ("error", "The script ended: killed.")
 
 
 def test_json_is_one_line_for_each_script_with_its_figures() -> None:
