@@ -8,6 +8,7 @@ _PLACES = {
     "Watch": "pipediag.library.watch",
     "analyze": "pipediag.library.analysis",
     "analyze_input": "pipediag.library.analysis",
+    "callback": "pipediag.library.watch",
     "load": "pipediag.library.result",
     "load_ipython_extension": "pipediag.library.notebook",
     "watch": "pipediag.library.watch",

@@ -90,7 +90,7 @@ StepClass = Literal[
 Group = Literal["compute", "transfer", "overhead"]
 """Classes of the step, other than input, by what can be the bottleneck."""
 Bottleneck = Literal["input", Group, "balanced", "inconclusive"]
-Call = Literal["analyze", "analyze_input", "watch", "cell"]
+Call = Literal["analyze", "analyze_input", "watch", "callback", "cell"]
 """What of pipediag's measures in the program that calls it: its functions, and `%%pipediag` of a
 notebook's cell."""
 VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.callsites import call_site
 from pipediag.capture.frameworks.hooking import FRAMEWORKS, Replaced, install_hooks
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.tensorflow.runtime import (
@@ -138,6 +139,10 @@ class Capture:
 
     def note(self, sentence: str) -> None:
         self._recorder.note(sentence)
+
+    def fit_goes_on(self) -> None:
+        """Measure a `fit` of Keras's that has begun, to its end."""
+        self._timeline.begins("fit", "fit", call_site())
 
     def script_begins(self, began_ns: int) -> None:
         """Note that the script's first line is next; our code ran since that moment."""

@@ -1,15 +1,16 @@
-"""Measure a program's own training, which goes on as it would: `watch`."""
+"""Measure a program's own training, which goes on as it would: `watch` and `callback`."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.guard import attempt
@@ -22,7 +23,10 @@ from pipediag.session.messages import Ended
 from pipediag.vocabulary import Call
 
 NOT_LEFT = Ended("raised", 1, "The program exited within its `with` block.")
-_NOT_LEFT = "It is still being measured: there is a result once the `with` block is left."
+CUT_OFF = Ended("raised", 1, "`fit` did not finish.")
+_NOT_LEFT = (
+    "It is still being measured: there is a result once the `with` block is left, or `fit` is over."
+)
 
 
 class Watch:
@@ -70,17 +74,22 @@ class Watch:
             self.end(how_it_ended(error))
         return False
 
-    def begin(self) -> None:
-        """Put hooks on what the program has imported and will import."""
+    def begin(self, *, within_fit: bool = False) -> None:
+        """Put hooks on what the program has imported and will import.
+
+        `within_fit` says that a `fit` of Keras's has begun, which is to be measured to its end.
+        """
         site = call_site()
 
         def begin() -> None:
             self._measurement = Measurement(self._call, site, out=self._out, steps=self._steps)
+            if within_fit:
+                self._measurement.capture.fit_goes_on()
 
         self.result, self.result_missing = None, _NOT_LEFT
         self._try("measuring", begin)
         if self.is_open:
-            atexit.register(self.end, NOT_LEFT)
+            atexit.register(self.end, CUT_OFF if within_fit else NOT_LEFT)
 
     def end(self, ended: Ended) -> None:
         """Take the hooks off and wait for the session; a second call, or one in a forked child,
@@ -119,6 +128,44 @@ class Watch:
             tell(reason)
 
 
+class WatchingCallback:
+    """Measures each `fit` that it is given to; `callback` makes a Keras callback of it.
+
+    Keras does not call it where `fit` raises: that is measured until the next begins, or the
+    program exits.
+
+    Attributes:
+        result: the result of the last `fit`, once that is over; None if there is none.
+        result_missing: why there is none, as a sentence.
+    """
+
+    _running: ClassVar[Watch | None] = None
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    @property
+    def result(self) -> Result | None:
+        return self._watch.result
+
+    @property
+    def result_missing(self) -> str | None:
+        return self._watch.result_missing
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
+        """Begin when `fit` has its data and makes its first step next."""
+        if WatchingCallback._running is not None:
+            WatchingCallback._running.end(CUT_OFF)
+        WatchingCallback._running = self._watch
+        self._watch.begin(within_fit=True)
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
+        """End after the last step."""
+        self._watch.end(Ended("finished", 0))
+        WatchingCallback._running = None
+
+
 def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Watch:
     """Measure the training inside a `with` block, which runs to its own end.
 
@@ -136,3 +183,27 @@ def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -
             being measured, and `result_missing` of the watch says why.
     """
     return Watch(None if out is None else Path(out), steps)
+
+
+def callback(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Any:
+    """Return a Keras callback that measures each `fit` as `pipediag.watch` does.
+
+    Afterwards its `result` and `result_missing` are those of the last `fit`.
+
+    Args:
+        out: as for `pipediag.watch`.
+        steps: as for `pipediag.watch`.
+
+    Raises:
+        ValueError: a number is out of range.
+        PipediagError: Keras is not imported.
+    """
+    packages = (getattr(sys.modules.get(name), "callbacks", None) for name in ("keras", "tf_keras"))
+    found = (getattr(callbacks, "Callback", None) for callbacks in packages)
+    bases = tuple(one for one in found if isinstance(one, type))
+    if not bases:
+        raise PipediagError(
+            "Keras is not imported, so nothing would call a callback. Import it first."
+        )
+    kind = type("PipediagCallback", (WatchingCallback, *bases), {"__module__": __name__})
+    return kind(Watch(None if out is None else Path(out), steps, "callback"))

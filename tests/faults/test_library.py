@@ -106,7 +106,7 @@ WATCHED = """
     with watching:
         history = model.fit(dataset, epochs=2, verbose=0)
         losses = [float(step(next(batches))) for _ in range(400)]
-    after = model.fit(dataset, epochs=1, verbose=0)
+    after = model.fit(dataset, epochs=1, verbose=0, callbacks=callbacks)
     CHECK
     weights = b"".join(w.tobytes() for w in model.get_weights())
     print("FACT losses", history.history, after.history, losses[-3:])
@@ -114,14 +114,15 @@ WATCHED = """
     print("FACT optimizer", [float(np.sum(v)) for v in model.optimizer.variables])
     print("FACT draws", random.random(), np.random.rand(), keras.random.uniform(()).numpy())
 """
-WITHOUT = {"WATCHING": "watching = nullcontext()", "CHECK": "pass"}
+WITHOUT = {"WATCHING": "watching, callbacks = nullcontext(), []", "CHECK": "pass"}
 WITH = {
     "WATCHING": """
         import pipediag
-        watching = pipediag.watch()
+        watching, callbacks = pipediag.watch(), [pipediag.callback()]
     """,
     "CHECK": """
         assert watching.result.session.steps is not None, watching.result
+        assert callbacks[0].result is not None, callbacks[0].result_missing
     """,
 }
 

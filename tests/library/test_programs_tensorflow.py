@@ -166,12 +166,29 @@ def test_a_watch_within_another_does_nothing_and_says_so_once(watched: Report) -
     assert said == [f"pipediag: {watched['within']['missing']}"]
 
 
+def test_a_callback_measures_its_fit(watched: Report) -> None:
+    callback = watched["callback"]
+    assert (callback["call"], callback["outcome"]) == ("callback", "finished")
+    assert callback["loops"] == [["keras", "training", WATCHED.line("callbacks=[callback])"), 240]]
+    assert callback["callbacks"] == [], "it counts itself among the user's callbacks"
+    assert "epoch_end" in callback["parts"]
+    assert callback["directory"] == "callback"
+
+
 def test_what_the_block_raises_passes_and_is_reported(watched: Report) -> None:
     assert watched["error"] == "mine"
     raised = watched["raised"]
     assert (raised["outcome"], raised["status"]) == ("raised", 1)
     assert raised["detail"] == "ZeroDivisionError: mine"
     assert raised["steps"] >= 5  # of 60, however long the first ones take
+
+
+def test_a_fit_that_raises_ends_its_callback_too(watched: Report) -> None:
+    cut = watched["cut"]
+    assert cut["outcome"] == "raised"
+    assert cut["detail"] == "`fit` did not finish."
+    assert cut["callbacks"] == ["Fails"]
+    assert watched["again"]["outcome"] == "finished"
 
 
 IMPORTS_WITHIN = """

@@ -1,10 +1,11 @@
-"""Trains in several ways under `pipediag.watch`, and prints what came of it."""
+"""Trains in several ways under `pipediag.watch` and its callback, and prints what came of it."""
 
 # The tests start it in a process of its own, with the file to write to.
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import keras
@@ -67,7 +68,11 @@ def reported(watching) -> dict[str, object]:
         "lines": [op.line for op in session.pipeline.ops] if session.pipeline else None,
         "loops": [(loop.kind, loop.role, loop.line, loop.steps) for loop in session.loops],
         "breakdown": sorted(session.breakdown) if session.breakdown else None,
+        "parts": [part.part for part in session.run.parts] if session.run else session.run_missing,
         "directory": None if result.directory is None else result.directory.name,
+        "callbacks": [
+            each.name for loop in session.loops if loop.keras for each in loop.keras.callbacks
+        ],
         "notes": session.notes,
     }
 
@@ -105,6 +110,10 @@ def main() -> None:
             look(batch)  # looks
     report |= {"loop": reported(loop), "within": reported(within)}
 
+    callback = pipediag.callback("callback", **WINDOWS)
+    model.fit(dataset, epochs=3, verbose=0, callbacks=[callback])
+    report["callback"] = reported(callback)
+
     raised = pipediag.watch(**WINDOWS)
     try:
         with raised:
@@ -115,6 +124,17 @@ def main() -> None:
     except ZeroDivisionError as error:
         report["error"] = str(error)
     report["raised"] = reported(raised)
+
+    class Fails(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            raise ZeroDivisionError("mine")
+
+    callback = pipediag.callback(**WINDOWS)
+    with suppress(ZeroDivisionError):
+        model.fit(dataset, epochs=3, verbose=0, callbacks=[callback, Fails()])
+    again = pipediag.callback(**WINDOWS)
+    model.fit(dataset, epochs=3, verbose=0, callbacks=[again])
+    report["cut"], report["again"] = reported(callback), reported(again)
 
     report["unhooked"] = [
         f"{owner}: {name}"
