@@ -119,7 +119,7 @@ def command(
 
 def _show_plan(session: Session, target_ms: float) -> None:
     from pipediag.facts.service import plan_service
-    from pipediag.reporters.words.pipeline import workers_needed, workers_table
+    from pipediag.reporters.words.pipeline import workers_needed
 
     plan = plan_service(session, target_ms)
     if plan is None:
@@ -128,9 +128,6 @@ def _show_plan(session: Session, target_ms: float) -> None:
             "tried, where a loop waits for input that other hosts can make and time is left: "
             "`pipediag explain input-service`."
         )
-    say("Workers  step [bounds]", err=False)
-    for line in workers_table(session, plan):
-        say(line, err=False)
     say(workers_needed(session, plan), err=False)
 
 

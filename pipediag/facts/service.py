@@ -69,9 +69,10 @@ def plan_service(session: Session, target_ms: float | None = None) -> ServicePla
         return None
     least_ms = max(rest_ms, service.send_ms)
     wanted_ms = least_ms if target_ms is None else target_ms
-    needed = math.ceil(step_of(service, rest_ms, 1).ms / (KEPT * wanted_ms))
-    possible = KEPT * wanted_ms >= least_ms and needed <= MOST_WORKERS
-    found = step_of(service, rest_ms, needed) if possible else None
+    kept_ms, by_one_ms = KEPT * wanted_ms, step_of(service, rest_ms, 1).ms
+    found = None
+    if 0 < least_ms <= kept_ms and by_one_ms <= MOST_WORKERS * kept_ms:
+        found = step_of(service, rest_ms, math.ceil(by_one_ms / kept_ms))
     pace_ms = found.ms if found is not None else least_ms
     # The CPU time of a batch.
     busy_ms = service.cores_busy * service.served_ms

@@ -184,7 +184,17 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
 
     run = session.run
     calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
-    return _with_pairs(finding, step, faster, once_s=calls * step.traced_ms / 1e3)
+    parts = [one for one in run.parts if one.part == "steps"] if run is not None else []
+    planned = sum(one.count or 0 for one in parts if one.loop_id == loop.id)
+    traces, fewest, most = (calls * one for one in step.traces_in(planned / calls))
+    trace_s = step.traced_ms / 1e3 / max(1, step.traces)
+    return _with_pairs(
+        finding,
+        step,
+        faster,
+        once_s=traces * trace_s,
+        once_ci95_s=(fewest * trace_s, most * trace_s) if fewest < most else None,
+    )
 
 
 def _with_pairs(

@@ -196,6 +196,24 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
     assert trial.speedup == pytest.approx(speedup, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("seen", "steps", "traces"),
+    [
+        ({"shapes": 2}, 1000, (2, 2, 2)),
+        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 100, (30, 30, 30)),
+        # Chao's estimate of those that were not seen is 10 * 10 / (2 * 5).
+        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 1_000_000, (40, 30, 100_020)),
+        ({"shapes": 100, "shapes_once": 100}, 200, (200, 100, 200)),
+        ({"shapes": 9, "shapes_once": 9, "relaxed": True}, 1000, (1, 1, 1)),
+    ],
+)
+def test_traces_of_a_run_by_the_shapes_seen_in_100_steps(
+    seen: dict[str, Any], steps: int, traces: tuple[float, ...]
+) -> None:
+    step = GraphStep("train.py", 20, seen=100, **{"relaxed": False, **seen})
+    assert step.traces_in(steps) == pytest.approx(traces, rel=0.01)
+
+
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 EPOCHS = Callback(name="Saver", file="train.py", line=40, batch_hooks=[])
 

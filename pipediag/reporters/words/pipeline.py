@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import reads_as_run
-from pipediag.facts.service import ServicePlan, StepWith, step_with
+from pipediag.facts.service import ServicePlan, StepWith
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
@@ -141,10 +140,6 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     return notes
 
 
-_TABLE = (1, 2, 4, 8)
-"""Workers of the rows that are always shown."""
-
-
 def workers_needed(session: Session, plan: ServicePlan) -> str:
     """Return what a step of the target takes, or why no number of workers reaches it."""
     if plan.step is None:
@@ -158,15 +153,6 @@ def workers_needed(session: Session, plan: ServicePlan) -> str:
         f"{_with_bounds(plan.step)}: {measured(plan.cores)} CPUs busy in all{network}, "
         f"{byte_count(plan.memory_bytes)} of memory"
     )
-
-
-def workers_table(session: Session, plan: ServicePlan) -> Iterator[str]:
-    """Yield a line for each number of workers, with the bounds of the step."""
-    counts = {*_TABLE, *([plan.step.workers] if plan.step is not None else [])}
-    for workers in sorted(counts):
-        found = step_with(session, workers)
-        if found is not None:
-            yield f"{workers:7}  {_with_bounds(found)}"
 
 
 def _with_bounds(step: StepWith) -> str:

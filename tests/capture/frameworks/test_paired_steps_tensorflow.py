@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES
+from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES, _lengths_vary
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -63,6 +63,15 @@ SCRIPT = """
         static = Static()
         for number in range(20):
             x = tf.random.uniform((8 if number < 15 else 5, 4))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(static(x) * scale)
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+
+    def of_one_length_at_first():
+        scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
+        static = Static()
+        for number in range(30):
+            x = tf.random.uniform((8, 4 if number < 25 else 5))
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(static(x) * scale)
             optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
@@ -126,6 +135,7 @@ SCRIPT = """
         "keeps": lambda: trained(Keeps()),
         "static": lambda: trained(Static()),
         "of one length": of_one_length,
+        "of one length at first": of_one_length_at_first,
         "draws": lambda: trained(Draws()),
         "by number": by_number,
         "prints": lambda: trained(Prints()),
@@ -158,16 +168,40 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
     assert interrupted == 1 + 2 * 9
 
 
+def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> None:
+    _, step, _ = results["of one length at first"]
+    assert len(step["other_ms"]) == 8
+    assert step["lacking"] is None
+    assert (step["relaxed"], step["traces"]) == (False, 1)
+    assert (step["seen"], step["shapes"], step["shapes_once"]) == (30, 2, 0)
+
+
 def test_batches_that_the_script_would_not_have_had_tell_nothing(results: dict[str, Any]) -> None:
     values, step, _ = results["of a trial"]
     assert values == results["alone"]
-    assert step["other_ms"] == []
+    assert (step["seen"], step["shapes"], step["other_ms"]) == (0, 0, [])
 
 
-def test_a_model_for_one_length_would_have_a_trace_for_each(results: dict[str, Any]) -> None:
+def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) -> None:
     values, step, _ = results["static"]
     assert values == results["alone"]
-    assert "trace of its own" in step["lacking"]
+    assert step["lacking"] is None
+    assert (step["relaxed"], step["traces"], step["shapes"]) == (False, 3, 3)
+    assert len(step["other_ms"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("element_spec", "vary"),
+    [
+        ("(TensorSpec(shape=(None, 40), dtype=tf.int32, name=None),)", False),
+        ("(TensorSpec(shape=(None,), dtype=tf.int32, name=None),)", False),
+        ("(TensorSpec(shape=(None, None), dtype=tf.int32, name=None),)", True),
+        ("RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)", True),
+        ("", False),
+    ],
+)
+def test_lengths_vary_where_the_data_says_so(element_spec: str, vary: bool) -> None:
+    assert _lengths_vary(element_spec) is vary
 
 
 @pytest.mark.parametrize(

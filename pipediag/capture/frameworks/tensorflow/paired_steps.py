@@ -1,6 +1,7 @@
 """Training steps that a loop makes eagerly, some of which are made once more as a `tf.function`.
 
-Both are timed, from the same values and on the same batch; those after the script's own step stay.
+Both are timed, from the same values of the variables and on the same batch, where the script makes
+the step; the values after the script's own step stay.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import linecache
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
@@ -39,16 +41,14 @@ _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
 _LONGEST_TRACING_MS = 30_000.0
 """Own choice: nobody waits longer for traces of a step whose every batch has another shape."""
-_MOST_TRACES = 2
-"""One for a batch, and one for a smaller last batch."""
-_TRACE_EACH = "Each length of its batches would have a trace of its own."
+_MOST_COUNTED = 1_000
+"""Own choice: steps whose shapes are looked at, which costs each of them some microseconds."""
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
 _BEYOND = (
-    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
-    "PrintV2", "PyFunc", "EagerPyFunc"
+    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier"
 )  # fmt: skip
 """Begins of names of operations whose effects reach beyond the variables."""
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
@@ -56,9 +56,13 @@ _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 @dataclass
 class _Step:
+    """One `with GradientTape()` of the script."""
+
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
+    shapes: Counter[tuple[tuple[int | None, ...], ...]] = field(default_factory=Counter)
+    """Steps by the shapes of the tensors that they were given."""
     frame: FrameType | None = None
     """Frame in which the tape of a step that is made twice is open."""
     arguments: tuple[Any, ...] = ()
@@ -69,6 +73,10 @@ class _Step:
     python: Any = None
     function: Any = None
     variables: Sequence[Any] = ()
+    lengths_vary: bool = False
+    """True if the loop's data or the first steps have batches of several lengths."""
+    takes_any: bool = False
+    """True if one trace served batches of any shape."""
     is_over: bool = False
     """True once all pairs were made, or none will be."""
     is_warm: bool = False
@@ -97,6 +105,7 @@ class PairedSteps:
         tape.__enter__ = guard.hook(enter, entered)
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
+        """Watch the end of an optimizer's `apply_gradients`."""
         owner: Any = optimizer_class
         applied = guard.entry("timing a step as a `tf.function`", self._applied)
         apply = owner.apply_gradients
@@ -110,30 +119,42 @@ class PairedSteps:
         owner.apply_gradients = guard.hook(apply, apply_gradients)
 
     def _opened(self) -> None:
-        frame, last = _caller(), self._clock.last_here
-        context = sys.modules["tensorflow.python.eager.context"]
-        if frame is None or last is None or not context.executing_eagerly():
+        frame = _caller()
+        if frame is None or not _executes_eagerly():
             return
-        place, loop = (frame.f_code, frame.f_lineno), last.loop.record
+        place = (frame.f_code, frame.f_lineno)
         step = self._steps.get(place)
         if step is None:
-            if loop.kind != "eager":
+            last = self._clock.last_here
+            if last is None or last.loop.record.kind != "eager":
                 return
+            loop = last.loop.record
             step = self._steps[place] = _described(frame)
+            step.lengths_vary = _lengths_vary(loop.element_spec or "")
             if loop.graph_step is not None:
                 loop.graph_step.lacking = step.record.lacking = "A step opens several tapes."
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        # Of a trial's batches the script would have had none.
-        if step.is_over or step.record.lacking is not None or last.stage is not Stage.OWN:
+        counts = not step.takes_any and step.seen <= _MOST_COUNTED
+        over = step.is_over and not counts
+        if step.record.lacking is not None or over or not self._has_own_batch:
             return
         try:
-            if step.seen > _SEEN:
-                self._begin(step, frame, _given(step, frame))
+            given = _given(step, frame)
+            if counts:
+                _count_shapes(step, given)
+            if not step.is_over and step.seen > _SEEN:
+                self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
+
+    @property
+    def _has_own_batch(self) -> bool:
+        """True if the script would have had this thread's last batch, too."""
+        last = self._clock.last_here
+        return last is not None and last.stage is Stage.OWN
 
     def _begin(self, step: _Step, frame: FrameType, given: Mapping[str, Any]) -> None:
         lacking = _unfit(given)
@@ -198,6 +219,10 @@ def _caller() -> FrameType | None:
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
 
 
+def _executes_eagerly() -> bool:
+    return bool(sys.modules["tensorflow.python.eager.context"].executing_eagerly())
+
+
 def _described(frame: FrameType) -> _Step:
     file, line = frame.f_code.co_filename, frame.f_lineno
     step = _Step(GraphStep(file, line))
@@ -222,23 +247,58 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
     return given | {name: constant(float(given[name])) for name in known}
 
 
+def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
+    """Note the shapes of a step's batch; each makes a trace where none serves batches of any."""
+    shapes = tuple(tuple(one.shape) for one in _tensors(given.values()))
+    before = step.shapes[shapes]
+    step.shapes[shapes] = before + 1
+    record = step.record
+    record.seen += 1
+    record.shapes = len(step.shapes)
+    record.shapes_once += (before == 0) - (before == 1)
+    record.shapes_twice += (before == 1) - (before == 2)
+    if not step.lengths_vary:
+        lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
+        step.lengths_vary = len(lengths) > 1
+    if step.lengths_vary and step.record.traces and not step.takes_any and record.relaxed:
+        # A relaxed trace was tried for any number of rows, and not for another length.
+        record.relaxed = False
+        if step.python is not None:
+            step.function = sys.modules["tensorflow"].function(step.python)
+
+
+def _tensors(values: Iterable[Any]) -> list[Any]:
+    """Return tensors and arrays of a fixed rank; sparse and ragged ones are none."""
+    leaves = sys.modules["tensorflow"].nest.flatten(list(values))
+    return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
+
+
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
+_SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
 
 
-def _relaxed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def _lengths_vary(element_spec: str) -> bool:
+    """Return True if a loop's batches have an unknown length besides their number of rows."""
+    found = (match.group(1) or "None, None" for match in _SHAPE.finditer(element_spec))
+    return any("None" in shape.split(",", 1)[-1] for shape in found if "," in shape)
+
+
+def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
     """Return specs of the arguments for batches of any number of rows, and of any length."""
     tensorflow = sys.modules["tensorflow"]
 
     def relaxed(value: Any) -> Any:
         if not hasattr(value, "ndim"):
             return tensorflow.type_spec_from_value(value)
-        return tensorflow.TensorSpec([None] * len(value.shape), value.dtype)
+        shape = [None if lengths or not n else size for n, size in enumerate(value.shape)]
+        return tensorflow.TensorSpec(shape, value.dtype)
 
     return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
 
 
 def _is_traced(step: _Step, python: FunctionType, specs: tuple[Any, ...]) -> bool:
+    """Return True if the step can be traced for such arguments."""
     start_ns = time.monotonic_ns()
     try:
         sys.modules["tensorflow"].function(python).get_concrete_function(*specs)
@@ -274,7 +334,11 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    step.record.relaxed = _is_traced(step, python, _relaxed(arguments))
+    step.takes_any = _is_traced(step, python, _relaxed(arguments, lengths=True))
+    # The last batch of an epoch may be smaller.
+    step.record.relaxed = step.takes_any or (
+        not step.lengths_vary and _is_traced(step, python, _relaxed(arguments, lengths=False))
+    )
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
@@ -285,13 +349,12 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
-    types = {op.type for op in _operations(concrete)}
-    repeated = next((one for one in sorted(types) if one.startswith(_BEYOND)), None)
+    repeated = next((op.type for op in _operations(concrete) if _is_seen(op.type)), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
-    drawn = [one for one in types if "Random" in one or "Dropout" in one]
-    step.draws = any(not one.startswith("Stateless") for one in drawn)
+    types = {op.type for op in _operations(concrete) if not op.type.startswith("Stateless")}
+    step.draws = any("Random" in one or "Dropout" in one for one in types)
     step.python, step.function = python, function
     return None
 
@@ -370,6 +433,11 @@ def _operations(concrete: Any) -> Iterator[Any]:
             yield from graph.get_operations()
 
 
+def _is_seen(operation: str) -> bool:
+    """Return True for what prints, writes, reads on, calls Python or waits for other processes."""
+    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
+
+
 def _made_twice(
     step: _Step, arguments: tuple[Any, ...], before: list[Any], own_ns: int
 ) -> str | None:
@@ -388,8 +456,6 @@ def _made_twice(
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
             step.tracing_ms += (traced_ns - took_ns) / 1e6
             step.record.traces += made
-            if step.record.traces > _MOST_TRACES and not step.record.relaxed:
-                return _TRACE_EACH
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
         # Without copies, for which there may be no memory.
