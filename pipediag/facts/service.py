@@ -71,7 +71,7 @@ def plan_service(session: Session, target_ms: float | None = None) -> ServicePla
     wanted_ms = least_ms if target_ms is None else target_ms
     kept_ms, by_one_ms = KEPT * wanted_ms, step_of(service, rest_ms, 1).ms
     found = None
-    if 0 < least_ms <= kept_ms and by_one_ms <= MOST_WORKERS * kept_ms:
+    if 0 < least_ms <= kept_ms and by_one_ms / kept_ms <= MOST_WORKERS:
         found = step_of(service, rest_ms, math.ceil(by_one_ms / kept_ms))
     pace_ms = found.ms if found is not None else least_ms
     # The CPU time of a batch.
