@@ -47,17 +47,6 @@ def test_looking_again_and_again_does_not_cost_the_level(noise: str) -> None:
     assert missed <= 11
 
 
-def test_what_slows_a_whole_round_cancels() -> None:
-    steady = estimate([2.0, 2.02, 1.98, 2.01, 1.99])
-    machine = [1.0, 0.5, 2.0, 0.1, 7.0]
-    drifting = [
-        (100.0 * speed * ratio) / (100.0 * speed)
-        for speed, ratio in zip(machine, [2.0, 2.02, 1.98, 2.01, 1.99], strict=True)
-    ]
-    assert estimate(drifting).value == pytest.approx(steady.value)
-    assert estimate(drifting).low == pytest.approx(steady.low)
-
-
 @pytest.mark.parametrize(
     ("low", "high", "state"),
     [
