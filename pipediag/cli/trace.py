@@ -54,12 +54,11 @@ def command(
     from pipediag.session.record import to_json
     from pipediag.trace.summary import read_hosts
 
-    hosts = read_hosts(profile_files(paths))
-    read = [host for host in hosts if host.summary is not None]
+    read, unread = read_hosts(profile_files(paths))
     if not read:
-        raise PipediagError("\n".join(host.reason or "" for host in hosts))
+        raise PipediagError("\n".join(file.reason for file in unread))
     created_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    report = trace_report(", ".join(map(str, paths)), hosts, created_at)
+    report = trace_report(", ".join(map(str, paths)), read, unread, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
     report = report.model_copy(update={"findings": findings})
     document = to_json(report)
@@ -72,8 +71,8 @@ def command(
         render(report, Console(), written=written)
         return
     deliver(document)
-    for unread in report.unread:
-        say(f"pipediag: {unread.reason}")
+    for file in unread:
+        say(f"pipediag: {file.reason}")
     for line in written:
         say(f"wrote {line}")
 
@@ -86,7 +85,7 @@ def _write(
     from pipediag.reporters.tables import device_table, write_gaps
     from pipediag.session.files import write_text
 
-    summaries = [(host.host, host.summary) for host in hosts if host.summary is not None]
+    summaries = [(host.host, host.summary) for host in hosts]
     files = [directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE)]
     write_text(files[0], document)
     write_gaps(files[1], summaries)

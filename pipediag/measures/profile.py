@@ -112,31 +112,27 @@ def describe_devices(
     return found
 
 
-def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> TraceReport:
+def trace_report(
+    path: str, hosts: Sequence[HostSummary], unread: Sequence[UnreadFile], created_at: str
+) -> TraceReport:
     """Return the report of the profiles; without findings, which rules add.
 
     Args:
         path: what the user named.
-        hosts: one for each file; those without a summary are listed as unread.
         created_at: ISO 8601, UTC.
     """
-    read = [(host, host.summary) for host in hosts if host.summary is not None]
     return TraceReport(
         schema_version=TRACE_SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host, summary) for host, summary in read],
-        unread=[
-            UnreadFile(path=str(host.path), reason=host.reason or "")
-            for host in hosts
-            if host.summary is None
-        ],
+        hosts=[_host(host, host.summary) for host in hosts],
+        unread=list(unread),
         # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
-            device.but(host=host.host if len(read) > 1 else None)
-            for host, summary in read
-            for device in describe_devices(summary, None, {})
+            device.but(host=host.host if len(hosts) > 1 else None)
+            for host in hosts
+            for device in describe_devices(host.summary, None, {})
         ],
     )
 
@@ -144,7 +140,7 @@ def trace_report(path: str, hosts: Sequence[HostSummary], created_at: str) -> Tr
 def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
     start, end = summary.window_ns
     return TraceHost(
-        path=str(host.path),
+        path=str(summary.path),
         host=host.host,
         format=host.format,
         events=host.events,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipediag.errors import PipediagError
+from pipediag.session.devices import UnreadFile
 from pipediag.tensorflow_names import DEVICE_PREFETCH
 from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
@@ -120,57 +121,43 @@ def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class HostSummary:
-    path: Path
     host: str
-    """Taken from the file's name, as is the format of a file that could not be read."""
+    """Taken from the file's name."""
     format: TraceFormat
-    events: int = 0
-    summary: TraceSummary | None = None
-    """None where it could not be read."""
-    reason: str | None = None
-    """The reason why it could not be read, as a sentence."""
+    events: int
+    summary: TraceSummary
     framework: Framework = "tensorflow"
     warnings: tuple[str, ...] = ()
     """Notes of the profiler, or of the reader."""
 
 
-def read_hosts(paths: Sequence[Path]) -> list[HostSummary]:
-    """Return the summary of each host's file, or why there is none, in the order of the paths.
+def read_hosts(paths: Sequence[Path]) -> tuple[list[HostSummary], list[UnreadFile]]:
+    """Return the summary of each host's file, in the order of the paths, and why others have none.
 
     Files of one name from several directories get the directory's name in front.
     """
-    hosts = [_summary(path) for path in paths]
-    count = Counter(host.host for host in hosts)
+    hosts: list[HostSummary] = []
+    unread: list[UnreadFile] = []
+    for path in paths:
+        try:
+            events = read_profile(path)
+            summary = summarise_events(events)
+        except PipediagError as error:
+            unread.append(UnreadFile(path=str(path), reason=str(error)))
+        except MemoryError:
+            reason = f"{path} was not read: there is not enough memory."
+            unread.append(UnreadFile(path=str(path), reason=reason))
+        else:
+            named, noted = framework_of(events), tuple(events.warnings)
+            count = events.event_count
+            hosts.append(HostSummary(host_of(path), events.format, count, summary, named, noted))
+    of_name = Counter(host.host for host in hosts)
     return [
-        replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
-        if count[host.host] > 1
+        replace(host, host=f"{host.summary.path.absolute().parent.name}/{host.host}")
+        if of_name[host.host] > 1
         else host
         for host in hosts
-    ]
-
-
-def _summary(path: Path) -> HostSummary:
-    try:
-        events = read_profile(path)
-        summary = summarise_events(events)
-    except PipediagError as error:
-        return _unread(path, str(error))
-    except MemoryError:
-        return _unread(path, f"{path} was not read: there is not enough memory.")
-    return HostSummary(
-        path,
-        host_of(path),
-        events.format,
-        events.event_count,
-        summary,
-        framework=framework_of(events),
-        warnings=tuple(events.warnings),
-    )
-
-
-def _unread(path: Path, reason: str) -> HostSummary:
-    named: TraceFormat = "kineto" if ".json" in path.name else "xplane"
-    return HostSummary(path, host_of(path), named, reason=reason)
+    ], unread
 
 
 def framework_of(events: TraceEvents) -> Framework:

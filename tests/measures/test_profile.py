@@ -99,7 +99,7 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
     damaged = tmp_path / "c.xplane.pb"
     damaged.write_bytes(b"\xff" * 50)
 
-    report = trace_report("logs", read_hosts([*files, damaged]), CREATED_AT)
+    report = trace_report("logs", *read_hosts([*files, damaged]), CREATED_AT)
 
     assert [host.host for host in report.hosts] == ["a", "b"]
     assert [device.host for device in report.devices] == ["a", "b"]
@@ -110,12 +110,12 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
 
 def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
     summary = make_trace(window_ns=(5 * MS, 105 * MS))
-    host = HostSummary(Path("a.pb"), "vm", "xplane", 70, summary, warnings=("Events were lost.",))
+    host = HostSummary("vm", "xplane", 70, summary, warnings=("Events were lost.",))
 
-    [told] = trace_report("logs", [host], CREATED_AT).hosts
+    [told] = trace_report("logs", [host], [], CREATED_AT).hosts
 
     assert told == TraceHost(
-        path="a.pb",
+        path="trace",
         host="vm",
         format="xplane",
         events=70,
