@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,12 +69,8 @@ class CompiledWork:
     """All operations that were fused into it, and these."""
 
 
-class Program(Protocol):
-    """A program that XLA compiled."""
-
-    def work(self, instruction: str) -> CompiledWork | None:
-        """Return what the instruction of that name does; None where that is not known."""
-        ...
+Program = Callable[[str], CompiledWork | None]
+"""Of a program that XLA compiled: what the instruction of a name does, None where not known."""
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _pieces(
     for pair in pairs.tolist():
         number, instruction = divmod(pair, len(instructions))
         program = programs.get(int(numbers[number]))
-        works.append(None if program is None else program.work(instructions[instruction]))
+        works.append(None if program is None else program(instructions[instruction]))
     return _Pieces(works, work_of, spans)
 
 

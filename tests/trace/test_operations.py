@@ -208,9 +208,7 @@ def test_what_is_fused_has_its_last_operation_and_holds_all_that_compute(kept: K
     root = fused.add("Sqrt_1.0", "sqrt", "adam/Sqrt_1:Sqrt", [table])
     fused.add("Add_1.0", "add", "adam/Add_1:AddV2", [root, epsilon])
     program.computation().add("sqrt_add_fusion", "fusion", "adam/Wrong:Mul", calls=fused)
-    assert kept(program).work("sqrt_add_fusion") == work(
-        "adam/Add_1:AddV2", holds=("adam/Sqrt_1:Sqrt",)
-    )
+    assert kept(program)("sqrt_add_fusion") == work("adam/Add_1:AddV2", holds=("adam/Sqrt_1:Sqrt",))
 
 
 def test_a_copy_that_xla_puts_in_between_is_of_what_makes_and_uses_it(kept: Kept) -> None:
@@ -224,8 +222,8 @@ def test_a_copy_that_xla_puts_in_between_is_of_what_makes_and_uses_it(kept: Kept
     read = entry.add("gather.1", "gather", "words/GatherV2:GatherV2", [back])
     entry.add("tuple.9", "tuple", operands=[read, back])
     found = kept(program)
-    assert found.work("copy.1") == work("sgd/Scatter:ResourceScatterSub")
-    assert found.work("copy.2") == work("sgd/Scatter:ResourceScatterSub", "words/GatherV2:GatherV2")
+    assert found("copy.1") == work("sgd/Scatter:ResourceScatterSub")
+    assert found("copy.2") == work("sgd/Scatter:ResourceScatterSub", "words/GatherV2:GatherV2")
 
 
 def test_a_reduction_without_a_name_is_of_what_it_reduces(kept: Kept) -> None:
@@ -236,11 +234,11 @@ def test_a_reduction_without_a_name_is_of_what_it_reduces(kept: Kept) -> None:
     squares = entry.add("square.1", "multiply", "words/Square:Square")
     partial = entry.add("wrapped_reduce-window", "fusion", operands=[squares], calls=fused)
     entry.add("add.1", "add", "Add:AddV2", [partial])
-    assert kept(program).work("wrapped_reduce-window") == work("words/Square:Square")
+    assert kept(program)("wrapped_reduce-window") == work("words/Square:Square")
 
 
 def test_a_damaged_program_tells_nothing(tmp_path: Path) -> None:
     builder = TraceBuilder()
     add_programs(builder, {1: b"\x0a\xff", 2: b""})
     found = builder.events(tmp_path).programs
-    assert [found[number].work("dot.3") for number in (1, 2)] == [None, None]
+    assert [found[number]("dot.3") for number in (1, 2)] == [None, None]

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def _plane(path: Path, data: memoryview, part: Field) -> Plane:
         name,
         names.names,
         stat_names.decode(message.stats),
-        programs=programs_in(names) if name == PROGRAMS_PLANE else {},
+        programs=_programs_in(names) if name == PROGRAMS_PLANE else {},
     )
     # No thread shall begin with a long line when the others are done.
     longest_first = sorted(lines, key=lambda line: line.payload - line.end)
@@ -180,39 +180,27 @@ def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:
     return start_ns, past
 
 
-def programs_in(names: EventNames) -> Mapping[int, Program]:
+def _programs_in(names: EventNames) -> dict[int, Program]:
     """Return the programs of the plane that has them, by the number that events give."""
-    found: dict[int, Program] = {}
-    for place, name in enumerate(names.names):
-        numbered = _ID.search(name)
-        if numbered is not None:
-            found[int(numbered[1])] = _Program(names, place)
-    return found
+    numbered = ((place, _ID.search(name)) for place, name in enumerate(names.names))
+    return {int(found[1]): _program(names, place) for place, found in numbered if found is not None}
 
 
-@dataclass(frozen=True)
-class _Program:
-    """A program, which stays in the file until it is asked for."""
+def _program(names: EventNames, place: int) -> Program:
+    """Return a program, which stays in the file until it is asked for."""
 
-    _names: EventNames
-    _place: int
-    _known: dict[str, CompiledWork | None] = field(default_factory=dict)
-
-    def work(self, instruction: str) -> CompiledWork | None:
-        if instruction not in self._known:
-            self._known[instruction] = self._instructions.work(instruction)
-        return self._known[instruction]
-
-    @cached_property
-    def _instructions(self) -> _Instructions:
+    @cache
+    def instructions() -> _Instructions:
         try:
-            described = self._names.described(self._place).values()
+            described = names.described(place).values()
             kept = next((value for value in described if isinstance(value, bytes)), b"")
             proto = parsed("HloProto", memoryview(kept), [(0, len(kept))])
         except MalformedError:
             # As in a profile that keeps no programs.
             return _Instructions([])
         return _Instructions(proto.hlo_module.computations)
+
+    return cache(lambda instruction: instructions().work(instruction))
 
 
 @dataclass(frozen=True, eq=False)
