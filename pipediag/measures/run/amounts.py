@@ -1,13 +1,14 @@
-"""The time of each place of the run, and the steady step of each training loop."""
+"""Time of each place of the run, the steady step of a training loop, and values with limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pipediag.estimates import Floats, interval, resampled_means
+from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import median_step_ms, steady_steps_ns
 from pipediag.measures.recorded_windows import (
     Building,
@@ -27,15 +28,74 @@ _FEWEST_STEPS = 5
 """For an interval, and on a repeated batch."""
 
 
+FEWEST_FOR_INTERVAL = 3
+"""Own choice: a bootstrap over two epochs would show the two."""
+
+
 @dataclass(frozen=True)
-class SteadyStep:
-    """Mean of a step, and its limits, in nanoseconds."""
+class Projected:
+    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
 
     ns: float
-    limits_ns: Interval | None = None
+    count: int | None
+    limits_ns: Interval
+    projected: bool = True
+
+    @classmethod
+    def seen(cls, ns: float, count: int | None) -> Projected:
+        """Return what was timed, which is certain."""
+        return cls(ns, count, (ns, ns), projected=False)
+
+    def plus_ns(self, ns: int) -> Projected:
+        """Add time that came before, which is certain; the count is no longer known."""
+        if not ns:
+            return self
+        low, high = self.limits_ns
+        return Projected(self.ns + ns, None, (low + ns, high + ns), self.projected)
+
+    def times(self, rounds: int) -> Projected:
+        """Multiply by the number of rounds."""
+        count = None if self.count is None else self.count * rounds
+        return replace(self.share(rounds), count=count)
+
+    def share(self, of_it: float) -> Projected:
+        """Return a part of it, or a multiple."""
+        low, high = self.limits_ns
+        return replace(self, ns=self.ns * of_it, limits_ns=(low * of_it, high * of_it))
+
+    def together(self, other: Projected) -> Projected:
+        """Both, which may be off in the same direction; the count is that of the larger."""
+        larger = max(self, other, key=lambda one: one.ns)
+        (low, high), (others_low, others_high) = self.limits_ns, other.limits_ns
+        limits = low + others_low, high + others_high
+        projected = self.projected or other.projected
+        return Projected(self.ns + other.ns, larger.count, limits, projected)
 
 
-def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> SteadyStep | None:
+def in_doubt(ns: float, count: int | None) -> Projected:
+    """Return a value from too few times to scatter, as uncertain as what comes once."""
+    return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
+
+
+def as_often(times_ns: Sequence[int], factor: float) -> Projected:
+    """Return what came these times, that many times as often; its count is not known."""
+    return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
+
+
+def projected(times_ns: Sequence[int], count: int) -> Projected:
+    """Return `count` times the mean of the times seen, with the limits that their scatter gives; of
+    fewer than three, as far off as what comes once is from run to run."""
+    if not times_ns or count <= 0:
+        return Projected(0.0, count, (0.0, 0.0))
+    mean = sum(times_ns) / len(times_ns)
+    if len(times_ns) < FEWEST_FOR_INTERVAL:
+        low, high = min(times_ns) * (1.0 - ONCE_OFF), max(times_ns) * (1.0 + ONCE_OFF)
+    else:
+        low, high = interval(resampled_means(times_ns))
+    return Projected(mean * count, count, (low * count, high * count))
+
+
+def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> Projected | None:
     """Return the step by the baseline's steps that build nothing, if there are any.
 
     Where each of them builds its function for a length of its own, a repeated batch tells what the
@@ -46,7 +106,7 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
     steps = steady_steps_ns(recording, loop)
     if not steps:
         median = median_step_ms(recording, loop)
-        return SteadyStep(median * loop.batches_per_call * 1e6) if median else None
+        return in_doubt(median * loop.batches_per_call * 1e6, 1) if median else None
     building = Building(timeline)
     free = _free(steps, building)
     if free:
@@ -61,13 +121,14 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
         for one in building.spans
         if one.kind == "tracing" and one.end_ns is not None
     )
-    return SteadyStep(max(0.0, (sum(steps.values()) - traced_ns) / len(steps)))
+    return in_doubt(max(0.0, (sum(steps.values()) - traced_ns) / len(steps)), 1)
 
 
-def _of(samples_ns: Floats) -> SteadyStep:
-    few = len(samples_ns) < _FEWEST_STEPS
-    limits = None if few else interval(resampled_means(samples_ns))
-    return SteadyStep(float(samples_ns.mean()), limits)
+def _of(samples_ns: Floats) -> Projected:
+    mean = float(samples_ns.mean())
+    if len(samples_ns) < _FEWEST_STEPS:
+        return in_doubt(mean, 1)
+    return Projected(mean, 1, interval(resampled_means(samples_ns)))
 
 
 def _free(steps: dict[int, int], building: Building) -> list[int]:

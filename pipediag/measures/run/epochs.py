@@ -1,4 +1,4 @@
-"""The epochs of a loop as the ledger has them, and what some that were seen say of all."""
+"""The epochs of a loop as the ledger has them."""
 
 from __future__ import annotations
 
@@ -6,82 +6,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pipediag.estimates import interval, resampled_means
 from pipediag.facts.pauses import PAUSED_NS
-from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import MAKING, PAUSE, PAUSES
-from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedLoop
-
-FEWEST_FOR_INTERVAL = 3
-"""Own choice: a bootstrap over two epochs would show the two."""
-
-
-@dataclass(frozen=True)
-class Projected:
-    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
-
-    ns: float
-    count: int | None
-    limits_ns: Interval
-    projected: bool = True
-
-    @classmethod
-    def seen(cls, ns: float, count: int | None) -> Projected:
-        """Return what was timed, which is certain."""
-        return cls(ns, count, (ns, ns), projected=False)
-
-    def plus_ns(self, ns: int) -> Projected:
-        """Add time that came before, which is certain; the count is no longer known."""
-        if not ns:
-            return self
-        low, high = self.limits_ns
-        return Projected(self.ns + ns, None, (low + ns, high + ns), self.projected)
-
-    def times(self, rounds: int) -> Projected:
-        """Multiply by the number of rounds."""
-        count = None if self.count is None else self.count * rounds
-        return replace(self.share(rounds), count=count)
-
-    def share(self, of_it: float) -> Projected:
-        """Return a part of it, or a multiple."""
-        low, high = self.limits_ns
-        return replace(self, ns=self.ns * of_it, limits_ns=(low * of_it, high * of_it))
-
-    def together(self, other: Projected) -> Projected:
-        """Both, which may be off in the same direction; the count is that of the larger."""
-        larger = max(self, other, key=lambda one: one.ns)
-        (low, high), (others_low, others_high) = self.limits_ns, other.limits_ns
-        limits = low + others_low, high + others_high
-        projected = self.projected or other.projected
-        return Projected(self.ns + other.ns, larger.count, limits, projected)
-
-
-def in_doubt(ns: float, count: int | None) -> Projected:
-    """Return a value from too few times to scatter, as uncertain as what comes once."""
-    return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
-
-
-def as_often(times_ns: Sequence[int], factor: float) -> Projected:
-    """Return what came these times, that many times as often; its count is not known."""
-    return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
-
-
-def projected(times_ns: Sequence[int], count: int) -> Projected:
-    """Return `count` times the mean of the times seen, with the limits that their scatter gives; of
-    fewer than three, as far off as what comes once is from run to run."""
-    if not times_ns or count <= 0:
-        return Projected(0.0, count, (0.0, 0.0))
-    mean = sum(times_ns) / len(times_ns)
-    if len(times_ns) < FEWEST_FOR_INTERVAL:
-        low, high = min(times_ns) * (1.0 - ONCE_OFF), max(times_ns) * (1.0 + ONCE_OFF)
-    else:
-        low, high = interval(resampled_means(times_ns))
-    return Projected(mean * count, count, (low * count, high * count))
-
 
 _MOST_OURS = 0.1
 """Own choice: a reading of the model takes a few milliseconds of an epoch's end, a profile more."""

@@ -11,13 +11,13 @@ from pipediag.facts.script import ended_from_outside
 from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import (
     Amounts,
-    SteadyStep,
+    Projected,
     amounts_of,
     starts_of,
     steady_step,
     steps_of,
 )
-from pipediag.measures.run.epochs import Epochs, Projected, epochs_of, without_pauses
+from pipediag.measures.run.epochs import Epochs, epochs_of, without_pauses
 from pipediag.measures.run.places import (
     EXIT,
     PIPEDIAG,
@@ -268,7 +268,7 @@ def settle_cache_fill(
     amounts.count[place] = 1
 
 
-def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: SteadyStep | None) -> float | None:
+def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: Projected | None) -> float | None:
     """Return the epochs that were made, or None. Where steps are interrupted within epochs, the
     time in them and their count tell."""
     if not epochs.steps_ns:
@@ -373,7 +373,7 @@ def _epoch_counts(
     projection: Projection | None,
     last: RecordedLoop | None,
     epochs: Epochs,
-    step: SteadyStep | None,
+    step: Projected | None,
 ) -> tuple[float | None, int | None]:
     """Return the epochs that were seen, and those that were planned in all calls of a `fit`.
 

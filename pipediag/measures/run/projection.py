@@ -9,16 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from pipediag.facts.step import lengths_vary
 from pipediag.measures.loops import PAUSE_SEEN_ONCE, cache_filled_meanwhile
-from pipediag.measures.run.amounts import Amounts, SteadyStep, starts_of, steps_of
-from pipediag.measures.run.epochs import (
+from pipediag.measures.run.amounts import (
     FEWEST_FOR_INTERVAL,
-    Epochs,
+    Amounts,
     Projected,
     as_often,
-    first_iterator_ns,
     in_doubt,
     projected,
+    starts_of,
+    steps_of,
 )
+from pipediag.measures.run.epochs import Epochs, first_iterator_ns
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
 from pipediag.session.ledger import (
     A_LATER_EPOCHS_END,
@@ -183,7 +184,7 @@ def project(
     loop: RecordedLoop,
     epochs: Epochs,
     amounts: Amounts,
-    step: SteadyStep,
+    step: Projected,
     rounds: Rounds,
 ) -> Projection:
     """Project the loop that was stopped; all places before it stay as they were."""
@@ -205,7 +206,7 @@ class _Training:
     loop: RecordedLoop
     epochs: Epochs
     amounts: Amounts
-    step: SteadyStep
+    step: Projected
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
         """Return epochs, calls of a step in all, and True if the number of epochs is known.
@@ -411,8 +412,5 @@ def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool)
     )
 
 
-def _times(step: SteadyStep, steps: float) -> Projected:
-    if step.limits_ns is None:
-        return in_doubt(step.ns * steps, round(steps))
-    low, high = step.limits_ns
-    return Projected(step.ns * steps, round(steps), (low * steps, high * steps))
+def _times(step: Projected, steps: float) -> Projected:
+    return replace(step.share(steps), count=round(steps))

@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.facts.run import where
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
-from pipediag.measures.run.amounts import SteadyStep
+from pipediag.measures.run.amounts import in_doubt
 from pipediag.measures.run.epochs import Epochs
 from pipediag.measures.run.ledger import WHAT, epochs_taken
 from pipediag.session.ledger import PAUSE, PAUSES, Run
@@ -277,7 +277,7 @@ def test_a_run_that_is_over_had_the_epochs_that_were_seen(
 
 def test_what_interrupts_steps_ends_no_epoch() -> None:
     """As a callback that predicts every so many batches; an epoch has 200 steps of 10 ms."""
-    step = SteadyStep(ns(0.01))
+    step = in_doubt(ns(0.01), 1)
     each_half = [ns(0.5)] * 12
     loop = fit_loop(epochs=10)
     assert epochs_taken(Epochs(each_half, [], {}), loop, step) == 3.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
-from pipediag.measures.run.epochs import Projected
+from pipediag.measures.run.amounts import Projected
 from pipediag.measures.run.ledger import _own_line, divided_by_lines
 from pipediag.measures.run.places import (
     PIPEDIAG,

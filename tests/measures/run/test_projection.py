@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.measures.recorded_windows import Missing
-from pipediag.measures.run.epochs import as_often, projected
+from pipediag.measures.run.amounts import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
 from pipediag.session.ledger import (
     A_LATER_EPOCHS_END,
