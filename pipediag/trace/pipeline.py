@@ -39,6 +39,7 @@ _CALL = "Iterator::"
 _RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
 _WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
 _INSTANCE = re.compile(r"\[\d+\]")
+_FUSED = re.compile(r"fused\(|[,)]")
 _NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
 _UNKNOWN, _NOBODYS = -1, -2
 
@@ -211,21 +212,8 @@ def user_names(name: str) -> tuple[str, ...]:
 
     TensorFlow's substitute for a missing name (`RepeatDataset:25`) is none.
     """
-    if name.startswith("fused(") and name.endswith(")"):
-        parts = _split_arguments(name.removeprefix("fused(").removesuffix(")"))
-        return tuple(found for part in parts for found in user_names(part))
-    return () if not name or _NUMBERED_NAME.match(name) else (name,)
-
-
-def _split_arguments(text: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
+    parts = _FUSED.split(name) if name.startswith("fused(") else [name]
+    return tuple(part for part in parts if part and not _NUMBERED_NAME.match(part))
 
 
 def kind_of(path: str) -> str:
