@@ -25,8 +25,7 @@ SAME_STEP = 1.1
 choice: each worker measures a window of its own."""
 
 STRAGGLES = INPUT_BOUND.value / 100.0
-"""Part of the step that a worker's own work has to be longer than the next one's: own choice, the
-limit on the input wait of a step."""
+"""Part of the step by which its own work is longer: own choice, as the limit on the input wait."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,7 @@ class Job:
 
     @property
     def without_straggler(self) -> float | None:
-        """The most that the job gains, as a ratio, where the straggler's own work is as short as
-        the next worker's."""
+        """The most that the job gains by a straggler whose work is as short as the next one's."""
         slowest = self.straggler
         if slowest is None:
             return None
@@ -96,8 +94,7 @@ class Job:
         return slowest.step_ms / (slowest.step_ms - (slowest.own_ms - next_ms))
 
     def longer_classes(self, one: WorkersStep) -> list[tuple[StepClass, float]]:
-        """Return the classes that take a worker longer than the others on average, the largest
-        difference first, with the milliseconds."""
+        """Return the classes that take it longer than others on average, in ms, the most first."""
         others = [other for other in self.steps if other is not one]
         more = {
             name: ms - fmean(other.classes_ms[name] for other in others)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pipediag.session.record import Interval
 
 MOST_FREED = 0.99
-"""Part of a time that can go at most: what would remain of less is not known well enough to divide
-by."""
+"""Part of a time that can go at most: what would remain is not known well enough to divide by."""
 
 
 def bound(whole: float, removable: float, calls: float | None = None) -> float | None:

@@ -176,8 +176,7 @@ def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
 
 
 def faster_ends(run: Run, timed: Prediction, left: float) -> float:
-    """Return how much faster the ends of epochs get where that part is left of a model's calls in
-    them."""
+    """Return how much faster the ends of epochs get where that part is left of calls in them."""
     whole_s = run.seconds_of("epoch_end")
     if whole_s <= 0.0:
         return 1.0

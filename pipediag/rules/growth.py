@@ -41,8 +41,7 @@ _Stretches = list[npt.NDArray[np.float64]]
 
 
 def _epochs(session: Session) -> tuple[list[EpochSeen], str, Place]:
-    """Return the whole epochs of one training, in words, and its loop's line; no epochs where they
-    are of several trainings, or too few."""
+    """Return the epochs, none where they are few or of several trainings, in words, and a line."""
     epochs, loop = known(session.run).whole_epochs, known(session.diagnosed_loop())
     in_order = all(one.number < other.number for one, other in pairwise(epochs))
     if not in_order or len(epochs) < STRETCHES.value:

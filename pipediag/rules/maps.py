@@ -26,6 +26,7 @@ from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.parallel_maps import processes_for
 from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
+from pipediag.rules.shuffling import buffer_size
 from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -135,17 +136,14 @@ def _the_same(unsure: Sequence[str]) -> str:
 
 def _fills_fast(session: Session, op: Operation) -> bool:
     """Return True if a call is short, by the time in which the shuffle behind it is filled."""
-    sizes = [
-        one.parameters.get("buffer_size")
-        for one in downstream(session, op)
-        if one.kind == "shuffle" and measured_at(session, one).elements is not None
-    ]
+    shuffles = [one for one in downstream(session, op) if one.kind == "shuffle"]
+    running = [one for one in shuffles if measured_at(session, one).elements is not None]
+    size = buffer_size(running[0]) if len(running) == 1 else None
     fill_ms = session.steps.fill_ms if session.steps is not None else None
-    known = [size for size in sizes if isinstance(size, int) and size > 0]
-    if fill_ms is None or len(known) != 1:
+    if not fill_ms or not size:
         return False
     # The wait holds the pipeline's start, too.
-    return 1000.0 * fill_ms / known[0] <= 2.0 * ELEMENT_TIME.value
+    return 1000.0 * fill_ms / size <= 2.0 * ELEMENT_TIME.value
 
 
 def _written(op: Operation) -> str:

@@ -54,8 +54,7 @@ WAITS = Threshold(
     "own choice: calls that compute wait for the GIL, and more threads only share it",
 )
 MOST_PROCESSES = 16
-"""Processes for one map. Own choice: each is a copy of the script's, of which what it writes takes
-memory."""
+"""Own choice: each is a copy of the script's, of which what it writes takes memory."""
 PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     title="Run `map` in parallel",
@@ -279,8 +278,7 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _without_slower(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; of a map's confirmed edits by another rule, of which one uses processes,
-    the fastest alone."""
+    """Leave the fastest of another rule's confirmed edits of a map, if one uses processes."""
     confirmed = [one for one in findings if one.trial.state == "confirmed"]
     kept = []
     for one in findings:

@@ -41,8 +41,7 @@ def opens_in_turn(outer: Operation) -> bool:
 def opened_at_once(
     outer: Operation, count: int, calls: int, sources: str, id: str, **given: Any
 ) -> Edit:
-    """Return the edit by which an operation that opens in turn has `count` sources open at once,
-    and reads from them with so many calls."""
+    """Return the edit by which `count` sources are open at once, and read by so many calls."""
     change: Change
     if outer.kind == "flat_map":
         change = Replace(

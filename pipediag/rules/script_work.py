@@ -27,8 +27,7 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import FindingStatus, RunPartName
 
 NEIGHBOURS = 3
-"""Lines of a file that lie no further apart count as one loop of it. Own choice: between two of
-them lies a blank line or a comment."""
+"""Lines no further apart count as one loop. Own choice: a blank line or a comment is between."""
 _COMPREHENSION = re.compile(r"(\.<locals>\.)?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
@@ -272,8 +271,7 @@ _STORES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig\.")
 
 
 def _rewritten(run: Run, block: Block) -> str | None:
-    """Return what to do about the functions that take most of a callback; None where none does, or
-    where it stores or draws."""
+    """Return what to do about functions that take most of a callback and store or draw nothing."""
     functions: dict[tuple[str, str, str], list[CallbackLine]] = defaultdict(list)
     for one in run.callback_lines:
         if one.what == block.what and not _STORES.search(f"{one.function} {one.code}"):
