@@ -90,7 +90,7 @@ def masks_a_token(table: Embedding) -> bool:
 
 def within_percent(ids: EmbeddingIds) -> float:
     """Return the percent of the lookups by zeros between other ids, where no padding stands."""
-    return 100.0 * ids.zeros_within / ids.lookups
+    return 100.0 * ids.zeros_within / ids.lookups if ids.lookups else 0.0
 
 
 WORTH_A_PLAN = 10_000_000
