@@ -15,8 +15,6 @@ compiled, a repeated batch says nothing, as nothing is compiled for it any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipediag.estimates import Floats, Measured, clearly_apart, resampled_means
@@ -60,14 +58,6 @@ _BESIDE: dict[Contention, str] = {
 }
 
 
-@dataclass(frozen=True)
-class SettledInputWait:
-    """The section of the session, and the share that the breakdown uses, if any."""
-
-    summary: InputWait
-    chosen: Measured | None
-
-
 def settle_input_wait(
     native: Measured | None,
     split: StepSplit | None,
@@ -76,8 +66,8 @@ def settle_input_wait(
     *,
     python_percent: float = 0.0,
     compiled: Measured | None = None,
-) -> SettledInputWait:
-    """Choose the method, and say where the others differ.
+) -> tuple[InputWait, Measured | None]:
+    """Return the section of the session, and the share that the breakdown uses, if any.
 
     `native` is by tf.data's own gap times, `split` the profile's steps, `alone` the consumer on a
     repeated batch; `python_percent` the CPU time of the pipeline's Python, in percent of the step,
@@ -116,7 +106,7 @@ def settle_input_wait(
         disagreement=difference,
         unsettled=doubt is not None,
     )
-    return SettledInputWait(summary, chosen)
+    return summary, chosen
 
 
 _Choice = tuple[Measured | None, InputMethod, str | None]

@@ -160,7 +160,7 @@ def measure_loop(
     agreeing = several and split is not None
     native = None if agreeing else native_input_wait(recording, loop)
     compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
-    wait = settle_input_wait(
+    wait, chosen = settle_input_wait(
         native,
         split,
         alone,
@@ -173,11 +173,11 @@ def measure_loop(
     if isinstance(steps, Missing) or steps.count < FEWEST_STEPS:
         few = f"Fewer than {FEWEST_STEPS} steps were measured without a profiler."
         breakdown = ceiling = Missing(few)
-    elif wait.chosen is None:
+    elif chosen is None:
         breakdown = ceiling = Missing(NO_METHOD)
     else:
-        breakdown = break_down(steps.mean_ms, wait.chosen, split, compiled)
-        ceiling = measure_ceiling(wait.chosen, breakdown)
+        breakdown = break_down(steps.mean_ms, chosen, split, compiled)
+        ceiling = measure_ceiling(chosen, breakdown)
     times = trace.compute if trace is not None else None
     compute: StepCompute | None = None
     if times is not None and times.total_ns and not isinstance(breakdown, Missing):
@@ -194,7 +194,7 @@ def measure_loop(
         "vocabulary_ms": compute.ms_of(loop.vocabulary_operations) if compute else None,
         "metrics_ms": compute.ms_of(loop.metric_operations) if compute else None,
         "text_work": None if isinstance(steps, Missing) else measure_text_work(steps, trace),
-        "input_wait": wait.summary,
+        "input_wait": wait,
         "devices": describe_devices(trace, pipeline, operation_of) if trace else [],
         "step_rows": step_rows(recording, loop),
     }

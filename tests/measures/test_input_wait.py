@@ -48,10 +48,10 @@ def test_without_gaps_the_time_in_next_is_taken() -> None:
 
 
 def test_native_goes_first() -> None:
-    settled = settle_input_wait(share(70.0), make_split(input_wait=7.0, python=3.0), None, None)
-    assert settled.summary.method == "native"
-    assert settled.summary.trace_percent == pytest.approx(70.0)
-    assert settled.summary.disagreement is None
+    wait, _ = settle_input_wait(share(70.0), make_split(input_wait=7.0, python=3.0), None, None)
+    assert wait.method == "native"
+    assert wait.trace_percent == pytest.approx(70.0)
+    assert wait.disagreement is None
 
 
 @pytest.mark.parametrize(("python_percent", "percent"), [(20.0, 29.0), (61.0, 70.0), (150.0, 70.0)])
@@ -61,16 +61,16 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     """Gap times see 9 %, the repeated batch says 70."""
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(
+    wait, chosen = settle_input_wait(
         Measured(9.0, np.full(1000, 9.0)),
         None,
         alone,
         "python",
         python_percent=python_percent,
     )
-    assert settled.summary.method == "differential"
-    assert settled.chosen.percent == pytest.approx(percent)
-    assert "between 9 %" in (settled.summary.disagreement or "")
+    assert wait.method == "differential"
+    assert chosen.percent == pytest.approx(percent)
+    assert "between 9 %" in (wait.disagreement or "")
 
 
 def contention(
@@ -109,8 +109,8 @@ def contested(native: float, contention_: Any = None) -> float | None:
     """By a repeated batch whose step is 70 % shorter."""
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(native), None, alone, contention_)
-    return settled.summary.contested_by_percent
+    wait, _ = settle_input_wait(share(native), None, alone, contention_)
+    return wait.contested_by_percent
 
 
 def test_a_repeated_batch_that_contradicts_what_is_believed_is_kept_beside_it() -> None:
@@ -139,7 +139,7 @@ def believed(
         step_ms=1.0, ci95_ms=(1.0, 1.0), steps=20, input_share_percent=shorter.percent
     )
     consumer = ConsumerAlone(differential, shorter)
-    return settle_input_wait(between(*native), split, consumer, contention_).summary
+    return settle_input_wait(between(*native), split, consumer, contention_)[0]
 
 
 @pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
@@ -159,10 +159,10 @@ def test_what_is_compiled_anew_is_no_input_that_a_repeated_batch_is_without(
 ) -> None:
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
-    settled = settle_input_wait(share(9.0), split, alone, "python", compiled=compiled)
-    assert (settled.summary.method, settled.summary.contested_by_percent) == ("native", None)
-    assert settled.chosen.percent == 9.0
-    assert "70 % shorter, of which 9 points" in (settled.summary.disagreement or "")
+    wait, chosen = settle_input_wait(share(9.0), split, alone, "python", compiled=compiled)
+    assert (wait.method, wait.contested_by_percent) == ("native", None)
+    assert chosen.percent == 9.0
+    assert "70 % shorter, of which 9 points" in (wait.disagreement or "")
 
 
 def alone(percent: float) -> ConsumerAlone:
@@ -177,10 +177,10 @@ def alone(percent: float) -> ConsumerAlone:
 
 def test_what_warm_rows_explain_is_no_input_bound_verdict() -> None:
     split = make_split(input_wait=0.7, dispatch=9.3)
-    settled = settle_input_wait(None, split, alone(24.0), None)
-    assert settled.summary.method == "trace"
-    assert round(settled.chosen.percent) == 7
-    assert settled.summary.unsettled
+    wait, chosen = settle_input_wait(None, split, alone(24.0), None)
+    assert wait.method == "trace"
+    assert round(chosen.percent) == 7
+    assert wait.unsettled
 
 
 def test_more_than_warm_rows_explain_is_inputs_but_doubtful() -> None:
