@@ -8,11 +8,10 @@ import pytest
 
 from pipediag.measures.verdict.culprits import (
     Culprit,
-    ShuffleFill,
     eager_culprit,
+    filling_shuffle,
     input_culprit,
     python_culprit,
-    shuffle_fill,
 )
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
 from pipediag.measures.verdict.sentences import costs_most
@@ -411,11 +410,11 @@ def piped(ops: list[Operation]) -> Session:
 
 
 def test_a_shuffle_fills_with_what_costs_most_above_it() -> None:
-    fill = shuffle_fill(piped(shuffled()))
+    fill = filling_shuffle(piped(shuffled()))
     maker = Culprit("`flat_map`", "train.py", 1, "read")
-    assert fill == ShuffleFill(Culprit("`shuffle`", "train.py", 5, "last"), maker)
-    frameworks = shuffle_fill(piped(shuffled(made_by_framework=True)))
-    assert frameworks == ShuffleFill(Culprit("`shuffle`", "train.py", 3, "first"), maker)
+    assert fill == Culprit("`shuffle`", "train.py", 5, "last", filled_by=maker)
+    frameworks = filling_shuffle(piped(shuffled(made_by_framework=True)))
+    assert frameworks == Culprit("`shuffle`", "train.py", 3, "first", filled_by=maker)
 
 
 @pytest.mark.parametrize("other", ["dispatch", "compile", "device_wait"])

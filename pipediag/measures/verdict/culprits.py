@@ -32,14 +32,8 @@ class Culprit:
     op_id: str | None = None
     tied: tuple[Culprit, ...] = ()
     """Operations that cost about as much."""
-
-
-@dataclass(frozen=True)
-class ShuffleFill:
-    """A buffer that fills before the first batch, and what makes the elements."""
-
-    shuffle: Culprit
-    maker: Culprit
+    filled_by: Culprit | None = None
+    """Of a shuffle whose buffer fills before the first batch, what makes the elements."""
 
 
 def input_culprit(session: Session) -> Culprit | None:
@@ -84,12 +78,12 @@ def _python_source(host: Host | None) -> tuple[str, int] | None:
     return hot.file, hot.function_line
 
 
-def shuffle_fill(session: Session) -> ShuffleFill | None:
+def filling_shuffle(session: Session) -> Culprit | None:
     """Return the shuffle whose buffer fills with what something costly above it makes, or None."""
     for shuffle, makers in filled_shuffles(session):
         limiting = slowest(makers[::-1])
         maker = next((op for op in makers if op.id in limiting[:1]), makers[0])
-        return ShuffleFill(_operation(shuffle), _operation(maker))
+        return replace(_operation(shuffle), filled_by=_operation(maker))
     return None
 
 

@@ -31,12 +31,11 @@ from pipediag.facts.step import (
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.measures.verdict.culprits import (
     Culprit,
-    ShuffleFill,
     call_in_each_step,
     eager_culprit,
+    filling_shuffle,
     input_culprit,
     python_culprit,
-    shuffle_fill,
 )
 from pipediag.measures.verdict.doubts import (
     Doubt,
@@ -170,12 +169,11 @@ def _decide_first_batches(session: Session) -> Verdict:
     assert run is not None
     assert time is not None
     # A shuffle that fills, or else what costs most of the input, where known.
-    behind = shuffle_fill(session) or input_culprit(session)
-    culprit = behind.shuffle if isinstance(behind, ShuffleFill) else behind
+    culprit = filling_shuffle(session) or input_culprit(session)
     reasons = list(about_loop_time(session))
     if time.ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt(epoch_ends_sentence(time)))
-    summary = first_batches_sentence(run, time, behind)
+    summary = first_batches_sentence(run, time, culprit)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
 

@@ -9,7 +9,7 @@ from pipediag.facts.names import length, place
 from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
-from pipediag.measures.verdict.culprits import Culprit, ShuffleFill
+from pipediag.measures.verdict.culprits import Culprit
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Share
 from pipediag.session.model import OtherProcesses, Session
@@ -148,7 +148,7 @@ def elsewhere(time: LoopTime) -> str:
     return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
 
 
-def first_batches_sentence(run: Run, time: LoopTime, behind: ShuffleFill | Culprit | None) -> str:
+def first_batches_sentence(run: Run, time: LoopTime, culprit: Culprit | None) -> str:
     """Return the sentence of a run that is input-bound between its epochs, and the upper bound: in
     the first epoch the pipeline has to start anyway."""
     each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
@@ -157,13 +157,13 @@ def first_batches_sentence(run: Run, time: LoopTime, behind: ShuffleFill | Culpr
         f"{percent:.0f} % of {whole_in_words(run)} is spent waiting for the first batch of each "
         f"epoch{each}"
     )
-    if isinstance(behind, ShuffleFill):
+    if culprit is not None and culprit.filled_by is not None:
         shuffle, maker = (
-            f"{one.what}{place(one.file, one.line)}" for one in (behind.shuffle, behind.maker)
+            f"{one.what}{place(one.file, one.line)}" for one in (culprit, culprit.filled_by)
         )
         text += f"; meanwhile, {shuffle} fills with the output of {maker}"
-    elif behind is not None:
-        text += f"; {costs_most(behind)}"
+    elif culprit is not None:
+        text += f"; {costs_most(culprit)}"
     left_s = whole_s - time.first_batches_s
     if 0.001 * whole_s < left_s < 0.999 * whole_s:
         saved = "all but the first of these waits" if run.scope == "run" else "these waits"
