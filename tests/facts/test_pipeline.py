@@ -41,25 +41,21 @@ def test_passes_over_data(session: Session, passes: float | None) -> None:
     assert passes_over_data(session) == passes
 
 
-@pytest.mark.parametrize("kind", ["batch", "padded_batch", "ragged_batch"])
-def test_single_elements_are_followed_by_their_batch(kind: str) -> None:
-    batching = make_operation("b", kind)
-    session = session_of(
-        source(), make_operation("map"), make_operation("cache", "cache"), batching
-    )
-    _, mapped, _, last = session.pipeline.ops
-
-    assert following_batch(session, mapped) == last
-    assert following_batch(session, last) is None
-
-
 @pytest.mark.parametrize(
-    "kind", ["filter", "unbatch", "flat_map", "interleave", "window", "group_by_window"]
+    ("kind", "follows"),
+    [
+        *((kind, True) for kind in ("batch", "padded_batch", "ragged_batch")),
+        *((kind, False) for kind in ("filter", "unbatch", "flat_map", "interleave", "window")),
+        ("group_by_window", False),
+    ],
 )
-def test_what_makes_other_elements_bars_the_way_to_the_batch(kind: str) -> None:
-    session = session_of(source(), make_operation("map"), make_operation("other", kind), batch())
-
-    assert following_batch(session, session.pipeline.ops[1]) is None
+def test_single_elements_are_followed_by_their_batch(kind: str, follows: bool) -> None:
+    ops = source(), make_operation("map"), make_operation("cache", "cache")
+    behind = [] if follows else [batch()]
+    session = session_of(*ops, make_operation("other", kind), *behind)
+    _, mapped, _, other, *_ = session.pipeline.ops
+    assert following_batch(session, mapped) == (other if follows else None)
+    assert not follows or following_batch(session, other) is None
 
 
 def test_a_cost_is_read_where_the_operation_was_fused_into() -> None:

@@ -29,33 +29,29 @@ def session(**overrides: Any) -> Session:
     return factories.make_session(**{"run": factories.make_run(), **overrides})
 
 
-def test_the_part_that_weighs_most_is_where() -> None:
-    found = facts.where(session())
-
-    assert (found.part, found.percent) == ("epoch_end", 50.0)
-    assert found.row.line == 14
-
-
-@pytest.mark.parametrize(("compute", "expected"), [(0.0, "steps"), (70.0, "epoch_end")])
-def test_steps_weigh_as_much_as_of_them_is_not_computing(compute: float, expected: str) -> None:
-    parts = [factories.make_part("steps", 14.0), factories.make_part("epoch_end", 6.0)]
+def shared(compute: float, **seconds: float) -> Session:
+    """A run of these parts, whose steps compute for so much of their time."""
+    parts = [factories.make_part(part, taken) for part, taken in seconds.items()]
     breakdown = records.make_breakdown(input_wait=100.0 - compute, device_compute=compute)
-
-    found = facts.where(session(run=factories.make_run(parts=parts), breakdown=breakdown))
-
-    assert found.part == expected
+    return session(run=factories.make_run(parts=parts), breakdown=breakdown)
 
 
-def test_start_up_and_exit_are_no_place_to_look() -> None:
-    parts = [
-        factories.make_part("startup", 7.0),
-        factories.make_part("steps", 5.0),
-        factories.make_part("after_training", 8.0, what="exit"),
-    ]
+EXIT = factories.make_part("after_training", 8.0, what="exit")
 
-    found = facts.where(session(run=factories.make_run(parts=parts)))
 
-    assert found.part == "steps"
+@pytest.mark.parametrize(
+    ("session", "part"),
+    [
+        (session(), "epoch_end"),
+        (shared(0.0, steps=14.0, epoch_end=6.0), "steps"),
+        (shared(70.0, steps=14.0, epoch_end=6.0), "epoch_end"),
+        # Start-up and exit are no place to look.
+        (shared(0.0, startup=15.0, steps=5.0), "steps"),
+        (session(run=factories.make_run(parts=[factories.make_part("steps", 5.0), EXIT])), "steps"),
+    ],
+)
+def test_the_part_that_weighs_most_is_where(session: Session, part: str) -> None:
+    assert facts.where(session).part == part
 
 
 @pytest.mark.parametrize(("least", "part"), [(19.0, "steps"), (33.0, "epoch_start")])

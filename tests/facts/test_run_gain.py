@@ -171,24 +171,34 @@ def traced(once_s: float | None, limits: tuple[float, float] | None, **ledger: A
     return gain_for_run(session, make_finding(part="steps", trial=trial))
 
 
-def test_what_is_traced_once_more_is_no_gain() -> None:
-    gain = traced(10.0, (0.0, 30.0))
-    assert (gain.before_s, gain.after_s, gain.once_s) == (100.0, 50.0, 10.0)
-    assert gain.ci95 == pytest.approx((100.0 / 70.0, 100.0 / 40.0))
+FURTHER = {"not_seen": [FURTHER_ROUNDS]}
 
 
-def test_of_rounds_that_nobody_counts_few_are_not_said_to_be_too_few() -> None:
-    """As in `while not converged: model.fit(..., epochs=1)`."""
-    further: dict[str, Any] = {"not_seen": [FURTHER_ROUNDS]}
-    assert traced(70.0, (70.0, 70.0), **further) is None
-    assert traced(10.0, (10.0, 10.0), **further).speedup == 2.0
-
-
-@pytest.mark.parametrize("scope", ["epoch", "1000_steps"])
-def test_an_epoch_has_no_part_of_what_comes_once(scope: str) -> None:
-    gain = traced(10.0, (0.0, 30.0), scope=scope)
-    assert (gain.after_s, gain.once_s) == (40.0, 10.0)
-    assert gain.ci95 == pytest.approx((2.5, 2.5))
+@pytest.mark.parametrize(
+    ("once_s", "limits", "ledger", "after_s", "ci95"),
+    [
+        (10.0, (0.0, 30.0), {}, 50.0, (100.0 / 70.0, 100.0 / 40.0)),
+        # An epoch, or so many steps, have no part of what comes once.
+        (10.0, (0.0, 30.0), {"scope": "epoch"}, 40.0, (2.5, 2.5)),
+        (10.0, (0.0, 30.0), {"scope": "1000_steps"}, 40.0, (2.5, 2.5)),
+        # As in `while not converged: model.fit(..., epochs=1)`: few rounds may not be all.
+        (10.0, (10.0, 10.0), FURTHER, 50.0, (2.0, 2.0)),
+        (70.0, (70.0, 70.0), FURTHER, None, None),
+    ],
+)
+def test_what_is_traced_once_more_is_no_gain(
+    once_s: float,
+    limits: tuple[float, float],
+    ledger: dict[str, Any],
+    after_s: float | None,
+    ci95: tuple[float, float] | None,
+) -> None:
+    gain = traced(once_s, limits, **ledger)
+    if after_s is None:
+        assert gain is None
+        return
+    assert (gain.before_s, gain.after_s, gain.once_s) == (100.0, after_s, once_s)
+    assert gain.ci95 == pytest.approx(ci95)
 
 
 def span(part: RunPartName | None, seconds: float) -> RunSpan:

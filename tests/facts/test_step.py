@@ -22,18 +22,24 @@ from tests.factories import make_finding, make_loop, make_session
 from tests.ledgers import make_waits
 from tests.records import make_breakdown, make_environment, make_input_wait
 
-
-def test_the_consumer_takes_what_a_free_input_would_leave_of_the_step() -> None:
-    session = make_session(breakdown=make_breakdown(10.0, input_wait=70.0), ceiling=None)
-    assert consumer_ms(session) == pytest.approx(3.0)
-    half = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
-    assert consumer_ms(session.model_copy(update={"ceiling": half})) == pytest.approx(5.0)
+HALF = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
+ON_ITS_CPUS = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
 
 
-def test_beside_a_pipeline_on_its_cpus_it_takes_what_it_does_not_wait() -> None:
-    wait = make_input_wait(native_percent=20.0, method="differential", contention="cpu")
-    session = make_session(input_wait=wait, breakdown=make_breakdown(10.0, input_wait=60.0))
-    assert consumer_ms(session) == pytest.approx(8.0)
+@pytest.mark.parametrize(
+    ("overrides", "ms"),
+    [
+        ({"ceiling": None}, 3.0),
+        ({"ceiling": HALF}, 5.0),
+        # Beside a pipeline on its CPUs it takes what it does not wait.
+        ({"ceiling": HALF, "input_wait": ON_ITS_CPUS}, 8.0),
+    ],
+)
+def test_the_consumer_takes_what_a_free_input_would_leave_of_the_step(
+    overrides: dict[str, Any], ms: float
+) -> None:
+    session = make_session(breakdown=make_breakdown(10.0, input_wait=70.0), **overrides)
+    assert consumer_ms(session) == pytest.approx(ms)
 
 
 PAIR = (

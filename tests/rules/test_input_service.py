@@ -126,32 +126,26 @@ def measured(**overrides: Any) -> InputService:
 
 
 @pytest.mark.parametrize(
-    ("state", "own_cpus", "then", "status"),
+    ("state", "service", "then", "status"),
     [
-        ("confirmed", 0, "confirmed", "informative"),
-        ("refuted", 0, "not_tried", "fail"),
-        ("refuted", 2, "refuted", "informative"),
-        ("inconclusive", 0, "not_tried", "fail"),
-        ("inconclusive", 2, "not_tried", "fail"),
+        ("confirmed", {}, "confirmed", "informative"),
+        ("refuted", {}, "not_tried", "fail"),
+        ("refuted", {"own_cpus": 2}, "refuted", "informative"),
+        ("inconclusive", {}, "not_tried", "fail"),
+        ("inconclusive", {"own_cpus": 2}, "not_tried", "fail"),
+        # Sending takes as long as the step.
+        ("refuted", {"send_ms": 12.0}, "not_tried", "informative"),
     ],
 )
 def test_workers_on_the_training_s_cpus_refute_nothing(
-    state: TrialState, own_cpus: int, then: TrialState, status: str
+    state: TrialState, service: dict[str, float], then: TrialState, status: str
 ) -> None:
     session = slow()
     finding = found(session)
     trial = Trial(state=state, reason=None, speedup=0.9)
     tried = finding.model_copy(update={"trial": trial})
-    session = session.model_copy(update={"service": measured(own_cpus=own_cpus)})
+    session = session.model_copy(update={"service": measured(**service)})
     known = with_plan(session, tried)
     assert (known.trial.state, known.status) == (then, status)
-    assert known.evidence["sending_a_batch_ms"] == 1.0
+    assert known.evidence["sending_a_batch_ms"] == service.get("send_ms", 1.0)
     assert (known.speedup_at_most is not None) is (status == "fail")
-
-
-def test_where_sending_takes_as_long_as_the_step_nothing_is_advised() -> None:
-    session = slow()
-    finding = found(session)
-    tried = finding.model_copy(update={"trial": Trial(state="refuted", reason=None, speedup=0.5)})
-    session = session.model_copy(update={"service": measured(send_ms=12.0)})
-    assert with_plan(session, tried).status == "informative"

@@ -90,11 +90,8 @@ def test_the_findings_on_what_reads_remote_files_name_their_storage() -> None:
     assert cache.op_id == "images"
     assert cache.evidence["remote_storage"] == "fuse.gcsfuse"
     assert cache.evidence["opening_ms_per_file"] == 10.0
-
-
-def test_local_files_have_no_storage_to_name() -> None:
-    found = run_rules(session_of(source(), IMAGES, batch(), **read()))
-    assert not any("remote_storage" in one.evidence for one in found)
+    local = run_rules(session_of(source(), IMAGES, batch(), **read()))
+    assert not any("remote_storage" in one.evidence for one in local)
 
 
 def test_remote_files_are_read_by_more_readers_whatever_the_disk_did() -> None:
