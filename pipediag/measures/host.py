@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import linecache
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -42,11 +42,6 @@ _DIGITS = 3
 
 _Age = tuple[int, int]
 _Counter = Callable[[HostReading], "int | None"]
-
-
-def python_threads(windows: Iterable[RecordedWindow]) -> set[int]:
-    """Return native ids of the threads that Python made, as far as the recording's windows know."""
-    return {native_id for window in windows for native_id in window.python_threads}
 
 
 def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
@@ -175,6 +170,7 @@ def measure_host(
     start, end = spans.spans_ns[0][0], spans.spans_ns[-1][1]
     inside = [reading for reading in track.readings if start <= reading.at_ns <= end]
     available = [one.available_bytes for one in inside if one.available_bytes is not None]
+    python_ids = {native_id for window in windows for native_id in window.python_threads}
     cores_busy = spans.cores(lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
     all_busy = spans.cores(lambda r: r.allowed_busy_ns)
     return Host(
@@ -183,7 +179,7 @@ def measure_host(
         cores_allowed=cores_allowed,
         cores_of_others=None if all_busy is None else max(0.0, all_busy - cores_busy),
         cores_idle=spans.cores(lambda r: r.allowed_idle_ns),
-        threads=spans.pools_percent(python_threads(windows), cores_busy),
+        threads=spans.pools_percent(python_ids, cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
         available_bytes=min(available, default=None),
         read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
