@@ -146,9 +146,9 @@ Policy = Literal[SixteenBitPolicy, "none"]
 Framework = Literal["tensorflow", "jax", "pytorch"]
 """What made a profile, and so what its advice should speak of."""
 TraceFormat = Literal["xplane", "kineto"]
-StepBasis = Literal["markers", "annotations", "scan", "get_next", "calls"]
-"""Basis of the steps: pipediag's markers; Keras', JAX's or Kineto's annotations; the scan of
-a loop inside a graph; the hand-over of batches; calls of a function."""
+StepBasis = Literal["markers", "annotations", "get_next", "calls"]
+"""Basis of the steps: pipediag's markers; Keras', JAX's or Kineto's annotations; the
+hand-over of batches; calls of a function."""
 GapCause = Literal[
     "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
 ]

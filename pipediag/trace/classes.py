@@ -4,8 +4,7 @@
   operation events (`scope/op:Type`) take its place, XLA's thunks (events with the statistic
   `hlo_op`), and an eager operation's `KernelAndDeviceFunc::Run` inside `EagerExecute`. An operation
   that only calls a function wraps other events and is not compute. Nor are operations of tf.data's
-  own functions, whatever thread they are on; the body of a loop inside a graph is, though tf.data
-  runs it.
+  own functions, whatever thread they are on.
 - A collective is a kernel that exchanges values between devices, or such an operation on the host.
   It includes the wait for other workers, which a strategy has in its iterators, too.
 - Input wait is the time in `IteratorGetNextOp::DoCompute`, where the consumer blocks; in PyTorch,
@@ -30,7 +29,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipediag.trace import STEP_MARKER
 from pipediag.trace.device_events import DEVICE_CLASSES, device_events
 from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
 from pipediag.trace.intervals import (
@@ -46,12 +44,9 @@ from pipediag.trace.threads import (
     FEWEST_BATCHES,
     OPERATION,
     THUNK,
-    GraphLoop,
     TrainingGraph,
     captured_function_ids,
-    find_graph_loop,
     training_line,
-    with_nested,
 )
 from pipediag.vocabulary import StepClass
 
@@ -73,7 +68,6 @@ while the device computes costs nothing.
 """
 
 _GET_NEXT = re.compile(r"IteratorGetNext(Sync|AsOptional)?Op::DoCompute$")
-_NO_RUNS: frozenset[int] = frozenset()
 
 _LOADER = re.compile(r"enumerate\(DataLoader\)")
 _EAGER_KERNEL = re.compile(r"KernelAndDeviceFunc::Run$")
@@ -98,13 +92,11 @@ class Activity:
     """Times of each class by itself: overlaps are not resolved yet."""
 
     line: Line | None
-    """The training thread; None where the loop runs inside a graph and no call of it ended."""
+    """The training thread; None where no call of a graph function ended."""
     by_class: dict[StepClass, Intervals]
-    loop: GraphLoop | None = None
-    """The loop over a dataset inside a graph, where it has the steps."""
     handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
     """Times at which batches had come, in order; the replicas' parts of a batch are one."""
-    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], _NO_RUNS, _NO_RUNS))
+    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], frozenset()))
     eager: Intervals = field(default_factory=lambda: EMPTY)
     """Times at which the training thread ran the kernel of an eager operation."""
 
@@ -115,15 +107,10 @@ def classify(events: TraceEvents) -> Activity:
     functions = captured_function_ids(events)
     fetches = _fetches(events.host_lines, functions)
     get_next = union(*(found.during(indices) for found, indices in fetches))
-    marked = line is not None and len(line.starting(STEP_MARKER))
-    loop = None if marked or len(get_next) >= FEWEST_BATCHES else find_graph_loop(events)
-    if loop is not None:
-        line, get_next = None, loop.input
-    body = frozenset(with_nested(events.host_lines, loop.body_ids if loop is not None else set()))
-    graph = TrainingGraph(events.host_lines, frozenset(functions) - body, body)
+    graph = TrainingGraph(events.host_lines, frozenset(functions))
     eager = EMPTY
     if line is None:
-        by_class = _inside_a_graph(graph, get_next, loop)
+        by_class = _inside_a_graph(get_next)
     else:
         by_class = _on_thread(line, graph, get_next)
         eager = subtract(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=False))
@@ -135,7 +122,6 @@ def classify(events: TraceEvents) -> Activity:
     return Activity(
         line=line,
         by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
-        loop=loop,
         handed_over_ns=_handed_over(fetches),
         graph=graph,
         eager=eager,
@@ -169,21 +155,12 @@ def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[St
     }
 
 
-def _inside_a_graph(
-    graph: TrainingGraph, get_next: Intervals, loop: GraphLoop | None
-) -> dict[StepClass, Intervals]:
+def _inside_a_graph(get_next: Intervals) -> dict[StepClass, Intervals]:
     """Classify the time of a loop that calls nothing from Python."""
     running = EMPTY
-    if loop is not None:
-        running = loop.running
-    elif len(get_next) >= FEWEST_BATCHES:
+    if len(get_next) >= FEWEST_BATCHES:
         running = normalise([get_next[0, 0]], [get_next[-1, 1]])
-    return {
-        "input_wait": get_next,
-        "device_wait": graph.in_body(_SYNCHRONISE),
-        "compile": graph.in_body(_COMPILE),
-        "dispatch": running,
-    }
+    return {"input_wait": get_next, "device_wait": EMPTY, "compile": EMPTY, "dispatch": running}
 
 
 def _with_accelerators(

@@ -10,9 +10,6 @@ An `Iterator::Root::A::B` event is one GetNext call of B, made by A on A's threa
   a `*Produce` and the executor's events with the same step id. A `*Produce` event belongs to the
   parent that its nested call names.
 
-A loop over a dataset inside a graph has iterators of its own above the input pipeline's, called
-`ReduceIterator::Root::Prefetch::Scan` or alike. They are left out: the scan takes Root's place.
-
 A profile has no CPU time: a function that sleeps or waits for the GIL counts as working.
 """
 
@@ -41,7 +38,7 @@ _WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
 _INSTANCE = re.compile(r"\[\d+\]")
 _FUSED = re.compile(r"fused\(|[,)]")
 _NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
-_UNKNOWN, _NOBODYS = -1, -2
+_UNKNOWN = -1
 
 Window = tuple[int, int]
 
@@ -63,9 +60,7 @@ Records = dict[IteratorKey, IteratorRecord]
 class _Attribution:
     """Gathers the records, thread by thread; iterators are numbered in order of finding."""
 
-    def __init__(self, scan_names: frozenset[str]) -> None:
-        self._scans = scan_names
-        self._calls = (_CALL, *(f"{name}::" for name in scan_names))
+    def __init__(self) -> None:
         self._numbers: dict[IteratorKey, int] = {}
         self._records: list[IteratorRecord] = []
         self._number_of_id: dict[int, int] = {}
@@ -79,7 +74,7 @@ class _Attribution:
 
     def add_calls(self, line: Line) -> None:
         """Take every GetNext call on the thread."""
-        indices = line.starting(*self._calls)
+        indices = line.starting(_CALL)
         if not len(indices):
             return
         ids = line.step_ids(indices)
@@ -95,12 +90,7 @@ class _Attribution:
             self._records[number].calls.append((line, indices[numbers == number]))
 
     def _number(self, line: Line, index: int) -> int:
-        name = line.event_name(index)
-        # The scan of a loop inside a graph takes the root's place.
-        for scan in self._scans:
-            if name.startswith(f"{scan}::"):
-                name = "Root" + name.removeprefix(scan)
-        path = _INSTANCE.sub("", name.removeprefix(_CALL))
+        path = _INSTANCE.sub("", line.event_name(index).removeprefix(_CALL))
         key = path, user_names(str(line.stats(index).get("name", "")))
         if key not in self._numbers:
             self._numbers[key] = len(self._numbers)
@@ -113,9 +103,8 @@ class _Attribution:
         names = line.used_names
         workers = {key: found[1] for key, name in names.items() if (found := _WORKER.match(name))}
         runs = [key for key, name in names.items() if name.startswith(_RUN_ASYNC)]
-        calls = [key for key, name in names.items() if name.startswith(self._calls)]
-        scans = [key for key, name in names.items() if name in self._scans]
-        nesting = nested_events(line, {*workers, *runs, *calls, *scans})
+        calls = [key for key, name in names.items() if name.startswith(_CALL)]
+        nesting = nested_events(line, {*workers, *runs, *calls})
         if not len(nesting.indices):
             return
         is_worker = np.isin(nesting.name_ids, list(workers))
@@ -128,7 +117,7 @@ class _Attribution:
         around = np.where(nesting.parents == TOP, _UNKNOWN, own[nesting.parents])
         number = np.where(is_run, around, own)
         if is_worker.any():
-            owners = self._owners(nesting, is_worker, own, workers, scans)
+            owners = self._owners(nesting, is_worker, own, workers)
             number = np.where(is_worker, owners, number)
             started = is_run & (nesting.parents != TOP) & (owners[nesting.parents] >= 0)
             started &= is_worker[nesting.parents]
@@ -148,7 +137,6 @@ class _Attribution:
         is_worker: NDArray[np.bool_],
         own: NDArray[np.intp],
         workers: dict[int, str],
-        scans: list[int],
     ) -> NDArray[np.intp]:
         """Return for each worker the iterator for which it works."""
         owners = np.full(len(nesting.indices), _UNKNOWN, np.intp)
@@ -165,8 +153,6 @@ class _Attribution:
             alike = [n for it, n in self._numbers.items() if kind_of(it[0]).startswith(kind)]
             if len(alike) == 1:
                 owners[(nesting.name_ids == key) & (owners == _UNKNOWN)] = alike[0]
-        above = np.flatnonzero(within & np.isin(nesting.name_ids, scans))
-        owners[nesting.parents[above]] = _NOBODYS
         return owners
 
     def add_functions(self, line: Line) -> None:
@@ -192,12 +178,9 @@ class _Attribution:
         return dict(zip(self._numbers, self._records, strict=True))
 
 
-def pipeline_records(events: TraceEvents, scan_names: frozenset[str] = frozenset()) -> Records:
-    """Return every iterator that was called.
-
-    A loop inside a graph takes the input in events of the scan's names.
-    """
-    attribution = _Attribution(scan_names)
+def pipeline_records(events: TraceEvents) -> Records:
+    """Return every iterator that was called."""
+    attribution = _Attribution()
     for line in events.host_lines:
         attribution.add_calls(line)
     for line in events.host_lines:

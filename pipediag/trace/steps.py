@@ -88,13 +88,12 @@ def split_steps(activity: Activity, steps: StepWindows) -> StepSplit:
 def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
     """Return the steps by the first means that shows any; None if none does.
 
-    pipediag's markers, annotations of a framework or a script, the scan of a loop inside a graph
-    over a dataset, the ends of GetNext calls, and at last calls of one function.
+    pipediag's markers, annotations of a framework or a script, the ends of GetNext calls, and at
+    last calls of one function.
     """
     return (
         _marked_steps(activity)
         or annotated_steps(events)
-        or _counted(None if activity.loop is None else activity.loop.steps, "scan")
         or _fetched_steps(activity)
         or _counted(called_windows(activity.line), "calls")
     )

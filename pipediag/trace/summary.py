@@ -20,7 +20,7 @@ from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipelin
 from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
 from pipediag.vocabulary import Framework, TraceFormat
 
-_OWN_WINDOWS = frozenset({"markers", "scan", "get_next"})
+_OWN_WINDOWS = frozenset({"markers", "get_next"})
 """Steps that limit the devices' window. Annotations of others, and inferred steps, may leave out a
 part of the training: then the whole recording counts."""
 
@@ -71,8 +71,6 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         list(threads.map(lambda line: line.executor_work, events.host_lines))
         records = threads.submit(pipeline_records, events)
         activity = classify(events)
-        if activity.loop is not None:
-            records = threads.submit(pipeline_records, events, activity.loop.scan_names)
         steps = find_steps(events, activity)
         window = _window(events, steps)
         described = threads.submit(lambda: iterator_activity(records.result(), window))
@@ -92,21 +90,16 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         steps=split,
         iterators=tuple(iterators),
         devices=tuple(devices),
-        get_next_calls=_batches(steps, iterators),
+        get_next_calls=_batches(iterators),
         compute=compute,
         text=text,
         steps_missing=None if steps is not None else NO_STEPS,
     )
 
 
-def _batches(steps: StepWindows | None, iterators: list[IteratorActivity]) -> int:
-    """Return the root's calls; a scan has no root, but a step for every batch.
-
-    Replicas draw from a prefetch that reads from the host's root, whose calls are for the same
-    batches.
-    """
-    if steps is not None and steps.basis == "scan":
-        return len(steps.windows)
+def _batches(iterators: list[IteratorActivity]) -> int:
+    """Return the root's calls. Replicas draw from a prefetch that reads from the host's root, whose
+    calls are for the same batches."""
     roots = [entry for entry in iterators if entry.kind == "Root"]
     of_replicas = [entry for entry in roots if DEVICE_PREFETCH in entry.names]
     return sum(entry.calls for entry in of_replicas or roots)

@@ -6,11 +6,8 @@ them. A Python function of the pipeline may call a tf.function, which runs under
 own. The thread that starts it is at work for the caller, so the `FunctionRun` event that has the
 new id lies within that work.
 
-The body of a loop inside a graph is one of tf.data's functions, and counts as the training step. So
-does a reduction over a dataset within the step, such as a metric over all candidates. AutoGraph
-lowers `for batch in dataset` to reduce(take_while(scan(dataset))). A step of that loop is one
-GetNext call of the scan's iterator, which takes a batch from the input pipeline below it and then
-runs the loop's body as its function.
+A reduction over a dataset within the step, such as a metric over all candidates, counts as the
+training step.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ from pipediag.trace.intervals import (
     Intervals,
     covered,
     intersect,
-    normalise,
     rows,
     subtract,
     total,
@@ -56,10 +52,6 @@ _WRAPPER_OPERATION = re.compile(
 _COLLECTIVE = re.compile(r"[^\s:]+:Collective\w+$")
 _REDUCTION = re.compile(r"ReduceDatasetOp::DoCompute$")
 _EXECUTOR = re.compile(r"ExecutorState::|FunctionRun$|Executor(Done|Propagate)")
-_NUMBER = r"(\[\d+\])?"
-_SCAN = re.compile(
-    rf"ReduceIterator::Root{_NUMBER}(::(Prefetch|TakeWhile){_NUMBER})*::Scan{_NUMBER}$"
-)
 
 _FUNCTION_RUN = "FunctionRun"
 _FUNCTION_CALL = re.compile(r"TFE_Py_Execute|PjitFunction|PJRT_LoadedExecutable_Execute")
@@ -111,10 +103,10 @@ def captured_function_ids(events: TraceEvents) -> set[int]:
     found: set[int] = set()
     for line in events.host_lines:
         found.update(line.step_ids(line.starting(CAPTURED_FUNCTION)).tolist())
-    return with_nested(events.host_lines, found - {0})
+    return _with_nested(events.host_lines, found - {0})
 
 
-def with_nested(lines: list[Line], function_ids: Set[int]) -> set[int]:
+def _with_nested(lines: list[Line], function_ids: Set[int]) -> set[int]:
     """Return these runs of graph functions, and all that were started within them."""
     starters = [line for line in lines if len(line.starting(_FUNCTION_RUN))]
     found, fresh = set(function_ids), set(function_ids)
@@ -207,8 +199,6 @@ class TrainingGraph:
     """Every thread of the host."""
     pipeline_ids: frozenset[int]
     """Step ids of the input pipeline's functions."""
-    body_ids: frozenset[int]
-    """Step ids of the body of a loop inside a graph; empty for other loops."""
 
     def operations(self) -> Intervals:
         """Return when an operation or an XLA thunk ran, or a reduction over a dataset."""
@@ -224,13 +214,11 @@ class TrainingGraph:
     def operation_pieces(self) -> Iterator[tuple[Line, Indices, NDArray[np.int64]]]:
         """Yield for each thread such events, and spans in which each was the innermost."""
         for line in self.lines:
-            nesting = nested_events(line, _operation_names(line))
-            owners, spans = nesting.alone()
-            of_pipeline = is_pipeline_thread(line)
-            ids = self.body_ids if of_pipeline else self.pipeline_ids
-            inside = covered(function_time(line, ids), spans) > 0
-            chosen = inside if of_pipeline else ~inside
-            yield line, nesting.indices[owners[chosen]], spans[chosen]
+            if not is_pipeline_thread(line):
+                nesting = nested_events(line, _operation_names(line))
+                owners, spans = nesting.alone()
+                chosen = covered(function_time(line, self.pipeline_ids), spans) == 0
+                yield line, nesting.indices[owners[chosen]], spans[chosen]
             reductions = self._reductions(line)
             yield line, reductions, line.spans(reductions)
 
@@ -246,29 +234,17 @@ class TrainingGraph:
             lambda line: intersect(line.during_like(pattern), line.during_like(_EXECUTOR))
         )
 
-    def in_body(self, pattern: re.Pattern[str]) -> Intervals:
-        """Return when the body was in an event of such a name."""
-        return union(
-            *(
-                intersect(line.during_like(pattern), function_time(line, self.body_ids))
-                for line in self.lines
-            )
-        )
-
     def _reductions(self, line: Line) -> Indices:
-        """Return reductions over datasets other than the input pipeline's and the loop itself."""
+        """Return reductions over datasets other than the input pipeline's."""
         found = line.matching(_REDUCTION)
-        if self.body_ids or not len(found):
-            return found[:0]
         return found[~np.isin(line.step_ids(found), list(self.pipeline_ids))]
 
     def _part_of(self, activity: Callable[[Line], Intervals]) -> Intervals:
         return union(
             *(
-                intersect(activity(line), function_time(line, self.body_ids))
-                if is_pipeline_thread(line)
-                else subtract(activity(line), function_time(line, self.pipeline_ids))
+                subtract(activity(line), function_time(line, self.pipeline_ids))
                 for line in self.lines
+                if not is_pipeline_thread(line)
             )
         )
 
@@ -276,80 +252,3 @@ class TrainingGraph:
 def _operation_names(line: Line) -> list[int]:
     wrappers = line.names_like(_WRAPPER_OPERATION)
     return sorted({*line.names_like(OPERATION)}.difference(wrappers).union(line.names_with(THUNK)))
-
-
-@dataclass(frozen=True)
-class GraphLoop:
-    """A loop over a dataset inside a graph, with all its passes through the dataset."""
-
-    steps: NDArray[np.int64]
-    """Shape (steps, 2): from one batch's request to the next one's in the same pass."""
-    running: Intervals
-    """Each pass from its first step's start to its last step's end."""
-    input: Intervals
-    """Times of the loop in the GetNext call of the iterator below the scan."""
-    body_ids: frozenset[int]
-    """Step ids of the body's runs."""
-    scan_names: frozenset[str]
-    """Names of the scan's events: what stands above them is the loop, what follows is its input."""
-
-
-@dataclass(frozen=True)
-class _Pass:
-    """One pass of a loop inside a graph through its dataset."""
-
-    calls: NDArray[np.int64]
-    """Spans of the scan's GetNext calls, by start."""
-    inputs: NDArray[np.int64]
-    """Spans of the calls that these make for input."""
-    body_ids: list[int]
-    scan_name: str
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        return int(self.calls[0, 0]), int(self.calls[-1, 1])
-
-
-def find_graph_loop(events: TraceEvents) -> GraphLoop | None:
-    """Return the loop, or None where too few batches were taken by one."""
-    found = [one for line in events.host_lines for one in _passes(line)]
-    passes: list[_Pass] = []
-    # Loops within its body or within a function of its input pipeline are part of its steps.
-    for one in sorted(found, key=lambda one: one.extent[0] - one.extent[1]):
-        start, end = one.extent
-        if all(end <= other.extent[0] or other.extent[1] <= start for other in passes):
-            passes.append(one)
-    passes.sort(key=lambda one: one.extent)
-    if sum(len(one.calls) for one in passes) < FEWEST_BATCHES:
-        return None
-    starts = [one.calls[:, 0] for one in passes]
-    return GraphLoop(
-        steps=np.concatenate([rows(start[:-1], start[1:]) for start in starts]),
-        running=normalise(*zip(*(one.extent for one in passes), strict=True)),
-        input=union(*(normalise(*one.inputs.T) for one in passes)),
-        body_ids=frozenset(run for one in passes for run in one.body_ids),
-        scan_names=frozenset(one.scan_name for one in passes),
-    )
-
-
-def _passes(line: Line) -> Iterator[_Pass]:
-    scans = line.names_like(_SCAN)
-    if not scans:
-        return
-    inputs = tuple(f"{line.plane.names[key]}::" for key in scans)
-    names = line.used_names.items()
-    runs = [key for key, name in names if name.startswith(CAPTURED_FUNCTION)]
-    called = [key for key, name in names if name.startswith(inputs)]
-    nesting = nested_events(line, {*scans, *runs, *called})
-    is_run = np.isin(nesting.name_ids, runs)
-    calls = np.flatnonzero(np.isin(nesting.name_ids, scans))
-    ids = line.step_ids(nesting.indices[calls])
-    for scan in dict.fromkeys(ids.tolist()):
-        of_scan = calls[ids == scan]
-        inside = np.isin(nesting.parents, of_scan)
-        yield _Pass(
-            calls=nesting.spans[of_scan],
-            inputs=nesting.spans[inside & ~is_run],
-            body_ids=line.step_ids(nesting.indices[inside & is_run]).tolist(),
-            scan_name=line.event_name(int(nesting.indices[of_scan[0]])),
-        )

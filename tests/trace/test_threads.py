@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.trace.classes import STEP_CLASSES
-from pipediag.trace.steps import StepSplit
-from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.trace.threads import TOP, captured_function_ids, nested_events, training_line
 from tests.trace.builder import (
     Event,
-    LineBuilder,
-    PlaneBuilder,
     TraceBuilder,
-    add_events,
     eager_call,
     host_profile,
 )
@@ -102,101 +96,6 @@ def test_around_an_event_is_the_last_one_before_it_that_has_not_ended(
             assert nesting.parents[place] == max(open_ones, default=TOP)
 
 
-SCAN = "ReduceIterator::Root::Prefetch::Scan"
-REDUCTION, PREFETCH, SCANNED, INPUT, SOURCE = 91, 92, 93, 2, 3
-STEP_STARTS = (100, 600, 1200)
-
-
-def scanned_loop() -> TraceBuilder:
-    """Two whole steps and a third call, which begin at 100, 600 and 1200 on one thread.
-
-    A call starting at s waits for MapAndBatch until s + 300 and runs the body from s + 310 to
-    s + 450. Of that, operations take s + 320 to s + 380 and s + 390 to s + 420, on a thread where
-    the pipeline's function takes s + 10 to s + 290. Meanwhile another thread reads a variable.
-    """
-    builder = TraceBuilder()
-    host = builder.host()
-    reader = host.line("python")
-    add_events(reader, eager_call("ReadVariableOp", 150, 900))
-    add_passes(host, SCANNED, STEP_STARTS)
-    return builder
-
-
-def add_passes(host: PlaneBuilder, iterator: int, starts: tuple[int, ...]) -> None:
-    """The steps of one pass, on threads of its own."""
-    reduction = host.line("tf_data_reduce_dataset/1")
-    loop = host.line("tf_data_prefetch/1")
-    producer = host.line("tf_data_map_and_batch/1")
-    pool = host.line("tf_data_private_threadpool/1")
-    for number, start in enumerate(starts, start=1):
-        end = start + 460
-        reduction.event("ReduceIterator::Root", start - 5, end + 5, id=REDUCTION, name="p")
-        loop.event("PrefetchProduce", start - 2, end + 2, element_id=1)
-        loop.event(SCAN, start, end, id=iterator, parent_id=PREFETCH, name="ScanDataset:5")
-        loop.event(
-            f"{SCAN}::MapAndBatch",
-            start,
-            start + 300,
-            id=INPUT,
-            parent_id=iterator,
-            name="fused(m,b)",
-            parallelism=1,
-        )
-        body, function = -number - 10 * iterator, -number
-        loop.event("InstantiatedCapturedFunction::Run", start + 310, start + 450, id=body)
-        add_input(producer, start, function)
-        pool.event("ExecutorState::Process", start + 10, start + 290, id=function)
-        pool.event("Sum:Sum", start + 20, start + 280)
-        pool.event("ExecutorState::Process", start + 315, start + 425, id=body)
-        pool.event("matmul:_MklMatMul", start + 320, start + 380)
-        pool.event("AssignSubVariableOp:AssignSubVariableOp", start + 390, start + 420)
-
-
-def add_input(producer: LineBuilder, start: int, function: int) -> None:
-    """One element fetched and its function started, in 20 ns."""
-    producer.event("MapAndBatchProduce", start, start + 20, element_id=5)
-    producer.event(
-        f"{SCAN}::MapAndBatch::TensorSlice",
-        start + 2,
-        start + 7,
-        id=SOURCE,
-        parent_id=INPUT,
-        name="src",
-    )
-    producer.event("InstantiatedCapturedFunction::RunAsync", start + 8, start + 12, id=function)
-
-
-RECORDED = Path(__file__).parent / "data" / "graph_loop.xplane.pb.gz"
-
-
-@pytest.fixture
-def summary(tmp_path: Path) -> TraceSummary:
-    return summarise(scanned_loop().save(tmp_path))
-
-
-def steps_of(summary: TraceSummary) -> StepSplit:
-    assert summary.steps is not None
-    return summary.steps
-
-
-def test_every_nanosecond_of_a_step_inside_a_graph_has_one_class(summary: TraceSummary) -> None:
-    # The first step is 500 long, the second 600: 300 of wait, 60 + 30 of operations, the rest.
-    result = steps_of(summary)
-    assert row(result, 0) == {"device_compute": 90, "input_wait": 300, "dispatch": 110}
-    assert row(result, 1) == {"device_compute": 90, "input_wait": 300, "dispatch": 210}
-
-
-def test_the_pipeline_begins_below_the_scan(summary: TraceSummary) -> None:
-    iterators = {iterator.path: iterator for iterator in summary.iterators}
-    assert list(iterators) == ["Root::MapAndBatch", "Root::MapAndBatch::TensorSlice"]
-    batch = iterators["Root::MapAndBatch"]
-    assert (batch.names, batch.calls) == (("m", "b"), 2)
-    # Produce less its nested calls, and each function call once: 2 + 1 + 8, and 8 to 290 merged.
-    assert batch.self_ns == 2 * (2 + 1 + 8 + 4 + 280 - 2)
-    assert iterators["Root::MapAndBatch::TensorSlice"].names == ("src",)
-    assert summary.get_next_calls == 2
-
-
 def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> None:
     """Its call lasts longer than the profile, so that no thread shows it."""
     builder = TraceBuilder()
@@ -209,18 +108,3 @@ def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> 
     assert result.steps.basis == "get_next"
     assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
     assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
-
-
-def test_a_real_loop_inside_a_graph_waits_for_its_input() -> None:
-    """Passes of eight steps, whose map `decode` sleeps."""
-    result = steps_of(summarise(RECORDED))
-    assert result.steps.basis == "scan"
-    assert (result.ns.sum(axis=1) == result.durations_ns).all()
-    assert (result.ns >= 0).all()
-    totals = dict(zip(STEP_CLASSES, result.ns.sum(axis=0).tolist(), strict=True))
-    assert {name for name, total in totals.items() if total} == {
-        "device_compute",
-        "input_wait",
-        "dispatch",
-    }
-    assert max(totals, key=lambda name: totals[name]) == "input_wait"

@@ -152,7 +152,6 @@ COPY_DIRECTION: dict[CopyDirection, str] = {
 STEP_BASIS: dict[StepBasis, str] = {
     "markers": "pipediag's markers",
     "annotations": "the framework's step annotations",
-    "scan": "the scan of the loop inside a graph",
     "get_next": "the hand-over of batches",
     "calls": "repeated calls of one function",
 }

@@ -1,11 +1,9 @@
 """Records the profiles in this folder, each of a small training on a CPU.
 
-    python tests/trace/data/make_profiles.py fit|graph_loop|xla
+    python tests/trace/data/make_profiles.py fit|xla
 
 - `fit`: ten marked steps of a stock Keras fit. The map sleeps 1 ms for each of 4 examples a batch,
   so that most of a step is input wait.
-- `graph_loop`: steps of a loop over a dataset inside a tf.function, with the same map. The profile
-  lies within one call, which passes through the dataset again and again.
 - `xla`: ten marked steps of an embedding that XLA compiles. Adam updates a table of 20,000 rows for
   the few that a batch looks up, so that most of what the steps compute is that update.
 
@@ -18,7 +16,6 @@ import gzip
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -30,8 +27,6 @@ import tensorflow as tf
 from tensorflow.python.profiler.trace import Trace
 
 FIRST_STEP, STEPS, ROWS = 20, 10, 20_000
-STEPS_IN_A_PASS, PASSES = 8, 40
-weights = tf.Variable(tf.zeros([6, 1]))
 
 
 def start(directory: str) -> None:
@@ -80,33 +75,6 @@ def fit(directory: str) -> None:
     model.fit(dataset, epochs=1, callbacks=[Profile(directory)], verbose=0)
 
 
-@tf.function  # type: ignore[untyped-decorator]
-def train(batches: tf.data.Dataset) -> None:
-    for _ in tf.range(PASSES):
-        for batch in batches:
-            weights.assign_sub(0.01 * tf.reduce_mean(batch, axis=0)[:, None])
-
-
-def graph_loop(directory: str) -> None:
-    rows = np.random.default_rng(0).random((4 * STEPS_IN_A_PASS, 6)).astype("float32")
-    batches = (
-        tf.data.Dataset.from_tensor_slices(rows, name="rows")
-        .map(lambda row: tf.numpy_function(slow, [row], tf.float32), name="decode")
-        .map(lambda row: tf.ensure_shape(row, (6,)), name="shape")
-        .batch(4, name="batch")
-        .prefetch(2, name="ahead")
-    )
-    call = train.get_concrete_function(batches)
-    thread = threading.Thread(target=call, args=(batches,))
-    thread.start()
-    time.sleep(0.3)
-    start(directory)
-    time.sleep(0.15)
-    tf.profiler.experimental.stop()
-    assert thread.is_alive()
-    thread.join()
-
-
 def xla(directory: str) -> None:
     ids = np.random.default_rng(0).integers(0, ROWS, (32, 6)).astype("int32")
     batch = tf.data.Dataset.from_tensors((ids, np.zeros((32, 1), "float32"))).repeat()
@@ -130,7 +98,7 @@ def xla(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    made = {"fit": fit, "graph_loop": graph_loop, "xla": xla}
+    made = {"fit": fit, "xla": xla}
     with tempfile.TemporaryDirectory() as scratch:
         made[sys.argv[1]](scratch)
         [profile] = Path(scratch).glob("plugins/profile/*/*.xplane.pb")
