@@ -24,20 +24,19 @@ class CallbackClock:
     def __init__(self) -> None:
         self.running = False
         """Read on every batch."""
-        self._ns: dict[str, int] = {}
+        self._ns: Counter[str] = Counter()
 
     def start(self) -> None:
-        self._ns = {}
         self.running = True
 
     def add(self, name: str, ns: int) -> None:
         if self.running:
-            self._ns[name] = self._ns.get(name, 0) + ns
+            self._ns[name] += ns
 
     def stop(self) -> dict[str, int]:
         self.running = False
-        taken, self._ns = self._ns, {}
-        return taken
+        taken, self._ns = self._ns, Counter()
+        return dict(taken)
 
 
 CALLBACK_CLOCK = CallbackClock()

@@ -232,10 +232,6 @@ class StepParts:
         )
 
 
-Tell = Callable[[Consumer, int, int | None], None]
-"""Takes the iterator, when the step began, and how long its batch was waited for in Python."""
-
-
 @dataclass(slots=True, eq=False)
 class Streak:
     """Steps between two decisions of a diagnosis: only the time at which they began is noted.
@@ -245,7 +241,8 @@ class Streak:
     reported together when one comes that decides something.
     """
 
-    _tell: Tell
+    _tell: Callable[[Consumer, int, int | None], None]
+    """Takes the iterator, when the step began, and how long its batch was waited for in Python."""
     called_ns: int = 0
     """When the function was called last."""
     _consumer: Consumer | None = None

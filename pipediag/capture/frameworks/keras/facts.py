@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
@@ -287,10 +288,8 @@ def _item_bytes(dtype: Any) -> int:
     size = getattr(dtype, "size", None)
     if size is not None:
         return int(size)
-    name = str(dtype)
-    if name == "bool" or name.startswith("float8"):
-        return 1
-    return int("".join(one for one in name if one.isdigit())) // 8
+    bits = re.search(r"\d+", str(dtype))  # the first number, as of `float8_e4m3fn`
+    return int(bits[0]) // 8 if bits else 1
 
 
 class Lines:

@@ -137,7 +137,11 @@ class DeviceClock:
     """Says when accelerators have done their work, which they do behind Python's back."""
 
     def __init__(self, devices: Sequence[str] | None = None) -> None:
-        self._devices = _accelerators() if devices is None else list(devices)
+        if devices is None:
+            from tensorflow.python.framework import config
+
+            devices = [device.name for device in config.list_logical_devices("GPU")]
+        self._devices = devices
 
     def settled_ns(self, now_ns: int) -> int:
         """Return when all work launched by now was done: `now_ns` without accelerators."""
@@ -152,12 +156,6 @@ class DeviceClock:
                 gen_sync_ops.SyncDevice()
         context.async_wait()
         return time.monotonic_ns()
-
-
-def _accelerators() -> list[str]:
-    from tensorflow.python.framework import config
-
-    return [device.name for device in config.list_logical_devices("GPU")]
 
 
 def handles_of(iterators: Iterable[Any]) -> list[Any]:
