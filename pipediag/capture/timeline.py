@@ -15,7 +15,7 @@ from pathlib import Path
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.line_sampler import LineSampler
 from pipediag.session.messages import encode
-from pipediag.session.timeline import Span, Unwritten
+from pipediag.session.timeline import SeenLines, Span, Unwritten
 from pipediag.vocabulary import SpanKind
 
 _MOST_LINES = 200_000
@@ -47,7 +47,7 @@ class Timeline:
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
-        self.sampler = LineSampler(lambda seen: self._append(encode(seen)))
+        self.sampler = LineSampler(self._write)
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
         """Begin a span; return None where another thread is followed."""
@@ -115,7 +115,6 @@ class Timeline:
 
     @property
     def in_a_call(self) -> bool:
-        """Return True if Keras runs a method of its own for the script."""
         return any(span.kind in ("fit", "evaluation") for span in self._open)
 
     @property
@@ -155,14 +154,11 @@ class Timeline:
         else:
             self.sampler.rest()
 
-    def _write(self, span: Span) -> None:
-        self._append(encode(span))
-
-    def _append(self, line: bytes) -> None:
+    def _write(self, record: Span | SeenLines) -> None:
         if not self._takes_more:
             return
         self._lines_left -= 1
-        self._write_line(line)
+        self._write_line(record)
         if self._lines_left <= 0:
             self._note(FULL)
             self._end_here()
@@ -171,9 +167,9 @@ class Timeline:
         """Let nothing be known from now on, although the script goes on."""
         if self._takes_more:
             self._takes_more = False
-            self._write_line(encode(Unwritten(time.monotonic_ns())))
+            self._write_line(Unwritten(time.monotonic_ns()))
 
-    def _write_line(self, line: bytes) -> None:
+    def _write_line(self, record: Span | SeenLines | Unwritten) -> None:
         try:
             # The script may clean up where our directory is.
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -182,7 +178,7 @@ class Timeline:
                 if self._begun and file.tell() == 0:
                     self._note(DELETED)
                 self._begun = True
-                file.write(line)
+                file.write(encode(record))
         except OSError as error:
             # What is lost of the next lines is no worse; a disk or descriptors may be free again.
             self._note(

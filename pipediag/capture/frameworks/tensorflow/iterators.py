@@ -161,8 +161,9 @@ class Iterators:
         self._watch_next(base, "get_next", within(base.get_next))
 
     def _distributed_made(self, iterator: Any, dataset: Any) -> None:
-        consumer = self._steps.iterator_made(iterator, dataset, distributed=True)
-        self._mark(iterator, consumer)
+        if self._executing_eagerly():
+            consumer = self._steps.iterator_made(iterator, dataset, distributed=True)
+            self._mark(iterator, consumer)
 
     def consumer_among(self, args: tuple[Any, ...]) -> tuple[Consumer | None, Any]:
         """Return the consumer of the first argument that is an iterator of ours, and that."""

@@ -471,7 +471,9 @@ def _made_twice(
 
 
 def _again(step: _Step, arguments: tuple[Any, ...], before: list[Any]) -> int:
-    _put_back(step.variables, before)
+    raw = sys.modules["tensorflow"].raw_ops
+    for variable, value in zip(step.variables, before, strict=True):
+        variable.assign(raw.DeepCopy(x=value), read_value=False)
     _wait_for(step.variables)
     start_ns = time.monotonic_ns()
     # By its concrete function: the call of a `tf.function` would be taken for the script's.
@@ -485,12 +487,6 @@ def _copies(variables: Sequence[Any]) -> list[Any]:
     """Return values that share no memory with the variables, so that a later write copies none."""
     raw = sys.modules["tensorflow"].raw_ops
     return [raw.DeepCopy(x=one.read_value()) for one in variables]
-
-
-def _put_back(variables: Sequence[Any], values: Sequence[Any]) -> None:
-    raw = sys.modules["tensorflow"].raw_ops
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(raw.DeepCopy(x=value), read_value=False)
 
 
 def _wait_for(variables: Sequence[Any]) -> None:

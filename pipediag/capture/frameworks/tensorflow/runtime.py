@@ -37,7 +37,7 @@ def facts_of(dataset: Any) -> DatasetFacts:
     spec = str(dataset.element_spec)
     if not hasattr(original, "_inputs"):
         return DatasetFacts(spec, replicas, strategy=name)
-    return DatasetFacts(spec, replicas, original, _options_of(_known_options(original)), name)
+    return DatasetFacts(spec, replicas, original, _options_of(original.options()), name)
 
 
 def _options_of(options: Any, within: str = "") -> dict[str, Scalar]:
@@ -52,18 +52,6 @@ def _options_of(options: Any, within: str = "") -> dict[str, Scalar]:
         elif not within and "tensorflow" in type(value).__module__:
             found.update(_options_of(value, f"{name.removeprefix('experimental_')}."))
     return found
-
-
-def _known_options(dataset: Any) -> Any:
-    """Return its options; those given in Python for a dataset that a graph makes: asking it while
-    the graph is built would make TensorFlow warn the user."""
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import ops
-
-    with ops.init_scope():
-        if context.executing_eagerly() and isinstance(dataset._variant_tensor, ops.EagerTensor):
-            return dataset.options()
-    return dataset._options_attr
 
 
 def batch_rows(batch: Any) -> int | None:
