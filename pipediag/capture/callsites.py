@@ -205,9 +205,7 @@ class ScriptLine(NamedTuple):
     line: int
     function: str
     function_line: int
-    """The line at which the function begins."""
     importing: bool
-    """True if it imports a module."""
     in_framework: bool
     """True if a framework's code runs for it."""
 

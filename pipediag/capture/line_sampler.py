@@ -8,10 +8,9 @@ from __future__ import annotations
 import _thread
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
 from pipediag.session.timeline import SeenLine, SeenLines
@@ -120,7 +119,9 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                line = self._line_in(current_frames())
+                frames = current_frames()
+                chosen = script_line_of(frames.get(self._thread))
+                line = chosen or script_line_of(frames.get(self._home))
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -137,9 +138,6 @@ class LineSampler:
             return
         finally:
             ended.release()
-
-    def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:
-        return script_line_of(frames.get(self._thread)) or script_line_of(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}

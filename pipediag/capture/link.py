@@ -29,8 +29,7 @@ ROOM_LIMIT_S = 5.0
 ten times a second, so a pipe that is full for longer has nobody at its other end."""
 
 _NEEDED = Answer | TrialsOver | Refused | NotSaved | Ended | Closing
-"""The parent waits for these, or says by them what came of the script. Others only show what goes
-on, and are dropped where there is no room."""
+"""The parent waits for these, or learns the outcome. Others are dropped if there is no room."""
 
 ASKING_LIMIT_S = 120.0
 """Longest wait of a held training for a command. Own choice: before its first command the

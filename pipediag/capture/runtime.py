@@ -1,6 +1,4 @@
-"""Facts that frameworks' hooks and those who measure and try exchange, and the hooks' classes by
-the names under which these know them.
-"""
+"""Facts that the hooks on frameworks exchange with those who measure and try."""
 
 from __future__ import annotations
 

@@ -80,14 +80,13 @@ class CountingPace:
     repeat = 3
     decide_every = 1
     ends = True
-    no_profile: str | None = None
 
     rehearsal = False
     waits = False
 
     def __init__(self) -> None:
         self.settings: Any = SimpleNamespace(
-            run_to_end=False, hold_loop=None, loop=None, input_only=False
+            run_to_end=False, hold_loop=None, loop=None, input_only=False, profile_steps=None
         )
 
     def warmed_up(self, durations: list[int], *_: Any) -> tuple[bool, bool]:

@@ -84,7 +84,6 @@ class Loop:
     knows_eager_step: bool = False
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
-    """Iterators that were made for it."""
     ends: int = 0
     """Interruptions of its steps, as by the end of an epoch."""
     undisturbed_ends: set[int] = field(default_factory=set)
@@ -95,8 +94,7 @@ class Loop:
     traced_in_first_step_ns: int = 0
     diagnosis: Any = None
     interruption: Interruption | None = field(default_factory=Interruption)
-    """Interruption of its last step; None while steps follow one another. The StepClock alone sets
-    it, and trials when they end."""
+    """Interruption of its last step, set by the StepClock, and by trials when they end."""
     _first_step_of: RecordedBoundary | None = None
 
     @property
@@ -157,8 +155,7 @@ class Loop:
 
     @property
     def ends_to_come(self) -> int:
-        """Return how many epochs have still to end until each end of a period was seen
-        undisturbed."""
+        """Return the epochs that must end until each end of a period was seen undisturbed."""
         period = self.record.period
         lacking = set(range(period)) - self.undisturbed_ends
         return max(((place - self.ends) % period + 1 for place in lacking), default=0)
@@ -265,8 +262,7 @@ class Loop:
         return self._seconds_of(self.steps_left)
 
     def seconds_to_end(self, ends: int) -> float | None:
-        """Return how long the steps until so many epochs have ended would take; None where that is
-        not known, or no other epoch follows."""
+        """Return how long so many epochs take to end; None if unknown, or if no other follows."""
         record, planned = self.record, self._planned_steps
         epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
         if not planned or not epochs:

@@ -62,8 +62,7 @@ class LoopRegistry:
                 loop.fit_frame = None
 
     def consumer_for(self, iterator: Any, dataset: Any, distributed: bool) -> Consumer | None:
-        """Register an iterator that is being made right now, on the current stack; None where the
-        trainer makes it of a batch that the script has."""
+        """Register an iterator that is being made now; None where Keras makes it of one batch."""
         if self.trainer.passes_a_batch_on(frames()):
             return None
         site, phase = call_site(), self.trainer.phase_of(frames())

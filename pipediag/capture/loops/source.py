@@ -163,8 +163,7 @@ LONGEST_PERIOD = 50
 
 
 def period_around(frames: Iterable[FrameType]) -> int:
-    """Return the epochs after which the loops around the user's innermost line do the same again,
-    as those that evaluate if `epoch % 5 == 0`; 1 where none does anything of the kind."""
+    """Return the epochs after which the loops around do the same again, as by `epoch % 5`; or 1."""
     periods, within_users = [1], False
     for frame in frames:
         tree = parsed(frame.f_code.co_filename) if is_users(frame.f_code.co_filename) else None
@@ -179,8 +178,7 @@ def period_around(frames: Iterable[FrameType]) -> int:
 
 
 def period_of(method: Any, instance: Any) -> int:
-    """Return the epochs after which a callback's method, whose first argument is an epoch's number,
-    does the same again; 1 where it does the same after each or has no source."""
+    """Return the epochs after which a callback's method, which gets their number, comes again."""
     code = getattr(method, "__code__", None)
     tree = parsed(code.co_filename) if code is not None else None
     if code is None or tree is None or code.co_argcount < 2:

@@ -24,8 +24,7 @@ _PART_OF_BUDGET = 4
 _MOST_PATIENCE_S = 60
 """Own choice: nobody waits longer for a step time, whatever was given for trials."""
 _PART_FOR_EPOCH_END = 6
-"""Own choice: the part of the budget for trials that may be waited for the end of an epoch. What
-that costs may decide what to try."""
+"""Own choice: part of the budget for trials. What an epoch's end costs may decide what to try."""
 
 _Limit = tuple[int, float]
 """Steps, or batches, and seconds: a window is over once both are reached, of any of its limits."""
@@ -36,24 +35,21 @@ _LIMITS: dict[str, tuple[_Limit, ...]] = {
     "repeat": ((20, 0.7), (5, 3), (0, 6)),
 }
 _LAST_STEPS_OF_PROFILE = 5
-"""As many are enough where the next step is the last, too: the loop can be held for trials before
-it, and no more once it is over."""
+"""Enough where the next step is the last, before which the loop can be held for trials."""
 _PROFILE_NEEDS = 40
 """So many steps are left to the profile, which comes after the stacks and the ids."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Decides by counts and times alone; a script that has few steps `remaining` gets short
-    windows."""
+    """Decides by counts and times alone; few steps `remaining` make windows short."""
 
     settings: RunSettings
 
     def warmed_up(
         self, durations: list[int], elapsed_ns: int, remaining: int | None
     ) -> tuple[bool, bool]:
-        """Return True if warm-up is over, and True if the step time had settled, by the durations
-        of the steps since a function was last traced."""
+        """Return True if warm-up is over, and if the step time has settled since the last trace."""
         settled, steps = self._settled(durations), len(durations)
         if self.settings.warmup is not None:
             return steps >= self.settings.warmup, settled
@@ -118,11 +114,6 @@ class Pace:
             return True
         return _reached(_LIMITS[window], count, elapsed_ns)
 
-    @property
-    def no_profile(self) -> str | None:
-        """Why none is taken, as the end of a sentence."""
-        return "none was asked for" if self.settings.profile_steps == 0 else None
-
     def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
         """Return True if a measured loop is stopped; `followed` says that another may come."""
         if self.settings.run_to_end:
@@ -166,8 +157,7 @@ def _reached(limits: Iterable[_Limit], count: int, elapsed_ns: float) -> bool:
 
 
 _WAITS_NS = 30_000_000_000
-"""Own choice: as long as a person waits for a diagnosis without a word; a longer epoch is measured,
-and that it was the first one is said."""
+"""Own choice: as long as a person waits without a word. A longer first epoch is measured."""
 
 
 def fills_a_cache(loop: Loop, recorder: Recorder, elapsed_ns: int) -> bool:

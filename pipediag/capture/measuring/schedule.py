@@ -30,8 +30,7 @@ _LONG_EPOCH = 10
 _MOST_STOCKS = 3
 """Baselines that may live on a stock of batches: one that shrinks on and on is taken as it is."""
 _SAVE_EVERY_NS = 2_000_000_000
-"""Own choice: what a baseline has by then outlives a process that is killed in it. To write a large
-recording takes as long as several short steps."""
+"""Own choice: what outlives a killed process. A large recording takes as long as some steps."""
 
 _Step = tuple[Consumer, int]
 """The iterator that begins the next step, and when the one that ended did so."""
@@ -374,7 +373,8 @@ class Diagnosis:
 
     def _profile(self, consumer: Consumer) -> Steps[Consumer]:
         window, profiler = self._open(Phase.PROFILE, "profile"), self._with.profiler
-        refused = self._with.pace.no_profile or profiler.start(self.loop.record.id)
+        unwanted = self._with.pace.settings.profile_steps == 0
+        refused = "none was asked for" if unwanted else profiler.start(self.loop.record.id)
         if refused is not None:
             window.close(complete=False, reason=refused)
             return consumer

@@ -109,9 +109,10 @@ class Window:
 
     def spans_ns(self) -> list[tuple[int, int]]:
         """Return begin and end of each block so far, the open one among them."""
-        blocks = [block for block in (*self.record.blocks, self.block) if block.starts_ns]
         return [
-            (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1]) for block in blocks
+            (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1])
+            for block in (*self.record.blocks, self.block)
+            if block.starts_ns
         ]
 
     def steps_ns(self) -> int:

@@ -94,8 +94,7 @@ _SPARE_ONCE_MEASURED = 64
 _LONGER = 0.5
 """Part of the time of measuring for which a worker goes on for the others. Own choice."""
 _LONGEST_EVALUATION_NS = 60_000_000_000
-"""Own choice: an evaluation is waited for as long as the script took until its loop was measured,
-and no longer than this. What takes most of a run may come behind its training."""
+"""Own choice: an evaluation is waited for as long as the script took until then, and no longer."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 
@@ -118,8 +117,7 @@ class LoopChoice:
     deadline_ns: int | None = None
     """Until when later loops are waited for; None before any was measured."""
     kept_alive: list[Any] = field(default_factory=list)
-    """Handles of iterators that trials were made on, or of a script that was stopped: the process
-    ends without freeing them."""
+    """Handles of iterators of trials or of a stopped script, which the process never frees."""
     _begun: int = 0
     _evaluates_for_ns: int = 0
     """Time beyond the deadline for an evaluation, behind the training or between two epochs."""

@@ -114,8 +114,7 @@ class StepParts:
         return self.in_call
 
     def step_begins(self, loop: Loop) -> bool:
-        """Begin a step of a loop that trains; return True if the step before it, which ends now,
-        has evaluated or predicted."""
+        """Begin a step of a loop that trains; True if the one before has evaluated or predicted."""
         if loop is not self._outer:
             self._leave_outer()
             self._outer = loop
@@ -172,8 +171,7 @@ class StepParts:
         self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known else None
 
     def waited_for_all(self, lead: Consumer, wait_ns: int | None, continuous: bool) -> int | None:
-        """Return what the last step has waited for batches of all its iterators; None where that
-        is not known, as a function asked for one."""
+        """Return what the last step has waited for all its iterators; None if that is unknown."""
         joined_ns, self._waited_ns = self._waited_ns, 0
         if wait_ns is None or joined_ns is None:
             return None

@@ -128,8 +128,7 @@ def describe(frame: FrameType) -> KerasUse:
 
 
 def period(frame: FrameType) -> int:
-    """Return the epochs of a running `fit` after which its validation, and what the user's own
-    callbacks do after epochs, come again."""
+    """Return the epochs after which a `fit`'s validation and the user's callbacks do the same."""
     values = locals_of(frame)
     given = _number(values.get("validation_freq")) if values.get("validation_data") else None
     periods = [given] if given is not None and given <= LONGEST_PERIOD else []
@@ -192,8 +191,7 @@ def _rows(batches: Any) -> int | None:
 
 
 def data_walker(frame: FrameType) -> Any:
-    """Return what walks over the data of a running `fit`, and of no other call: an EpochIterator,
-    or tf_keras's DataHandler."""
+    """Return what walks over the data of a `fit`: an EpochIterator, or tf_keras's DataHandler."""
     values = locals_of(frame)
     return values.get("epoch_iterator") or values.get("data_handler")
 
@@ -217,8 +215,7 @@ def _listed(callbacks: Any) -> list[Any]:
 
 
 def describe_callback(callback: Any) -> Callback:
-    """Describe its class and its hooks at batches, with the place of the first one, or else of the
-    class."""
+    """Describe its class and hooks at batches, with the place of the first one or of the class."""
     own = type(callback)
     file, line = _defined_at(own)
     written = [base for base in own.__mro__ if package_of(_file_of(base)) not in KERAS]

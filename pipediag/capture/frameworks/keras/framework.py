@@ -35,8 +35,7 @@ _POLICIES = (
     ("keras.src.mixed_precision.policy", "global_policy"),
     ("keras.src.dtype_policies.dtype_policy", "dtype_policy"),
 )
-"""Where each Keras says what layers compute in that were given no policy of their own. Several may
-be imported, of which one trains: a library as `transformers` imports its own."""
+"""Where each Keras says what layers compute in by default. Several may be imported at once."""
 
 
 class Keras:

@@ -198,7 +198,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _close(one: Any, other: Any) -> bool:
-    np = sys.modules["numpy"]  # TensorFlow has imported it
+    np = sys.modules["numpy"]
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape or one.dtype.kind not in "fc":
         return bool(np.array_equal(one, other))
@@ -235,8 +235,7 @@ def _named(model: Any, site: CallSite) -> str | None:
 
 
 def _value(written: ast.expr, names: dict[str, Any]) -> Any:
-    """Return the value of a name or an attribute; a property counts where Keras defines it, as
-    `model` of its callbacks is one."""
+    """Return the value of a name or an attribute; a property counts where Keras defines it."""
     value = value_of(written, names)
     if not isinstance(written, ast.Attribute) or not isinstance(value, property):
         return value

@@ -103,13 +103,10 @@ class TensorFlow:
         yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
         # A step that only one of several workers makes twice would wait for the others.
         if self._with.held.makes_trials and worker_of() is None:
-            yield from self._pairs_of_steps()
-
-    def _pairs_of_steps(self) -> Iterator[tuple[str, Hook]]:
-        guard, paired = self._guard, PairedSteps(self._with.steps)
-        yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
-        for module, name in _OPTIMIZERS.items():
-            yield module, partial(_install_optimizer, paired, name, guard)
+            paired = PairedSteps(self._with.steps)
+            yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
+            for module, name in _OPTIMIZERS.items():
+                yield module, partial(_install_optimizer, paired, name, guard)
 
     @staticmethod
     def describe(environment: RecordedEnvironment) -> None:
@@ -173,10 +170,8 @@ class TensorFlow:
                 self._with.updates.knows(thing)
 
     def _on_tracing(self, module: Any) -> None:
-        trace = module.func_graph_from_py_func
-        module.func_graph_from_py_func = self._with.updates.timed(
-            trace, self._guard, self._with.timeline
-        )
+        timed, trace = self._with.updates.timed, module.func_graph_from_py_func
+        module.func_graph_from_py_func = timed(trace, self._guard, self._with.timeline)
 
     def _on_variables(self, module: Any) -> None:
         # TensorFlow itself gives the latter writes of its own later on, around the former's: in a
@@ -270,9 +265,6 @@ def _trains(function: Any) -> bool:
         return False  # its graph can't be read, or a variable of it is gone
 
 
-_BUILD = "_build_meta_graph"
-
-
 class GraphLoops:
     """Hooks onto AutoGraph's two ways to loop over data, where no Python runs between steps."""
 
@@ -306,7 +298,7 @@ class GraphLoops:
 
 def watch_saving(module: Any, guard: Guard) -> None:
     """Hook onto the module that makes SavedModels: others use them."""
-    original = getattr(module, _BUILD, None)
+    original = getattr(module, "_build_meta_graph", None)
     if original is None:
         return
     cleans = guard.entry("keeping its own names out of saved models", without_ours)
@@ -316,7 +308,7 @@ def watch_saving(module: Any, guard: Guard) -> None:
         cleans(built[0])
         return built
 
-    setattr(module, _BUILD, guard.hook(original, build))
+    module._build_meta_graph = guard.hook(original, build)
 
 
 def without_ours(meta_graph: Any) -> None:

@@ -14,9 +14,6 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
 from pipediag.capture.watching.step_clock import Watchers
 
-ConsumerAmong = Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]]
-"""Finds the argument that is an iterator of ours, and whose it is."""
-
 
 @dataclass(eq=False, slots=True)
 class _Visit:
@@ -34,7 +31,11 @@ class _Visit:
 
 
 class FunctionCalls:
-    def __init__(self, watchers: Watchers, consumer_among: ConsumerAmong) -> None:
+    def __init__(
+        self,
+        watchers: Watchers,
+        consumer_among: Callable[[tuple[Any, ...]], tuple[Consumer | None, Any]],
+    ) -> None:
         self._with = watchers
         self._steps = watchers.steps
         self._updates = watchers.updates
@@ -149,8 +150,7 @@ class FunctionCalls:
 
 
 def _lengths_differ(function: Any) -> bool:
-    """Return True if two of its traces are for tensors that differ behind the batch's own
-    dimension; False where its traces can't be read."""
+    """Return True if two of its traces differ in lengths; False where they can't be read."""
     try:
         traced = [arguments_of(one.graph) for one in function._list_all_concrete_functions()]
         kinds = [[(one.dtype, one.shape.rank) for one in each] for each in traced]

@@ -58,8 +58,7 @@ class Iterators:
         self._watch_next(owned, "_next_internal", owned._next_internal)
 
     def _watch_next(self, owner: Any, method: str, advance: Callable[..., Any]) -> None:
-        """Hook onto the method by which a class of iterators hands over batches, as `advance`
-        does."""
+        """Hook onto the method by which a class of iterators hands over, as `advance` does."""
         guard, what = self._guard, "watching iterators"
         asked = guard.entry(what, self._consumer_that_asks, vital=True)
         failed = guard.entry(what, self._advance_failed, vital=True)

@@ -25,8 +25,7 @@ _DEPRECATED_OPTION = "experimental_threading"
 
 
 def facts_of(dataset: Any) -> DatasetFacts:
-    """Return what it knows of itself; a strategy's dataset is known by the one that it distributes,
-    or that its function made for this process."""
+    """Return what it knows of itself; a strategy's is known by the one that it distributes."""
     original = getattr(dataset, "_original_dataset", dataset)
     of_function = getattr(dataset, "_datasets", None)
     if of_function is not None and len(of_function) == 1:
@@ -161,8 +160,7 @@ class TensorFlowRuntime:
 
     def __init__(self) -> None:
         self.pull: Callable[[Any], Any] = next
-        """Returns the next batch of an iterator, unseen by hooks: the original of what is hooked,
-        once it is. `is_end_of_data` knows the error that it raises at the end."""
+        """Returns the next batch of an iterator, unseen by hooks. See `is_end_of_data`."""
 
     rows = staticmethod(batch_rows)
     describe_dataset = staticmethod(facts_of)
@@ -199,8 +197,7 @@ class TensorFlowRuntime:
         return None if tensorflow_has_models() else NO_MODELS
 
     def other_processes(self) -> str | None:
-        """Return what shows that other processes take part in each step: a strategy over several
-        workers connects to servers."""
+        """Return what shows that other workers take part in each step, as a strategy may have."""
         module = sys.modules.get("tensorflow.python.eager.context")
         context = module.context() if module is not None else None
         names = ("_server_def", "_collective_ops_server_def")
