@@ -15,9 +15,6 @@ import pytest
 
 from pipediag.capture import process
 from pipediag.capture.frameworks.hooking import FRAMEWORKS as KNOWN
-from pipediag.capture.frameworks.keras import facts
-from pipediag.capture.loops.loop import Loop
-from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder, describe_environment
 from pipediag.session.recording import Device, RecordedEnvironment
@@ -55,25 +52,6 @@ def test_a_native_thread_is_not_made_one_of_pythons() -> None:
     assert over.wait(30)
     assert (found, runs_tf_data()) == ([True], False)
     assert threading.active_count() <= before
-
-
-def registry(path: Path) -> LoopRegistry:
-    plan: Any = SimpleNamespace(operation_of=lambda dataset: None)
-    return LoopRegistry(Recorder(path / "recording.json"), plan, ToyRuntime(), facts)
-
-
-def loop_at_one_line(loops: LoopRegistry) -> Loop:
-    dataset = SimpleNamespace(element_spec=None)
-    return loops.consumer_for(State(), dataset, distributed=False).loop
-
-
-def test_two_threads_at_one_line_are_two_loops(tmp_path: Path) -> None:
-    loops, other = registry(tmp_path), ThreadPoolExecutor(1)
-    mine = loop_at_one_line(loops)
-    others = other.submit(loop_at_one_line, loops).result()
-    assert others is not mine
-    assert {loop.record.id for loop in (mine, others)} == {"loop1", "loop2"}
-    assert loop_at_one_line(loops) is mine
 
 
 MEMINFO = "MemTotal:       8000 kB\nMemFree:        100 kB\nMemAvailable:   3000 kB\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,6 +103,13 @@ def test_a_fit_that_ends_in_its_first_step_keeps_its_data_no_longer(line: Line) 
 
     assert mine.fit_frame is None
     assert kept is not None
+
+
+def test_two_threads_at_one_line_are_two_loops(line: Line) -> None:
+    other = ThreadPoolExecutor(1)
+    mine, others = line.iterator(None), other.submit(line.iterator, None).result()
+    assert {loop.record.id for loop in (mine, others)} == {"loop1", "loop2"}
+    assert line.iterator(None) is mine
 
 
 def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> None:

@@ -266,15 +266,13 @@ GAPS = [900_000, 2_000, *[3_000] * 32]
 
 
 class Evaluated:
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, **record: Any) -> None:
-        self.instruments = FakeInstruments(path)
-        self.evaluations = Evaluations(self.instruments.all)
-        self.loop = training_loop(**{"role": "validation", **record})
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.evaluations = Evaluations(FakeInstruments(path).all)
+        self.loop = training_loop(role="validation")
         self.runtime = ToyRuntime()
         self.loop.runtime = self.runtime
         self.now = 0
-        self.reading_ns = 0
-        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now + self.reading_ns)
+        monkeypatch.setattr(module.time, "monotonic_ns", lambda: self.now)
 
     def steps(self, count: int, consumer: Consumer | None = None) -> Consumer:
         consumer = consumer or consumer_of(self.loop)

@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.capture.frameworks.tensorflow.framework import watch_writes
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import HandOver
 from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.watching.updates import UpdateWatch, describe_start
 from tests.capture.instruments import FakeTimeline, ToyRuntime, consumer_of, training_loop
@@ -135,40 +134,17 @@ def test_tracing_below_a_function_is_timed_and_told_to_the_timeline(
 MS = 1_000_000
 
 
-class Registry:
-    def __init__(self) -> None:
-        self.described: list[Any] = []
-
-    def describe_keras(self, loop: Any) -> None:
-        self.described.append(loop)
-
-
-def describe(registry: Any, consumer: Any, *durations_ns: int) -> None:
-    updates: Any = SimpleNamespace(here=SimpleNamespace(tracing_ns=300 * MS))
-    for duration_ns in durations_ns:
-        describe_start(registry, updates, consumer, duration_ns)
-
-
-def first_fill_ns(
-    gaps_us: list[int] | None, hand_over: HandOver = "call", known_ns: int | None = None
-) -> int | None:
-    """The time of the first fill, after a first step of a second with 0.3 s of tracing."""
-    loop, runtime = training_loop(fill_ns=known_ns), ToyRuntime()
-    loop.runtime = runtime
-    runtime.models = [] if gaps_us is None else [IteratorModel(gaps_us, [], 0)]
+def test_the_first_steps_tell_what_they_took_of_tracing_and_of_filling_the_pipeline() -> None:
+    loop, runtime, described = training_loop(), ToyRuntime(), list[Any]()
+    loop.runtime, runtime.models = runtime, [IteratorModel([100_000, 9_000_000], [], 0)]
     consumer = consumer_of(loop)
-    consumer.hand_over = hand_over
-    describe(Registry(), consumer, 1000 * MS, 10 * MS)
-    return consumer.loop.record.fill_ns
-
-
-def test_the_first_step_tells_what_it_took_and_what_of_it_was_tracing() -> None:
-    registry, loop = Registry(), training_loop()
-    describe(registry, consumer_of(loop), 1000 * MS)
+    consumer.hand_over = "call"
+    registry: Any = SimpleNamespace(describe_keras=described.append)
+    updates: Any = SimpleNamespace(here=SimpleNamespace(tracing_ns=300 * MS))
+    for took_ns in (1000 * MS, 10 * MS):
+        describe_start(registry, updates, consumer, took_ns)
 
     assert (loop.record.first_step_ns, loop.traced_in_first_step_ns) == (1000 * MS, 300 * MS)
-    assert registry.described == [loop]
-
-
-def test_a_first_batch_that_is_asked_for_in_a_call_took_what_the_rest_did_not() -> None:
-    assert first_fill_ns([100_000, 9_000_000]) == 600 * MS
+    assert described == [loop]
+    # Of the first second, tracing took 0.3 s and the consumer 0.1 s.
+    assert loop.record.fill_ns == 600 * MS
