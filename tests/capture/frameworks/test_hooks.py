@@ -178,13 +178,15 @@ def test_an_epoch_is_held_in_what_walks_over_it(stage: Stage, method: str) -> No
         assert walked(stage, shared().enumerate_epoch()) == [0, 1, 2]
 
 
+def steps_of_keras_2(stage: Stage, package: str = "keras.src") -> Any:
+    handler = walker("DataHandler", "steps")
+    stage.arrives(f"{package}.engine.data_adapter", DataHandler=handler)
+    return handler().steps()  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])
 def test_keras_2_is_held_under_each_name_that_it_has_had(stage: Stage, package: str) -> None:
-    module = stage.arrives(
-        f"{package}.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
-    )
-
-    assert walked(stage, module.DataHandler().steps()) == HELD
+    assert walked(stage, steps_of_keras_2(stage, package)) == HELD
 
 
 def test_steps_end_with_the_last_one_and_not_when_its_iterator_was_let_go(
@@ -192,11 +194,7 @@ def test_steps_end_with_the_last_one_and_not_when_its_iterator_was_let_go(
 ) -> None:
     now = iter(range(100, 200))
     monkeypatch.setattr(framework, "time", SimpleNamespace(monotonic_ns=lambda: next(now)))
-    arrived = stage.arrives(
-        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
-    )
-
-    assert list(arrived.DataHandler().steps()) == [0, 1, 2]
+    assert list(steps_of_keras_2(stage)) == [0, 1, 2]
     assert stage.clock.ended_ns == [102]
 
 
@@ -227,11 +225,7 @@ def test_what_a_pydataset_does_at_an_epochs_end_is_no_step(
 
 
 def test_an_epoch_is_known_to_be_repeatable_for_as_long_as_it_runs(stage: Stage) -> None:
-    module = stage.arrives(
-        "keras.src.engine.data_adapter", DataHandler=walker("DataHandler", "steps")
-    )
-    running = module.DataHandler().steps()
-
+    running = steps_of_keras_2(stage)
     assert not stage.held.repeats_steps
     next(running)
     assert stage.held.repeats_steps

@@ -265,6 +265,12 @@ def _trains(function: Any) -> bool:
         return False  # its graph can't be read, or a variable of it is gone
 
 
+_UNSEEN = (
+    "a loop inside a tf.function, whose steps can't be measured (let Python run the loop, and the "
+    "function a single step)"
+)
+
+
 class GraphLoops:
     """Hooks onto AutoGraph's two ways to loop over data, where no Python runs between steps."""
 
@@ -292,8 +298,7 @@ class GraphLoops:
         self._updates.looping.add(functions[0])
         place = (site.file, site.line)
         if all((use.file, use.line) != place for use in self._uses):
-            what = "a loop inside a tf.function, whose steps are not seen: run it in Python, and "
-            self._uses.append(OtherUse(f"{what}only the step in the function", *place, 1))
+            self._uses.append(OtherUse(_UNSEEN, *place, 1))
 
 
 def watch_saving(module: Any, guard: Guard) -> None:
