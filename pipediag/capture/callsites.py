@@ -16,7 +16,6 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 KERAS = frozenset({"keras", "tf_keras"})
-"""Keras, and Keras 2 as a package of its own."""
 
 FRAMEWORKS = KERAS | {"tensorflow", "jax", "jaxlib"}
 """Packages whose lines take TensorFlow's, Keras's or JAX's time, not that of a user's line."""

@@ -35,9 +35,6 @@ def is_of_a_signal_handler(error: BaseException) -> bool:
     return False
 
 
-_Handler = Callable[[int, FrameType | None], object]
-
-
 class HeldInterrupts:
     """Holds SIGINT back from the script's handler, in the main thread alone.
 
@@ -45,7 +42,7 @@ class HeldInterrupts:
     """
 
     def __init__(self) -> None:
-        self._handler: _Handler | None = None
+        self._handler: Callable[[int, FrameType | None], object] | None = None
         """The one that is held off; None while nothing is held."""
         self._came = False
 
@@ -91,23 +88,20 @@ class HeldInterrupts:
         self._came = True
 
 
-_SIGNAL = {signal.SIGPIPE}
-
-
 @contextmanager
 def broken_pipes_are_errors() -> Iterator[None]:
     """Have a write of this thread raise BrokenPipeError there, whatever the program does about it.
 
     Programs may take the default action of SIGPIPE back, which ends the process.
     """
-    masked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    masked, pipe = signal.pthread_sigmask(signal.SIG_BLOCK, ()), {signal.SIGPIPE}
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNAL)
-        theirs = signal.sigpending() & _SIGNAL
+        signal.pthread_sigmask(signal.SIG_BLOCK, pipe)
+        theirs = signal.sigpending() & pipe
         try:
             yield
         finally:
-            if not theirs and signal.sigpending() & _SIGNAL:
-                signal.sigwait(_SIGNAL)
+            if not theirs and signal.sigpending() & pipe:
+                signal.sigwait(pipe)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, masked)

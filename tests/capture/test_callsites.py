@@ -100,26 +100,20 @@ def test_no_users_code_on_the_stack() -> None:
     assert found == [None]
 
 
-def test_a_library_in_a_folder_of_its_own_is_installed(
+def test_a_library_in_a_folder_of_its_own_is_installed_but_not_in_that_of_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records = tmp_path / "pillow-11.0.dist-info"
     records.mkdir()
     (records / "RECORD").write_text("PIL/ImageFile.py,sha256=x,1\npillow.libs/a.so,,\nsix.py,,\n")
-    monkeypatch.setattr(sys, "path", ["/home/me", str(tmp_path)])
-    assert package_of(str(tmp_path / "PIL" / "ImageFile.py")) == "PIL"
-    assert package_of(str(tmp_path / "six.py")) == "six"
-    assert package_of(str(tmp_path / "mine.py")) is None
-
-
-def test_the_scripts_own_folder_is_the_users_whatever_lies_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    records = tmp_path / "mine-1.dist-info"
-    records.mkdir()
-    (records / "RECORD").write_text("mine.py,,\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert package_of(str(tmp_path / "mine.py")) is None
+    names = ("PIL/ImageFile.py", "six.py", "mine.py")
+    for path, packages in (
+        (["/home/me", str(tmp_path)], ["PIL", "six", None]),
+        ([str(tmp_path)], [None] * 3),
+    ):
+        monkeypatch.setattr(sys, "path", path)
+        package_of.cache_clear()
+        assert [package_of(str(tmp_path / name)) for name in names] == packages
 
 
 def plain(x: int) -> int:

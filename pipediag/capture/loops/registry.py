@@ -26,9 +26,6 @@ _NO_PIPELINE = (
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
 
-Place = tuple[str | None, int | None, str]
-"""File, line and the method of what trains."""
-
 
 @dataclass
 class LoopRegistry:
@@ -42,7 +39,8 @@ class LoopRegistry:
     plan: PlanRecorder
     runtime: Runtime
     trainer: Trainer
-    _by_place: dict[Place, list[Loop]] = field(default_factory=dict)
+    _by_place: dict[tuple[str | None, int | None, str], list[Loop]] = field(default_factory=dict)
+    """By file, line and the method of what trains."""
     _loops: list[Loop] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.RLock)
 

@@ -237,20 +237,23 @@ for fold in range(3):
     unrelated = [one for one in range(9)]
     train(4)
 """
+HEADER = "for epoch in range(4):\n    for batch in trains() or []:\n        pass\n"
 
 
-def test_loops_around_multiply_through_the_functions_that_are_called(tmp_path: Path) -> None:
-    assert rounds_at_trains(tmp_path, NESTED) == 12
-
-
-def test_the_loop_whose_header_asks_is_none_of_them(tmp_path: Path) -> None:
-    source = """
-    for epoch in range(4):
-        for batch in trains() or []:
-            pass
-    """
-
-    assert rounds_at_trains(tmp_path, source) == 4
+@pytest.mark.parametrize(
+    ("source", "rounds"),
+    [
+        (NESTED, 12),
+        (HEADER, 4),
+        ("scores = [trains() for rate in (1, 2, 3)]", None),
+        ("def range(count):\n    return [1]\n\nfor epoch in range(5):\n    trains()\n", None),
+        ("step = 1\nfor epoch in range(0, 5, step):\n    step = 0\n    trains()\n", None),
+    ],
+)
+def test_loops_around_multiply_as_far_as_the_source_tells(
+    tmp_path: Path, source: str, rounds: int | None
+) -> None:
+    assert rounds_at_trains(tmp_path, source) == rounds
 
 
 def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
@@ -269,18 +272,6 @@ def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
 
     assert rounds_at_trains(tmp_path, source, asked=asked) is None
     assert asked == [1]
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "scores = [trains() for rate in (1, 2, 3)]",
-        "def range(count):\n    return [1]\n\nfor epoch in range(5):\n    trains()\n",
-        "step = 1\nfor epoch in range(0, 5, step):\n    step = 0\n    trains()\n",
-    ],
-)
-def test_rounds_that_the_source_does_not_tell_are_unknown(tmp_path: Path, source: str) -> None:
-    assert rounds_at_trains(tmp_path, source) is None
 
 
 def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
