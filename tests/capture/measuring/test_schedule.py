@@ -69,22 +69,21 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     return Measured(tmp_path)
 
 
-def test_steps_on_a_stock_of_ready_batches_are_warm_up(measured: Measured) -> None:
-    measured.runtime.models = [model(10, 0), model(0, 10), model(0, 20)]
+SHRINKS = [(10, 0), (0, 10), (0, 20)]
+SHRINKS_ON = [(100 - 20 * number, 20 * number) for number in range(5)]
+
+
+@pytest.mark.parametrize(("stocks", "warmups"), [(SHRINKS, 2), (SHRINKS_ON, 4)])
+def test_steps_on_a_stock_of_ready_batches_are_warm_up_but_not_for_ever(
+    measured: Measured, stocks: list[tuple[int, int]], warmups: int
+) -> None:
+    measured.runtime.models = [model(*stock) for stock in stocks]
     measured.until(Phase.STACKS)
 
     kinds = [window.kind for window in measured.recording.windows]
-    assert kinds == ["warmup", "warmup", "baseline", "stacks"]
+    assert kinds == ["warmup"] * warmups + ["baseline", "stacks"]
     assert measured.recording.windows[1].reason == "batches stocked up earlier were being used up"
-    assert len(measured.recording.snapshots) == 3
-
-
-def test_a_stock_that_shrinks_on_and_on_is_the_pipelines_pace(measured: Measured) -> None:
-    measured.runtime.models = [model(100 - 20 * number, 20 * number) for number in range(5)]
-    measured.until(Phase.STACKS)
-
-    kinds = [window.kind for window in measured.recording.windows]
-    assert kinds == ["warmup", "warmup", "warmup", "warmup", "baseline", "stacks"]
+    assert len(measured.recording.snapshots) == warmups + 1
 
 
 def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
@@ -289,15 +288,7 @@ def test_an_end_beside_the_profiler_is_not_the_awaited_one(measured: Measured) -
     measured.step()
     assert measured.diagnosis.phase is Phase.EPOCH_END
 
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    measured.until(Phase.REPEAT)
-
-
-def test_a_loop_that_ends_while_its_epochs_end_is_awaited_is_complete(measured: Measured) -> None:
-    measured.pace.waits = True
-    measured.until(Phase.EPOCH_END)
     measured.diagnosis.finish("the script ended")
-
     assert measured.instruments.windows[-1] == ("profile", True)
 
 

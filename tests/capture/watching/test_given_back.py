@@ -217,19 +217,6 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Held:
     return held
 
 
-def test_what_is_left_is_held_no_more_and_neither_is_what_comes_later(held: Held) -> None:
-    fit = held.held_fit()
-    held.clock.fit_over()
-    held.step(fit)
-    with pytest.raises(StopScript):
-        held.step(fit)
-    held.clock.try_pipelines_alone()
-
-    assert held.held.loop is None
-    assert held.instruments.events.count(TrialsAwaited) == 1
-    assert "the script had left a loop" in (fit.loop.record.untried or "")
-
-
 def test_what_another_thread_does_leaves_the_training_of_a_held_loop_alone(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +248,11 @@ def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
     steps = fit.loop.record.steps
     held.step(fit)
     assert fit.loop.record.steps == steps + 1
+    with pytest.raises(StopScript):
+        held.step(fit)
+    held.clock.try_pipelines_alone()
+    assert held.instruments.events.count(TrialsAwaited) == 1
+    assert "the script had left a loop" in (fit.loop.record.untried or "")
 
 
 def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(held: Held) -> None:
