@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from benchmarks.runs import analyze
 from pipediag.session.model import Session
 from tests.samples.expectation import SAMPLES, Expectation, discrepancies, read_expectation
 
@@ -16,8 +16,7 @@ from . import environments
 from .conftest import ASKED
 from .environments import Environment, NotMadeError, chosen, interpreter
 
-LIMIT_S = 300
-TRIALS_S = "20"
+TRIALS_S = 20
 """That a trial is made is what counts, not what it finds."""
 ENVIRONMENTS = chosen(os.environ[ASKED])
 SAMPLE_NAMES = environments.QUICK_SAMPLES if os.environ[ASKED] else environments.BRIEF_SAMPLES
@@ -32,7 +31,7 @@ def environment(request: pytest.FixtureRequest) -> Environment:
     return request.param
 
 
-@pytest.mark.timeout(LIMIT_S + environments.LIMIT_S)
+@pytest.mark.timeout(300 + environments.LIMIT_S)
 @pytest.mark.parametrize("sample", SAMPLE_NAMES)
 def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
     if sample in environment.loses:
@@ -41,27 +40,16 @@ def test_sample(environment: Environment, sample: str, tmp_path: Path) -> None:
     if not environment.times_its_pipelines:
         bottleneck = (*expected.verdict.bottleneck, "inconclusive")
         expected = replace(expected, verdict=replace(expected.verdict, bottleneck=bottleneck))
-    session, said = analysed(environment, expected, tmp_path / "report")
-    assert [*discrepancies(expected, session), *untried(expected, session)] == [], said
-
-
-def analysed(environment: Environment, expected: Expectation, output: Path) -> tuple[Session, str]:
-    budget = TRIALS_S if expected.trials.confirmed else "0"
-    options = ["--budget", budget, "--steps", "60", "--timeout", "200"]
-    python = str(interpreter(environment))
-    done = subprocess.run(
-        [python, "-m", "pipediag", "analyze", *options, "-o", str(output), str(expected.script)],
-        cwd=SAMPLES.parent,
-        env={**os.environ, "PIPEDIAG_LOOK_AHEAD_S": "0"},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
+    session = analyze(
+        expected.script,
+        tmp_path / "report",
+        TRIALS_S if expected.trials.confirmed else 0,
+        options=("--steps", "60"),
+        exit_status=expected.exit_status,
+        python=str(interpreter(environment)),
+        variables={"PIPEDIAG_LOOK_AHEAD_S": "0"},
     )
-    said = done.stderr[-4000:]
-    assert done.returncode in expected.exit_status, said
-    stored = (output / "session.json").read_text(encoding="utf-8")
-    return Session.model_validate_json(stored), said
+    assert [*discrepancies(expected, session), *untried(expected, session)] == []
 
 
 def untried(expected: Expectation, session: Session) -> list[str]:
