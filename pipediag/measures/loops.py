@@ -17,11 +17,7 @@ from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
 from pipediag.session.messages import WantedLoop
-from pipediag.session.recorded_loops import (
-    KerasUse,
-    LoopFacts,
-    RecordedLoop,
-)
+from pipediag.session.recorded_loops import KerasUse, LoopFacts, RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 
 _SLOW_NS = 100_000_000

@@ -10,11 +10,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.breakdown import break_down, measure_ceiling
 from pipediag.measures.embeddings import StepCompute, describe_embeddings, names_operations
-from pipediag.measures.input_wait import (
-    contention_of,
-    native_input_wait,
-    settle_input_wait,
-)
+from pipediag.measures.input_wait import contention_of, native_input_wait, settle_input_wait
 from pipediag.measures.pipeline import measure_pipeline
 from pipediag.measures.profile import describe_devices
 from pipediag.measures.recorded_windows import Missing, step_rows
@@ -28,11 +24,7 @@ from pipediag.measures.steps import (
     steps_missing,
 )
 from pipediag.session.embeddings import TextWork
-from pipediag.session.loops import (
-    Ceiling,
-    Share,
-    Steps,
-)
+from pipediag.session.loops import Ceiling, Share, Steps
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording

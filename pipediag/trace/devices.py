@@ -19,12 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.session.devices import (
-    DeviceActivity,
-    DeviceCopies,
-    DeviceKernel,
-    DeviceLaunches,
-)
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceKernel, DeviceLaunches
 from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import Activity
 from pipediag.trace.device_events import (
@@ -37,16 +32,7 @@ from pipediag.trace.device_events import (
 )
 from pipediag.trace.events import Plane, Times, TraceEvents
 from pipediag.trace.gaps import DeviceGaps, explain_gaps, host_causes
-from pipediag.trace.intervals import (
-    EMPTY,
-    Intervals,
-    clip,
-    gaps,
-    normalise,
-    subtract,
-    total,
-    union,
-)
+from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, normalise, subtract, total, union
 from pipediag.trace.pipeline import Records
 from pipediag.vocabulary import COPY_DIRECTIONS, CopyDirection
 

@@ -19,13 +19,7 @@ from pipediag.trace.steps import (
     find_steps,
     split_steps,
 )
-from tests.trace.builder import (
-    Event,
-    TraceBuilder,
-    add_annotations,
-    graph_call,
-    host_profile,
-)
+from tests.trace.builder import Event, TraceBuilder, add_annotations, graph_call, host_profile
 
 
 def split(builder: TraceBuilder, directory: Path) -> StepSplit:

@@ -8,12 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipediag.trace.threads import TOP, captured_function_ids, nested_events, training_line
-from tests.trace.builder import (
-    Event,
-    TraceBuilder,
-    eager_call,
-    host_profile,
-)
+from tests.trace.builder import Event, TraceBuilder, eager_call, host_profile
 from tests.trace.test_steps import row, split
 
 RUN, PROCESS = "InstantiatedCapturedFunction::Run", "ExecutorState::Process"

@@ -10,12 +10,7 @@ import numpy as np
 from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import median_step_ms, steady_steps_ns
-from pipediag.measures.recorded_windows import (
-    Building,
-    blocks_of,
-    steps_ns,
-    waits_ms,
-)
+from pipediag.measures.recorded_windows import Building, blocks_of, steps_ns, waits_ms
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop

@@ -14,12 +14,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, limits_within
 from pipediag.facts.names import exact_time, place
-from pipediag.facts.run import (
-    first_batch_percent,
-    steps_beside_percent,
-    time_of_epochs,
-    where,
-)
+from pipediag.facts.run import first_batch_percent, steps_beside_percent, time_of_epochs, where
 from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import (
     group_percents,

@@ -31,12 +31,7 @@ from pipediag.trace.events import (
     TraceEvents,
 )
 from pipediag.trace.files import MalformedError
-from pipediag.trace.xplane.columns import (
-    EVENT_TAG,
-    EventColumns,
-    event_columns,
-    single_event,
-)
+from pipediag.trace.xplane.columns import EVENT_TAG, EventColumns, event_columns, single_event
 from pipediag.trace.xplane.protobuf import (
     LENGTH_DELIMITED,
     Field,
