@@ -13,10 +13,8 @@ _MOST_OPERATIONS = 200_000
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
-_OVER_DATA = "ScanDataset"
-"""The operation that AutoGraph makes of a loop over a dataset inside a function."""
 _FUNCTIONS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((*_CALLS, _OVER_DATA), ("f",)),
+    **dict.fromkeys(_CALLS, ("f",)),
     **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
     **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
     **dict.fromkeys(("While", "StatelessWhile"), ("body",)),
@@ -41,7 +39,7 @@ class Frame:
     call: Any = None
     """The operation that calls it."""
     given: Sequence[Any] = ()
-    """What the call passes for each input; None for an element of a dataset."""
+    """What the call passes for each input."""
     compiled_itself: bool = False
     """True if XLA compiles all of the outermost function."""
     positions: dict[str, int] = field(init=False)
@@ -159,10 +157,8 @@ class StepGraph:
             call = frame.graph.get_operation_by_name(name)
             for callee in callees:
                 for outer, inner in zip(callee.given, callee.graph.inputs, strict=False):
-                    if outer is not None:
-                        yield At(frame, outer), At(callee, inner)
-                returned = () if call.type == _OVER_DATA else call.outputs
-                for outer, inner in zip(returned, callee.graph.outputs, strict=False):
+                    yield At(frame, outer), At(callee, inner)
+                for outer, inner in zip(call.outputs, callee.graph.outputs, strict=False):
                     yield At(frame, outer), At(callee, inner)
 
     def _unfold(self, frame: Frame) -> None:
@@ -178,7 +174,8 @@ class StepGraph:
 
     def _enter(self, frame: Frame, op: Any, name: str) -> Frame:
         graph = _graph_of(frame, name)
-        callee = Frame(len(self.frames), graph, frame, op, _given(op, len(graph.inputs)))
+        given = op.inputs[1:] if op.type in _BRANCHES else op.inputs
+        callee = Frame(len(self.frames), graph, frame, op, list(given))
         self.frames.append(callee)
         self._unfold(callee)
         return callee
@@ -212,19 +209,6 @@ def _functions_of(op: Any) -> Iterator[str]:
     for attribute in _FUNCTIONS[op.type]:
         value = op.get_attr(attribute)
         yield from (one.name for one in (value if isinstance(value, list) else [value]))
-
-
-def _given(call: Any, inputs: int) -> list[Any]:
-    """Return what a call passes a function for each of its inputs."""
-    if call.type in _BRANCHES:
-        return list(call.inputs[1:])
-    if call.type != _OVER_DATA:
-        return list(call.inputs)
-    # The dataset, the state, then captures; the elements come between the last two.
-    state = len(call.get_attr("Tstate"))
-    others = list(call.inputs[1 + state :])
-    elements = [None] * (inputs - state - len(others))
-    return [*call.inputs[1 : 1 + state], *elements, *others]
 
 
 def _graph_of(frame: Frame | None, name: str) -> Any:
