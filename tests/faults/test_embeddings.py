@@ -141,7 +141,7 @@ def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
     assert table.ids is None
 
 
-DATA = f"""
+EAGER = f"""
     import hashlib
 
     import keras
@@ -166,17 +166,13 @@ DATA = f"""
             loss = tf.reduce_mean(tf.nn.dropout(tf.gather(table, batch), 0.3) ** 2)
         optimizer.apply_gradients(zip(tape.gradient(loss, [table]), [table]))
         return loss
-"""
-EAGER = (
-    DATA
-    + """
+
     for epoch in range(3):
         losses = [float(step(batch)) for batch in dataset]
     print("FACT losses", losses[-1], len(losses), drawn)
     print("FACT weights", hashlib.sha256(table.numpy().tobytes()).hexdigest())
     print("FACT next", np.random.rand(), tf.random.uniform(()).numpy())
 """
-)
 
 
 def test_a_training_without_any_function_is_the_native_one(make_case: MakeCase) -> None:
