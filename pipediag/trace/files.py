@@ -7,7 +7,6 @@ import io
 import re
 import stat
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,6 @@ from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
     from pipediag.trace.events import TraceEvents
-
-RUNS = "plugins/profile"
-"""Directory of TensorBoard's runs within a log directory."""
 
 LARGEST_FILE_BYTES = 1 << 31
 """Protobuf's own limit for one message."""
@@ -79,21 +75,25 @@ def _parse(data: memoryview, file: Path) -> TraceEvents:
 def find_profiles(path: Path) -> list[Path]:
     """Return the file itself, or the files of the newest run in a directory, one for each host.
 
-    A run is a directory that holds profiles; the path may be the run. PyTorch writes several
-    windows of one worker, of which the newest is taken. Raises PipediagError where there is none.
+    A run is a directory that holds profiles, the path itself or any below it. PyTorch writes
+    several windows of one worker, of which the newest is taken. Raises PipediagError where there is
+    none.
     """
+    runs: dict[Path, set[Path]] = {}
     try:
         if not path.is_dir():
             if not path.exists():
                 raise PipediagError(f"There is no profile at {path}.")
             return [path]
-        runs = {run: found for run in _runs(path) if (found := _profiles(run))}
+        for file in (file for pattern in _PATTERNS for file in path.rglob(pattern)):
+            if file.is_file():
+                runs.setdefault(file.parent, set()).add(file)
         changed = {run: max(file.stat().st_mtime_ns for file in runs[run]) for run in runs}
     except OSError as error:
         raise PipediagError(f"Cannot look for profiles at {path}: {error.strerror}.") from error
     if not runs:
         raise PipediagError(
-            f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or in {RUNS}/<run>/."
+            f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or below it."
         )
     newest = runs[max(runs, key=lambda run: (run.name, changed[run]))]
     windows = {host_of(file): file for file in sorted(newest, key=_worker_and_time)}
@@ -109,21 +109,6 @@ def _worker_and_time(file: Path) -> tuple[str, int]:
     name = _SUFFIXES.sub("", file.name, count=1)
     window = _WINDOW.match(name)
     return (window["worker"], int(window["time"])) if window else (name, 0)
-
-
-def _runs(path: Path) -> Iterator[Path]:
-    """Yield the directory itself, and every run of TensorBoard's plugin below it."""
-    yield path
-    if path.name == "profile":
-        yield from path.glob("*/")
-    elif path.name == "plugins":
-        yield from path.glob("profile/*/")
-    yield from path.glob(f"**/{RUNS}/*/")
-
-
-def _profiles(run: Path) -> list[Path]:
-    found = {file for pattern in _PATTERNS for file in run.glob(pattern)}
-    return sorted(file for file in found if file.is_file())
 
 
 def file_bytes(file: Path) -> memoryview:
