@@ -60,29 +60,19 @@ def test_steps_before_the_first_epoch_has_ended_fill_its_cache() -> None:
     assert filled(keras=keras, planned_rounds=None) == "cache"
 
 
-@pytest.mark.parametrize(
-    "there",
-    [
-        {"planned_rounds": 1},
-        {"operations": chain("range", "map", "batch")},
-        {"operations": chain("range", "cache", "repeat", "batch")},
-        {"role": "evaluation"},
-        ended(4389),
-        {"boundaries": 1},
-        {"root_op_id": None},
-        {"id": "another"},
-    ],
-    ids=[
-        "one epoch",
-        "no cache",
-        "its ends are not seen",
-        "no training",
-        "an epoch ended",
-        "nobody knows when",
-        "no tf.data",
-        "not measured",
-    ],
-)
+NOT_FILLED: dict[str, dict[str, Any]] = {
+    "one epoch": {"planned_rounds": 1},
+    "no cache": {"operations": chain("range", "map", "batch")},
+    "its ends are not seen": {"operations": chain("range", "cache", "repeat", "batch")},
+    "no training": {"role": "evaluation"},
+    "an epoch ended": ended(4389),
+    "nobody knows when": {"boundaries": 1},
+    "no tf.data": {"root_op_id": None},
+    "not measured": {"id": "another"},
+}
+
+
+@pytest.mark.parametrize("there", NOT_FILLED.values(), ids=NOT_FILLED)
 def test_of_others_that_is_not_said(there: dict[str, Any]) -> None:
     assert filled(**there) is None
 

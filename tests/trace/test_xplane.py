@@ -79,27 +79,20 @@ def _check_damaged(data: bytes) -> None:
             line.stats(len(line) - 1) if len(line) else None
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        message(1, message(3, varint(4 << 3 | 2) + varint(2**30) + b"\x08\x01")),
-        message(1, varint(3 << 3 | 2) + varint(2**63)),
-        varint(1 << 3 | 2) + varint(2**31 - 1),
-        message(1, message(3, message(4, b"\x08"))),
-        message(1, message(3, message(4, integer(1, 2)) + b"\x22")),
-        varint(15 << 3 | 3) + varint(15 << 3 | 4),
-        b"\x00\x00",
-    ],
-    ids=[
-        "an event of a gigabyte",
-        "a line of many exabytes",
-        "a plane of two gigabytes",
-        "an event cut in its field",
-        "a line cut in a tag",
-        "a group",
-        "field zero",
-    ],
-)
+DAMAGED = {
+    "an event of a gigabyte": message(
+        1, message(3, varint(4 << 3 | 2) + varint(2**30) + b"\x08\x01")
+    ),
+    "a line of many exabytes": message(1, varint(3 << 3 | 2) + varint(2**63)),
+    "a plane of two gigabytes": varint(1 << 3 | 2) + varint(2**31 - 1),
+    "an event cut in its field": message(1, message(3, message(4, b"\x08"))),
+    "a line cut in a tag": message(1, message(3, message(4, integer(1, 2)) + b"\x22")),
+    "a group": varint(15 << 3 | 3) + varint(15 << 3 | 4),
+    "field zero": b"\x00\x00",
+}
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
 def test_what_claims_too_much_is_damaged(data: bytes) -> None:
     with pytest.raises(MalformedError):
         parse(memoryview(data), Path("x.xplane.pb"))
