@@ -243,7 +243,6 @@ def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> Ra
         names=activity.names,
         elements=activity.calls / batches if batches else None,
         self_ms_per_step=activity.self_ns / 1e6 / batches / slowed if batches else None,
-        bytes_per_element=None,
         parallelism=activity.parallelism,
         autotuned=activity.autotune if activity.parallelism or activity.buffer_size else None,
         buffer_size=activity.buffer_size,

@@ -230,10 +230,10 @@ class IteratorActivity:
     """GetNext calls that began in the window: elements, and the calls that found the end."""
     self_ns: int
     """Time it worked itself, summed over its threads and its parallel function calls."""
-    parallelism: int | None
-    autotune: bool | None
-    buffer_size: int | None
-    buffered_elements: float | None
+    parallelism: int | None = None
+    autotune: bool | None = None
+    buffer_size: int | None = None
+    buffered_elements: float | None = None
     """Mean over the calls that say it."""
 
     @property

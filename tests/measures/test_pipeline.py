@@ -317,18 +317,8 @@ def test_where_inner_iterators_are_forgotten_the_profile_counts_at_the_native_pa
 
 
 def ran(path: str, *names: str, **overrides: Any) -> RanIterator:
-    values: dict[str, Any] = {
-        "path": path,
-        "names": names,
-        "elements": 1.0,
-        "self_ms_per_step": 1.0,
-        "bytes_per_element": None,
-        "parallelism": None,
-        "autotuned": None,
-        "buffer_size": None,
-        "buffered_elements": None,
-    }
-    return RanIterator(**{**values, **overrides})
+    usual = {"elements": 1.0, "self_ms_per_step": 1.0}
+    return RanIterator(path=path, names=names, **{**usual, **overrides})
 
 
 def test_names_tie_fused_operations_to_the_one_with_the_function() -> None:

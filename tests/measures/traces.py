@@ -26,17 +26,7 @@ def make_split(steps: int = 10, **ms: float) -> StepSplit:
 
 
 def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
-    values: dict[str, Any] = {
-        "path": path,
-        "names": names,
-        "calls": 10,
-        "self_ns": 0,
-        "parallelism": None,
-        "autotune": None,
-        "buffer_size": None,
-        "buffered_elements": None,
-    }
-    return IteratorActivity(**{**values, **overrides})
+    return IteratorActivity(path, names, **{"calls": 10, "self_ns": 0, **overrides})
 
 
 def make_trace(*iterators: IteratorActivity, **overrides: Any) -> TraceSummary:
