@@ -13,14 +13,7 @@ from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import (
-    Ceiling,
-    Differential,
-    Loop,
-    Perturbation,
-    StepRow,
-    Window,
-)
+from pipediag.session.loops import Ceiling, Differential, Loop, Perturbation, StepRow, Window
 from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
 from tests.records import (
@@ -135,6 +128,9 @@ def make_host(**overrides: Any) -> Host:
     return Host(**{**values, **overrides})
 
 
+GAP = DeviceGap(start_ms=2.0, duration_ms=8.0, cause="input", op_id="map_0", file=SCRIPT, line=12)
+
+
 def make_device(**overrides: Any) -> DeviceActivity:
     values: dict[str, Any] = {
         "name": "CPU",
@@ -146,16 +142,7 @@ def make_device(**overrides: Any) -> DeviceActivity:
         "idle_percent": 80.0,
         "longest_gap_ms": 8.0,
         "noise_ms": 0.5,
-        "gaps": [
-            DeviceGap(
-                start_ms=2.0,
-                duration_ms=8.0,
-                cause="input",
-                op_id="map_0",
-                file=SCRIPT,
-                line=12,
-            )
-        ],
+        "gaps": [GAP],
     }
     return DeviceActivity(**{**values, **overrides})
 
@@ -208,31 +195,11 @@ def make_verdict(**overrides: Any) -> Verdict:
 
 
 def make_windows() -> list[Window]:
+    seen = (("warmup", 3000.0, 1000.0, 10), ("baseline", 4000.0, 400.0, 40))
+    windows = (*seen, ("profile", 4500.0, 120.0, 10))
     return [
-        Window(
-            kind="warmup",
-            loop_id="loop_0",
-            start_ms=3000.0,
-            duration_ms=1000.0,
-            steps=10,
-            complete=True,
-        ),
-        Window(
-            kind="baseline",
-            loop_id="loop_0",
-            start_ms=4000.0,
-            duration_ms=400.0,
-            steps=40,
-            complete=True,
-        ),
-        Window(
-            kind="profile",
-            loop_id="loop_0",
-            start_ms=4500.0,
-            duration_ms=120.0,
-            steps=10,
-            complete=True,
-        ),
+        Window(kind=kind, loop_id="loop_0", start_ms=at, duration_ms=ms, steps=steps, complete=True)
+        for kind, at, ms, steps in windows
     ]
 
 

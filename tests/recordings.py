@@ -126,18 +126,10 @@ def make_plan() -> list[RecordedOperation]:
     ]
 
 
-def make_node(id: int, name: str, inputs: list[int], **overrides: Any) -> ModelNode:
-    values: dict[str, Any] = {
-        "id": id,
-        "name": name,
-        "inputs": inputs,
-        "num_elements": 0,
-        "processing_time_ns": 0,
-        "bytes_produced": 0,
-        "buffered_elements": 0,
-        "autotune": True,
-    }
-    return ModelNode(**{**values, **overrides})
+def make_node(
+    id: int, name: str, inputs: list[int], num_elements: int = 0, processing_time_ns: int = 0
+) -> ModelNode:
+    return ModelNode(id, name, inputs, num_elements, processing_time_ns, 0, 0, autotune=True)
 
 
 def make_snapshot(batches: int, **overrides: Any) -> ModelSnapshot:
@@ -145,40 +137,19 @@ def make_snapshot(batches: int, **overrides: Any) -> ModelSnapshot:
 
     A batch takes 9 ms in the fused map, whose elements have 128 bytes, and 0.64 ms in the source.
     """
+    root = make_node(1, "Root", [2], batches)
+    ahead = make_node(2, "Prefetch", [3], batches, batches * 10_000)
+    ahead.buffer_size, ahead.buffer_size_tunable = 2, True
+    fused = make_node(3, "MapAndBatch", [4], batches, batches * 9 * MS)
+    fused.bytes_produced = batches * 32 * 128
+    fused.parallelism, fused.parallelism_tunable = 1, False
+    source = make_node(4, "TensorSlice", [], 32 * batches, batches * 640_000)
     values: dict[str, Any] = {
         "loop_id": "loop1",
         "iterator": 1,
         "iterator_steps": batches,
         "output_id": 1,
-        "nodes": [
-            make_node(1, "Root", [2], num_elements=batches),
-            make_node(
-                2,
-                "Prefetch",
-                [3],
-                num_elements=batches,
-                processing_time_ns=batches * 10_000,
-                buffer_size=2,
-                buffer_size_tunable=True,
-            ),
-            make_node(
-                3,
-                "MapAndBatch",
-                [4],
-                num_elements=batches,
-                processing_time_ns=batches * 9 * MS,
-                bytes_produced=batches * 32 * 128,
-                parallelism=1,
-                parallelism_tunable=False,
-            ),
-            make_node(
-                4,
-                "TensorSlice",
-                [],
-                num_elements=32 * batches,
-                processing_time_ns=batches * 640_000,
-            ),
-        ],
+        "nodes": [root, ahead, fused, source],
     }
     return ModelSnapshot(**{**values, **overrides})
 

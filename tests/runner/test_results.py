@@ -168,17 +168,6 @@ with strategy.scope():
     model.compile("sgd", "mse")
 model.fit(dataset, epochs=2, verbose=0)
 """
-ODD = """
-x = tf.Variable(1.0)
-for a, b in dataset.filter(lambda a, b: tf.shape(b)[0] > 0):
-    with tf.GradientTape(persistent=True) as tape:
-        y = tf.cast(x, tf.complex64) * tf.complex(1.0, 1.0)
-    try:
-        tape.gradient(None, x)
-    except (TypeError, AttributeError, ValueError) as error:
-        assert "numpy_function" not in str(error)
-    tape.gradient(y, x)
-"""
 
 
 def version(folder: Path, text: str) -> NativeRun:
@@ -194,11 +183,10 @@ def version(folder: Path, text: str) -> NativeRun:
     [
         (PREVIEWS, 200, ""),
         (EXITS, 200, ""),
-        (ODD, 200, ""),
         (GRAPH, 0, "step by step"),
         (DISTRIBUTED, 0, "distributed"),
     ],
-    ids=["previews", "exits", "odd", "graph", "distributed"],
+    ids=["previews", "exits", "graph", "distributed"],
 )
 def test_losses_are_seen_also_where_batches_are_not(
     tmp_path: Path, training: str, rows: int, problem: str

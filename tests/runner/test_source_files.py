@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -289,30 +287,6 @@ def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None
 
     first.release()
     assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
-
-
-def test_of_many_that_begin_at_once_one_gets_the_directory(tmp_path: Path) -> None:
-    for race in range(50):
-        report = tmp_path / f"{race}/report"
-        report.mkdir(parents=True)
-        (report / "session.json").write_text("old")
-        start = threading.Barrier(8)
-
-        def prepare(_: int, report: Path = report, start: threading.Barrier = start) -> str:
-            start.wait()
-            try:
-                prepare_output(report, force=False)
-            except PipediagError as error:
-                return str(error)
-            return "it is ours"
-
-        with ThreadPoolExecutor(8) as pool:
-            outcomes = list(pool.map(prepare, range(8)))
-
-        refusals = [outcome for outcome in outcomes if outcome != "it is ours"]
-        assert len(refusals) == 7
-        assert _names(report.parent) == {"report", "report.1"}
-        assert (report.parent / "report.1/session.json").read_text() == "old"
 
 
 def test_a_process_that_was_forked_meanwhile_does_not_keep_the_directory(tmp_path: Path) -> None:
