@@ -67,20 +67,17 @@ def end_process_tree(process: Watched, grace_s: float) -> None:
     """Send SIGTERM to the process, then SIGKILL to it and to whatever it had started."""
     import psutil
 
-    try:
+    started_by_it: list[psutil.Process] = []
+    with suppress(psutil.Error):
         started_by_it = psutil.Process(process.pid).children(recursive=True)
-    except psutil.Error:
-        started_by_it = []
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(grace_s)
     except subprocess.TimeoutExpired:
         process.kill()
     for descendant in started_by_it:
-        try:
+        with suppress(psutil.Error):
             descendant.kill()
-        except psutil.Error:
-            continue
 
 
 def same_interpreter() -> list[str]:
@@ -163,17 +160,9 @@ def supervise(
             while theirs:
                 os.close(theirs.pop())
             on_started(process.pid)
-            messages = MessageReader(reading)
-            watch = _Watch(
-                process,
-                messages,
-                on_progress,
-                commands,
-                on_trials,
-                signals,
-                timeout_s,
-                ends_what_lingers=not settings.run_to_end,
-            )
+            pipes = (MessageReader(reading), on_progress, commands, on_trials)
+            lingers = settings.run_to_end
+            watch = _Watch(process, *pipes, signals, timeout_s, ends_what_lingers=not lingers)
             try:
                 watch.until_exit()
             except BaseException:
@@ -184,6 +173,16 @@ def supervise(
         for descriptor in (*ours, *theirs):
             os.close(descriptor)
     return watch.result(out_of_memory=machine.killed_since(kills_before))
+
+
+_ByUs = Literal["timed-out", "hung-in-exit", "stopped", "killed"]
+_WHY_ENDED_BY_US: dict[_ByUs, str] = {
+    "timed-out": "It was stopped after {limit_s:g} s, the limit set by --timeout.",
+    "killed": "It was interrupted while it exited, did not end, and was killed.",
+    "hung-in-exit": "Its code had finished, but the interpreter did not exit and was killed. A "
+    "pipeline that is still running Python functions can cause this.",
+    "stopped": "Pipediag killed it after its measurements, because it did not stop when asked.",
+}
 
 
 @dataclass
@@ -207,7 +206,7 @@ class _Watch:
         self._lookout = Lookout()
         self._received: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
-        self._ended_by_us: Literal["timed-out", "hung-in-exit", "stopped", "killed"] | None = None
+        self._ended_by_us: _ByUs | None = None
         self._waiting_for_trials: TrialsAwaited | None = None
         self._exited: list[int] = []
         self._answer: Answer | None = None
@@ -391,21 +390,10 @@ class _Watch:
         reported = self._last(Ended)
         ended = reported or Ended("exited", status)
         if self._ended_by_us is not None:
-            return self._ended_by_us, reported.status if reported else None, self._why_ended_by_us()
+            why = _WHY_ENDED_BY_US[self._ended_by_us].format(limit_s=self._timeout_s)
+            return self._ended_by_us, reported.status if reported else None, why
         if ended.outcome == "stopped":
             return "stopped", None, None
         if status < 0 and ended.outcome != "interrupted":
             return "killed", status, describe_death(-status, out_of_memory=out_of_memory)
         return ended.outcome, status, ended.error and without_styles(ended.error)
-
-    def _why_ended_by_us(self) -> str:
-        if self._ended_by_us == "timed-out":
-            return f"It was stopped after {self._timeout_s:g} s, the limit set by --timeout."
-        if self._ended_by_us == "killed":
-            return "It was interrupted while it exited, did not end, and was killed."
-        if self._ended_by_us == "hung-in-exit":
-            return (
-                "Its code had finished, but the interpreter did not exit and was killed. A "
-                "pipeline that is still running Python functions can cause this."
-            )
-        return "Pipediag killed it after its measurements, because it did not stop when asked."

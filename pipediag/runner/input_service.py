@@ -6,13 +6,13 @@ take theirs from the training, and what they obtain is the least that other host
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,23 +58,21 @@ class LocalService:
 
     def stop(self) -> None:
         for process in self._processes:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 process.kill()
         for process in self._processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(END_LIMIT_S)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with suppress(OSError):
+                    pipe.close()
         self._processes.clear()
 
     def cpu_s(self) -> float:
         """Return the CPU time that all of them have taken so far."""
         import psutil
 
-        found = [psutil.Process(one.pid).cpu_times() for one in self._processes]
-        return sum(times.user + times.system for times in found)
+        return sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._processes)
 
     def memory_bytes(self) -> int:
         """Return the resident memory of the largest."""
@@ -84,16 +82,14 @@ class LocalService:
 
     def _wait_for(self, process: subprocess.Popen[bytes]) -> str:
         assert process.stdout is not None
-        give_up_at, line = time.monotonic() + START_LIMIT_S, b""
-        while not line.endswith(b"\n"):
-            left_s = give_up_at - time.monotonic()
-            ready = left_s > 0 and select.select([process.stdout], [], [], left_s)[0]
+        give_up_at, text, read = time.monotonic() + START_LIMIT_S, b"", b"-"
+        while read and not text.endswith(b"\n"):
+            left_s = max(0.0, give_up_at - time.monotonic())
+            ready = select.select([process.stdout], [], [], left_s)[0]
             read = os.read(process.stdout.fileno(), 4096) if ready else b""
-            if not read:
-                raise PipediagError("The tf.data service for the trial did not start.")
-            line += read
-        said, _, address = line.decode(errors="replace").strip().rpartition("\n")[2].partition(" ")
-        if said != READY:
+            text += read
+        said, _, address = text.decode(errors="replace").strip().rpartition("\n")[2].partition(" ")
+        if not read or said != READY:
             raise PipediagError("The tf.data service for the trial did not start.")
         return address
 
@@ -120,7 +116,7 @@ def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
         start_new_session=True,
     )
     if cpus:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.sched_setaffinity(process.pid, cpus)
     return process
 

@@ -39,15 +39,11 @@ def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
     operations."""
     one, other = _loop(first, loop_id), _loop(second, loop_id)
     if _place(one) != _place(other):
-        raise BehavedOtherwiseError(
-            f"it ran the loop on {_place_of(other)} instead of the one on {_place_of(one)}"
-        )
+        before, now = (f"line {loop.line} of {loop.file}" for loop in (one, other))
+        raise BehavedOtherwiseError(f"it ran the loop on {now} instead of the one on {before}")
     read, read_then = (
-        [
-            (op.id, *_place(op), op.inside_function_of)
-            for op in plan_of(of.operations, one.root_op_id)
-        ]
-        for of in (first, second)
+        [(op.id, _place(op), op.inside_function_of) for op in plan_of(of.operations, root)]
+        for of, root in ((first, one.root_op_id), (second, other.root_op_id))
     )
     if one.root_op_id != other.root_op_id or read != read_then:
         raise BehavedOtherwiseError("its loop read from a different pipeline")
@@ -62,10 +58,6 @@ def _loop(recording: Recording, loop_id: str) -> RecordedLoop:
 
 def _place(one: RecordedLoop | RecordedOperation) -> tuple[str, str | None, int | None]:
     return one.kind, one.file, one.line
-
-
-def _place_of(loop: RecordedLoop) -> str:
-    return f"line {loop.line} of {loop.file}"
 
 
 _MADE = "The script was run a second time"
@@ -95,7 +87,7 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     loop, recording, run = first.session.diagnosed_loop(), first.recording, first.run
     if not edits or loop is None or recording is None:
         return None
-    left_s, timeout_s = _left_of_budget(first), run.request.timeout_s
+    left_s, timeout_s = _left_of_budget(first, loop.id), run.request.timeout_s
     if timeout_s is not None:
         timeout_s += run.child.started_ns / 1e9 - time.monotonic()
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
@@ -127,17 +119,13 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     return SecondRun(held.says(child), tried.outcomes, began_s, cut_short)
 
 
-def _left_of_budget(first: Recorded) -> float:
+def _left_of_budget(first: Recorded, loop_id: str) -> float:
     """Return what is left for trials, less the closer look that the first run had."""
-    tried, loop = first.run.tried, first.session.diagnosed_loop()
+    tried, windows = first.run.tried, first.session.windows
     if tried is not None and tried.outcomes:
         return tried.budget_s
-    looks = [
-        window.duration_ms
-        for window in first.session.windows
-        if loop is not None and window.loop_id == loop.id and window.kind in _CLOSER_LOOK
-    ]
-    return max(0.0, first.run.request.budget_s - sum(looks) / 1e3)
+    looks = (one for one in windows if one.loop_id == loop_id and one.kind in _CLOSER_LOOK)
+    return max(0.0, first.run.request.budget_s - sum(one.duration_ms for one in looks) / 1e3)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +20,6 @@ SESSION_FILE = "session.json"
 _WHAT_TO_DO = {
     errno.ENOSPC: "The disk is full. Free some space, or choose another directory with -o.",
     errno.EDQUOT: "Your quota is used up. Free some space, or choose another directory with -o.",
-    errno.EACCES: "You may not write there. Choose another directory with -o.",
-    errno.EPERM: "You may not write there. Choose another directory with -o.",
-    errno.EROFS: "That file system is read-only. Choose another directory with -o.",
-    errno.ENOTDIR: "A part of that path is a file. Choose another directory with -o.",
-    errno.EEXIST: "A file of that name is in the way. Choose another directory with -o.",
     errno.EISDIR: "A directory of that name is in the way. Remove it, or choose another with -o.",
 }
 
@@ -99,11 +93,6 @@ def read_limited(file: Path) -> bytes:
             "it was not read. Name a session.json that `pipediag analyze` wrote."
         )
     return b"".join(pieces)
-
-
-def is_regular(file: Path) -> bool:
-    """Return True if reading it ends, unlike a pipe. Raises OSError where it is not there."""
-    return stat.S_ISREG(file.stat().st_mode)
 
 
 def parse_json(content: bytes) -> Any:

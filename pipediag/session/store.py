@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,10 @@ from pydantic import ValidationError
 
 from pipediag.encoding import one_line
 from pipediag.errors import PipediagError
-from pipediag.session.files import SESSION_FILE, is_regular, parse_json, read_limited, write_text
+from pipediag.session.files import SESSION_FILE, parse_json, read_limited, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.record import to_json
 
-MOST_PROBLEMS_SHOWN = 3
 _ANEW = "It was cut off or changed since it was written: measure again with `pipediag analyze`."
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
 _LONGEST_PLACE = 200
@@ -57,7 +57,7 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
     try:
         if path.is_dir():
             file = path / SESSION_FILE
-            if not is_regular(file):
+            if not stat.S_ISREG(file.stat().st_mode):  # a pipe might have no end
                 raise PipediagError(f"cannot read the session {file}: it is not a file. {_NAME}")
         content = parse_json(read_limited(file))
     except OSError as error:
@@ -81,14 +81,10 @@ def _check_version(version: object, file: Path) -> None:
 
 
 def _problems(error: ValidationError) -> str:
-    problems = error.errors(include_url=False)
-    shown = [
-        one_line(f"{'.'.join(map(str, problem['loc']))}", _LONGEST_PLACE) + f": {problem['msg']}"
-        for problem in problems[:MOST_PROBLEMS_SHOWN]
-    ]
-    if len(problems) > MOST_PROBLEMS_SHOWN:
-        shown.append(f"and {len(problems) - MOST_PROBLEMS_SHOWN} more")
-    return "; ".join(shown)
+    first, *others = error.errors(include_url=False)
+    place = one_line(".".join(map(str, first["loc"])), _LONGEST_PLACE)
+    more = f"; and {len(others)} more" if others else ""
+    return f"{place}: {first['msg']}{more}"
 
 
 MOST = 100
