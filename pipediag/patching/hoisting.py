@@ -80,7 +80,7 @@ def _found(source: Source, made: cst.CSTNode) -> Statement:
     within = takewhile(lambda one: one is not loop, source.ancestors(statement))
     if any(isinstance(one, cst.If | cst.Try | cst.With | cst.Match) for one in within):
         raise NotPatchableError("Only some passes of the loop create it.")
-    changed = bound(source, loop) | _bases(source, loop)
+    changed = bound(source, loop) | _bases(loop)
     if any(references(source, name, expression) for name in changed):
         raise NotPatchableError("What it is created of changes in the loop.")
     if _is_worked_on(source, loop, expression):
@@ -145,15 +145,13 @@ def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> 
 _FUNCTION = cst.FunctionDef | cst.Lambda
 
 
-def _bases(source: Source, loop: _Loop) -> set[str]:
+def _bases(loop: _Loop) -> set[str]:
     """Return names of objects of which the loop sets an attribute or an entry."""
     found: set[str] = set()
-    setting: list[cst.AssignTarget | cst.AugAssign] = [
-        *source.all(cst.AssignTarget, loop),
-        *source.all(cst.AugAssign, loop),
-    ]
-    for each in setting:
-        target: cst.CSTNode = each.target
+    for each in walk(loop):
+        target: cst.CSTNode | None = None
+        if isinstance(each, cst.AssignTarget | cst.AugAssign):
+            target = each.target
         while isinstance(target, cst.Attribute | cst.Subscript):
             target = target.value
             if isinstance(target, cst.Name):
@@ -194,10 +192,8 @@ def _outermost(source: Source, statement: cst.CSTNode) -> _Loop:
 def _refuse_rebinding(source: Source, loop: _Loop, statement: cst.SimpleStatementLine) -> None:
     given = assigned(statement)
     assert given is not None
-    setting: list[cst.AssignTarget | cst.AugAssign | cst.For] = [
-        *source.all(cst.AssignTarget, loop),
-        *source.all(cst.AugAssign, loop),
-        *source.all(cst.For, loop),
-    ]
+    setting = (
+        one for one in walk(loop) if isinstance(one, cst.AssignTarget | cst.AugAssign | cst.For)
+    )
     if sum(given[0] in names_in(source, one.target) for one in setting) != 1:
         raise NotPatchableError("The loop gives its name to something else, too.")

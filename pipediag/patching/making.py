@@ -8,6 +8,7 @@ import stat
 import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -57,50 +58,42 @@ def make_patch(
     An edit that can't be written, alone or together with those before it, is left out, with the
     reason and code to paste.
     """
-    before: dict[str, bytes] = {}
-
-    def remembered(path: str) -> bytes:
-        if path not in before:
-            before[path] = read(path)
-        return before[path]
-
+    before = cache(read)
     kept: list[Edit] = []
     left_out: list[LeftOut] = []
     after: Mapping[str, bytes] = {}
     shared: list[str] = []
     for edit in edits:
         try:
-            after, shared = _changed(session, [*kept, edit], remembered)
+            after, shared = _changed(session, [*kept, edit], before)
             kept.append(edit)
         except NotPatchableError as error:
             code = snippet(session, edit.changes)
             left_out.append(LeftOut(edit=edit.id, reason=str(error), snippet=code))
-    changed = {path: data for path, data in after.items() if data != before[path]}
+    changed = {path: data for path, data in sorted(after.items()) if data != before(path)}
+    folder = session.script.directory
     patch = Patch(
         edits=[edit.id for edit in kept],
-        diff="".join(
-            unified(path, before[path], changed[path], session.script.directory)
-            for path in sorted(changed)
-        )
+        diff="".join(unified(path, before(path), changed[path], folder) for path in changed)
         or None,
-        files=[
-            PatchedFile(path=path, sha256=hashlib.sha256(before[path]).hexdigest())
-            for path in sorted(changed)
-        ],
+        files=[PatchedFile(path=path, sha256=_sha256(before(path))) for path in changed],
         left_out=left_out,
         shared=shared,
     )
     return patch, changed
 
 
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _changed(
     session: Session, edits: Sequence[Edit], read: Read
 ) -> tuple[dict[str, bytes], list[str]]:
     changes: list[Change] = []
-    for edit in edits:
-        changes.extend(
-            written for each in edit.changes if (written := as_written(each)) not in changes
-        )
+    for change in (as_written(each) for edit in edits for each in edit.changes):
+        if change not in changes:
+            changes.append(change)
     workspace = Workspace(session, read)
     write(workspace, changes)
     if not workspace.has_changed:
@@ -132,7 +125,7 @@ def measured_files(patch: Patch) -> dict[str, bytes]:
                 f"cannot read {file.path}: {error.strerror}. Nothing was changed. Run this where "
                 "the session was recorded."
             ) from error
-        if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
+        if _sha256(contents[file.path]) != file.sha256:
             raise PipediagError(
                 f"{file.path} has been edited since it was measured. Nothing was changed. "
                 "Analyse it again, or make the change by hand."

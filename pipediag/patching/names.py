@@ -103,13 +103,11 @@ def references(source: Source, name: str, within: cst.CSTNode | None = None) -> 
 
 def is_parameter(source: Source, name: cst.Name) -> bool:
     """Return True if a function around it gets it from its callers."""
-    functions = [
-        each for each in source.ancestors(name) if isinstance(each, cst.FunctionDef | cst.Lambda)
-    ]
     return any(
         each.name.value == name.value
-        for function in functions
-        for each in source.all(cst.Param, function.params)
+        for above in source.ancestors(name)
+        if isinstance(above, cst.FunctionDef | cst.Lambda)
+        for each in source.all(cst.Param, above.params)
     )
 
 

@@ -117,7 +117,6 @@ class Repeats:
         call: cst.CSTNode,
         until: int | None = None,
         depth: int = 0,
-        *,
         made: bool = True,
     ) -> Callers:
         """Return functions that make several such pipelines, and who calls them.
@@ -132,9 +131,9 @@ class Repeats:
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
                 made = made and only_makes(source, above, call)
-                return self._refuse_function(source, above, call, end, depth, made=made)
+                return self._refuse_function(source, above, call, end, depth, made)
             if self.suits != "any" and not _is_once(source, above, node):
-                self._refuse_loop(source, above, node, call, made=made)
+                self._refuse_loop(source, above, node, call, made)
                 if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
                     raise NotPatchableError(
                         f"The lambda that makes the {self.what} may be called any number of times."
@@ -143,28 +142,21 @@ class Repeats:
         return {}
 
     def _refuse_loop(
-        self,
-        source: Source,
-        above: cst.CSTNode,
-        node: cst.CSTNode,
-        call: cst.CSTNode,
-        *,
-        made: bool,
+        self, source: Source, above: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode, made: bool
     ) -> None:
-        loops = isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
-        if loops and made and self.suits in _OPTIONAL:
-            line = line_to_hoist(source, call)
-            if line is not None:
-                self.hoists.append((source.path, line))
-                return
-        if loops and self.lasts and self.suits in _OPTIONAL:
+        if isinstance(above, _COMPREHENSIONS):
+            raise NotPatchableError("The call is in a comprehension.")
+        if not (
+            isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
+        ):
             return
-        if loops:
+        line = line_to_hoist(source, call) if made and self.suits in _OPTIONAL else None
+        if line is not None:
+            self.hoists.append((source.path, line))
+        elif not (self.lasts and self.suits in _OPTIONAL):
             raise MadeInALoopError(
                 f"The call is in a loop, which makes a new {self.what} each time."
             )
-        if isinstance(above, _COMPREHENSIONS):
-            raise NotPatchableError("The call is in a comprehension.")
 
     def _refuse_function(
         self,
@@ -173,7 +165,6 @@ class Repeats:
         call: cst.CSTNode,
         until: int,
         depth: int,
-        *,
         made: bool,
     ) -> Callers:
         name = function.name.value
@@ -202,7 +193,7 @@ class Repeats:
                 if self.suits == "any":
                     return {}
                 raise NotPatchableError(f"`{name}` may be called any number of times.")
-            makers |= self.refuse(where, place, _end(where, place), depth + 1, made=made)
+            makers |= self.refuse(where, place, _end(where, place), depth + 1, made)
         return makers
 
 

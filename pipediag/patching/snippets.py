@@ -173,14 +173,11 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
 
 
 def _model(session: Session, change: edits.SetModel) -> list[str]:
-    settings = dict(change.settings)
-    policy = settings.pop("dtype_policy", None)
-    lines = (
-        [f'keras.mixed_precision.set_global_policy("{policy}")'] if isinstance(policy, str) else []
-    )
-    loop = session.diagnosed_loop()
-    own = (loop.keras.optimizer if loop and loop.keras else None) or ""
-    row_wise = ROW_WISE_OPTIMIZERS.get(own)
+    settings, lines = dict(change.settings), list[str]()
+    if policy := settings.pop("dtype_policy", None):
+        lines.append(f'keras.mixed_precision.set_global_policy("{policy}")')
+    own = session.keras.optimizer if session.keras is not None else None
+    row_wise = ROW_WISE_OPTIMIZERS.get(own or "")
     if settings.get("optimizer") == "row_wise" and row_wise is not None:
         del settings["optimizer"]
         lines += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
@@ -56,16 +57,9 @@ class Workspace:
     def source(self, path: str | None) -> Source:
         if path is None:
             raise NotPatchableError("The line that makes it was not recorded.")
-        if not path.endswith((".py", ".pyw")):
-            raise NotPatchableError(f"{Path(path).name} is not a Python file.")
-        if _INSTALLED & set(Path(path).parts):
-            raise NotPatchableError(
-                f"{Path(path).name} belongs to an installed package, and its next update would "
-                "undo the change."
-            )
         if path not in self._sources:
             ops = [op for op in every(self.session) if op.file == path]
-            source, reasons = anchored(Source.of(path, self._read(path)), ops)
+            source, reasons = anchored(self._own(path), ops)
             self._sources[path] = source
             self._reasons.update(reasons)
             calls = Counter(source.anchors.values())
@@ -123,34 +117,38 @@ class Workspace:
         known.pop(os.path.realpath(path), None)
         for real, name in known.items():
             if real not in self._others:
-                self._others[real] = self._looked_at(name)
+                self._others[real] = None
+                with suppress(NotPatchableError):
+                    self._others[real] = self._own(name)
         found = (self._others[real] for real in sorted(known))
         return [source for source in found if source is not None]
 
-    def _looked_at(self, path: str) -> Source | None:
-        if not path.endswith((".py", ".pyw")) or _INSTALLED & set(Path(path).parts):
-            return None
-        try:
-            return Source.of(path, self._read(path))
-        except NotPatchableError:
-            return None
+    def _own(self, path: str) -> Source:
+        """Return a file of the program's own, as it was measured."""
+        if not path.endswith((".py", ".pyw")):
+            raise NotPatchableError(f"{Path(path).name} is not a Python file.")
+        if _INSTALLED & set(Path(path).parts):
+            raise NotPatchableError(
+                f"{Path(path).name} belongs to an installed package, and its next update would "
+                "undo the change."
+            )
+        return Source.of(path, self._read(path))
 
     def _anchor_compile(self, path: str) -> None:
         """Find the call that compiles the model of the loop, as long as lines are as measured."""
-        loop = self.session.diagnosed_loop()
-        if loop is None or loop.keras is None or loop.keras.compile_file != path:
+        keras = self.session.keras
+        if keras is None or keras.compile_file != path:
             return
         try:
             source, others = self._sources[path], self.other_files(path)
-            self._sources[path] = settings.anchored(source, loop.keras, others)
+            self._sources[path] = settings.anchored(source, keras, others)
         except NotPatchableError as error:
             self._reasons[settings.COMPILE] = str(error)
 
     def keras(self) -> KerasUse:
-        loop = self.session.diagnosed_loop()
-        if loop is None or loop.keras is None:
+        if self.session.keras is None:
             raise NotPatchableError("The loop does not belong to Keras.")
-        return loop.keras
+        return self.session.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
         source = self.source(self.keras().compile_file)
@@ -185,7 +183,6 @@ def _lasts(session: Session) -> bool:
 def made_in_a_loop(session: Session, op_id: str) -> bool:
     """Return True if the script's source makes the operation anew in each pass of a loop, and can't
     make it before the loop."""
-
     try:
         Workspace(session, current_file).only_call(op_id, suits="cached")
     except NotPatchableError as error:

@@ -100,11 +100,8 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
     if loop is None or loop.kind == "keras":
         return
     for change in changes:
-        if (
-            isinstance(change, Insert)
-            and adds_cache(change)
-            and made_in_a_loop(session, change.after)
-        ):
+        cached = change.after if isinstance(change, Insert) and adds_cache(change) else None
+        if cached is not None and made_in_a_loop(session, cached):
             raise VariantRefusedError(
                 "A loop creates the dataset anew each time, and its cache with it: create the "
                 "dataset once, before the loop."
