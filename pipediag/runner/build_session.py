@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -351,7 +350,7 @@ class Recorded:
 def record(run: EndedRun) -> Recorded:
     """Save the session of a run; what was recorded is kept where that fails."""
     output, settings, rerun = run.output, run.settings, run.request.rerun
-    with _keeping_the_recording(output):
+    try:
         untried = diagnose(run.child, run.host, settings)
         if not run.request.source:
             untried = without_source(untried)
@@ -365,6 +364,9 @@ def record(run: EndedRun) -> Recorded:
         session = _with_code(session, run)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
+    except BaseException as error:
+        add_note(error, f"The recording is kept in {output.capture}")
+        raise
     output.discard_capture()
     return Recorded(run, session, untried, recording)
 
@@ -425,13 +427,3 @@ def _with_written_files(session: Session, run: EndedRun, began_s: float, stopped
         return session
     script = session.script.but(files_written=files[:MOST_NAMED])
     return session.but(script=script, notes=[*session.notes, sentence(files, stopped)])
-
-
-@contextmanager
-def _keeping_the_recording(output: OutputDirectory) -> Iterator[None]:
-    """On any failure, leave what the child wrote where it is, and say so."""
-    try:
-        yield
-    except BaseException as error:
-        add_note(error, f"The recording is kept in {output.capture}")
-        raise

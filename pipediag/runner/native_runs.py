@@ -30,12 +30,10 @@ from pipediag.session.ledger import RunGain
 from pipediag.session.messages import RunSettings
 from pipediag.session.model import Session
 
+Tell = Callable[[str, float], None]
+"""Is told the name of a run that is over, and its seconds."""
 _LONGEST_REASON = 300
 """Last characters of a failed script's standard error that a message shows."""
-
-
-class TooLongError(PipediagError):
-    """A run had not ended in its time."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +57,15 @@ class NativeRun:
     """Working directory; None is ours."""
 
 
-def obtained(
-    runs: tuple[NativeRun, NativeRun],
-    rounds: int,
-    *,
-    timeout_s: float | None = None,
-    tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
-) -> Obtained:
+def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> Obtained:
     """Return the speed-up from the first program to the second, run in random order. Raises
-    TooLongError: one of them does not end in time; PipediagError: one of them ends with an error;
-    like the other with the exit status 3."""
+    PipediagError, with the exit status 3: one of them ends with an error."""
     order = random.Random(1)
     rounds_s: list[tuple[float, float]] = []
     for _ in range(rounds):
         walls = {}
         for index in order.sample((0, 1), 2):
-            walls[index] = wall_s(runs[index], None, timeout_s)
+            walls[index] = wall_s(runs[index], None, None)
             tell(runs[index].name, walls[index])
         rounds_s.append((walls[0], walls[1]))
     ratios = [script_s / copy_s for script_s, copy_s in rounds_s]
@@ -82,8 +73,8 @@ def obtained(
 
 
 def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
-    """Run a program to its end; return how long that took. Raises TooLongError: it does not end in
-    time; PipediagError: it ends with an error."""
+    """Run a program to its end; return how long that took. Raises PipediagError: it does not end in
+    time, or with an error."""
     began = time.monotonic()
     with subprocess.Popen(
         run.command,
@@ -97,7 +88,7 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
             written = wait_for(process, timeout_s)
         except subprocess.TimeoutExpired as error:
             message = f"{run.name} did not finish within {error.timeout:g} s."
-            raise TooLongError(message, ExitStatus.SCRIPT_FAILED) from error
+            raise PipediagError(message, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
     took_s = time.monotonic() - began
@@ -188,7 +179,7 @@ def compared(
     old: NativeRun,
     new: NativeRun,
     timeout_s: float = TIMEOUT_S,
-    tell: Callable[[str, float], None] = lambda _name, _wall_s: None,
+    tell: Tell = lambda *_: None,
 ) -> list[str]:
     """Run both with one seed, and the old one with another; return a sentence on batches and one
     on losses, or one on the run that failed."""
@@ -205,13 +196,7 @@ def compared(
     return [of_batches(*runs[:2]), of_losses(*runs)]
 
 
-def _seen(
-    run: NativeRun,
-    seed: int,
-    place: Path,
-    timeout_s: float,
-    tell: Callable[[str, float], None],
-) -> Seen:
+def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float, tell: Tell) -> Seen:
     place.unlink(missing_ok=True)
     command = (sys.executable, str(CHILD), "results", str(seed), str(place), run.command[-1])
     seeded = dataclasses.replace(run, command=command)

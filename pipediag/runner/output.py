@@ -32,10 +32,10 @@ class DirectoryLock:
             return
 
     def is_of(self, path: Path) -> bool:
-        """Return True if the directory still has that name."""
-        descriptor = self._descriptor
+        """Return True if it was got, and the directory still has that name."""
         with suppress(OSError):
-            return descriptor is not None and os.path.samestat(os.fstat(descriptor), path.stat())
+            found = self._descriptor
+            return found is not None and os.path.samestat(os.fstat(found), path.stat())
         return False
 
     def release(self) -> None:

@@ -24,7 +24,7 @@ from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.input_service import LocalService, measured, with_address, workers_needed
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import Change, Distribute, Insert, RewriteCall, adds_cache
+from pipediag.session.edits import Change, Distribute, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,
@@ -100,8 +100,7 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
     if loop is None or loop.kind == "keras":
         return
     for change in changes:
-        cached = change.after if isinstance(change, Insert) and adds_cache(change) else None
-        if cached is not None and made_in_a_loop(session, cached):
+        if adds_cache(change) and made_in_a_loop(session, change.after):
             raise VariantRefusedError(
                 "A loop creates the dataset anew each time, and its cache with it: create the "
                 "dataset once, before the loop."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeGuard, get_args
 
 from pipediag.vocabulary import Scalar
 
@@ -294,7 +294,7 @@ def distributes(edit: Edit) -> bool:
     return any(isinstance(change, Distribute) for change in edit.changes)
 
 
-def adds_cache(change: Change) -> bool:
+def adds_cache(change: Change) -> TypeGuard[Insert]:
     """Return True if elements are kept from then on."""
     return isinstance(change, Insert) and change.kind == "cache"
 
@@ -307,7 +307,7 @@ def cuts_rows(change: Change) -> bool:
 
 def as_written(change: Change) -> Change:
     """Return a cache as a user writes it; a trial asks for one that is filled and never ends."""
-    if isinstance(change, Insert) and adds_cache(change):
+    if adds_cache(change):
         others = {name: value for name, value in change.parameters.items() if name != "elements"}
         return replace(change, parameters=others)
     return change
@@ -334,7 +334,5 @@ def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
     """
     listed = list(changes)
     moved = {one.op_id for one in listed if isinstance(one, Move)}
-    cached = any(
-        isinstance(one, Insert) and adds_cache(one) and one.after in moved for one in listed
-    )
+    cached = any(adds_cache(one) and one.after in moved for one in listed)
     return cached and "shuffle" in set(kinds)

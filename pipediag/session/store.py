@@ -99,9 +99,7 @@ def session_paths(path: Path) -> list[Path]:
     return sorted(runs, key=lambda one: (len(one.name), one.name))[:MOST] or [path]
 
 
-def load_runs(
-    paths: Iterable[Path], tell: Callable[[str], None] | None = None
-) -> list[tuple[Path, Session]]:
+def load_runs(paths: Iterable[Path], tell: Callable[[str], None]) -> list[tuple[Path, Session]]:
     """Return the sessions of all these runs, each once, without rows that nothing judges: two of
     one file would agree to the last digit. Raises PipediagError as `load_session`."""
     named = [run for path in paths for run in session_paths(path)]
@@ -110,7 +108,7 @@ def load_runs(
         # Whatever path was given.
         runs.setdefault(os.path.realpath(run / SESSION_FILE if run.is_dir() else run), run)
     again = len(named) - len(runs)
-    if again and tell is not None:
+    if again:
         tell(f"pipediag: {again} of the {len(named)} sessions are named twice and are used once.")
     return [(path, without_rows(load_session(path))) for path in runs.values()]
 
