@@ -113,15 +113,9 @@ def test_a_thread_that_trains_beside_the_measured_loop_is_native(make_case: Make
 
 
 SHORT = """
-    import hashlib
+    from helpers import *
 
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(7)
-    x = np.random.rand(EXAMPLES, 16).astype("float32")
-    y = x.sum(1)
+    x, y = x[:EXAMPLES], y[:EXAMPLES]
 
     def augmented(row, label):
         for _ in range(20):
@@ -130,14 +124,9 @@ SHORT = """
 
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(50).map(augmented).batch(4)
     held_out = tf.data.Dataset.from_tensor_slices((x[:8], y[:8])).batch(4)
-    dropout = keras.layers.Dropout(0.3)
-    model = keras.Sequential([keras.layers.Dense(8), dropout, keras.layers.Dense(1)])
-    model.compile("adam", "mse", metrics=["mae"])
+    model = mlp(metrics=["mae"])
     history = model.fit(dataset, epochs=EPOCHS, validation_data=held_out, verbose=0)
-    weights = b"".join(np.ascontiguousarray(w).tobytes() for w in model.get_weights())
-    print("FACT losses", history.history)
-    print("FACT weights", hashlib.sha256(weights).hexdigest(), int(model.optimizer.iterations))
-    print("FACT draws", np.random.rand(), float(tf.random.uniform([])))
+    tell(model, history)
     print("FACT again", history.model.evaluate(held_out, verbose=0))
     print("FACT next pass", float(next(iter(dataset))[0][0, 0]))
 """
@@ -145,17 +134,16 @@ SHORT = """
 
 @pytest.mark.parametrize("examples", ["80", "100", "120"])
 def test_a_short_fit_is_tried_before_it_is_over(make_case: MakeCase, examples: str) -> None:
-    case = make_case(SHORT.replace("EXAMPLES", examples).replace("EPOCHS", "1"))
-    session = case.analysed("--budget", "8").session
+    script = SHORT.replace("EXAMPLES", examples).replace("EPOCHS", "1")
+    session = make_case(script, helpers=HELPERS).analysed("--budget", "8").session
 
     assert session.trials is not None, session.trials_missing
     assert session.trials.consumer == "training"
 
 
 def test_a_short_fit_that_runs_to_its_end_has_its_native_results(make_case: MakeCase) -> None:
-    analysed = make_case(SHORT.replace("EXAMPLES", "40").replace("EPOCHS", "3")).alike(
-        "--budget", "8", "--run-to-end"
-    )
+    script = SHORT.replace("EXAMPLES", "40").replace("EPOCHS", "3")
+    analysed = make_case(script, helpers=HELPERS).alike("--budget", "8", "--run-to-end")
     assert analysed.session.script.outcome == "finished"
     assert analysed.session.trials is None
 

@@ -260,19 +260,9 @@ def test_each_second_of_the_process_is_in_the_ledger_or_pipediags(
     assert (run.scope, run.projected_total_s, run.projected_missing) == ("run", None, None)
     assert (run.epochs_seen, run.epochs_planned, run.not_seen) == (3.0, 3, [])
     assert session.trials_missing == OBSERVED_AND_OFFERED
-
-
-def test_each_part_is_there(run: Run) -> None:
-    assert {part.part for part in run.parts} == {
-        "startup",
-        "before_training",
-        "compile",
-        "epoch_start",
-        "steps",
-        "evaluation",
-        "epoch_end",
-        "after_training",
-    }
+    outside = {"startup", "before_training", "compile", "after_training"}
+    of_loop = {"epoch_start", "steps", "evaluation", "epoch_end"}
+    assert {part.part for part in run.parts} == outside | of_loop
 
 
 def test_a_callback_is_told_with_its_line_and_what_it_took(run: Run) -> None:
@@ -284,19 +274,12 @@ def test_a_callback_is_told_with_its_line_and_what_it_took(run: Run) -> None:
     assert notes.seconds >= 0.1 * notes.count
 
 
-def test_validations_and_calls_are_told_apart(run: Run) -> None:
+def test_validations_calls_lines_and_imports_are_told_apart(run: Run) -> None:
     evaluation = {(one.what, one.line) for one in run.parts if one.part == "evaluation"}
-
     assert ("validation in `fit`", line("fit")) in evaluation
     assert ("`predict` in the callback Scores", line("scores")) in evaluation
     assert ("`evaluate`", line("evaluate")) in evaluation
-
-
-def test_the_step_that_was_compiled_is_that_of_fit(run: Run) -> None:
     assert row(run, "the step of `fit`", "fit").part == "compile"
-
-
-def test_lines_and_imports_are_told(run: Run) -> None:
     assert row(run, "imports", "imports").part == "startup"
     before = row(run, "the script's own line", "before")
     assert (before.part, before.seconds >= 0.2) == ("before_training", True)
