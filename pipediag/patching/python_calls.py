@@ -286,23 +286,19 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     same takes a pass over them, which is far cheaper.
     """
     call = source.only_call_of("choice", line)
-    drawn_from, size, again, weights = (
-        argument(call, one) for one in ("a", "size", "replace", "p")
-    )
+    given = [argument(call, name) for name in ("a", "size", "replace", "p")]
+    drawn_from, size, again, weights = given
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a random generator's method.")
-    if weights is None or sum(one is not None for one in (drawn_from, size, again)) + 1 < len(
-        call.args
-    ):
+    if weights is None or len(call.args) > len(given) - given.count(None):
         raise NotPatchableError("It draws without weights, or along an axis.")
     if again is not None and source.code(again.value) != "True":
         raise NotPatchableError("It draws without replacement.")
     if drawn_from is None or isinstance(drawn_from.value, cst.List | cst.Tuple | cst.ListComp):
         raise NotPatchableError("It draws from a list.")
-    name, definition = defined(
-        source, lines_of(WEIGHTED), WEIGHTED, source.span(call).start, "numpy as np"
-    )
-    code = source.module.code_for_node
+    start, code = source.span(call).start, source.module.code_for_node
+    name, definition = defined(source, lines_of(WEIGHTED), WEIGHTED, start, "numpy as np")
     count = code(size.value) if size is not None else "None"
-    given = f"{code(drawn_from.value)}, {count}, {code(weights.value)}"
-    return [definition, replaced(source.span(call), f"{name}({code(call.func.value)}, {given})")]
+    values, sums = code(drawn_from.value), code(weights.value)
+    text = f"{name}({code(call.func.value)}, {values}, {count}, {sums})"
+    return [definition, replaced(source.span(call), text)]

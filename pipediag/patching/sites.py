@@ -216,8 +216,7 @@ def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[c
 
 def _end(source: Source, name: cst.CSTNode) -> int:
     parent = source.parent(name)
-    called = parent is not None and _is_called(source, name)
-    return source.span(parent if called and parent is not None else name).end
+    return source.span(parent if isinstance(parent, cst.Call) and parent.func is name else name).end
 
 
 def _is_called(source: Source, name: cst.CSTNode) -> bool:
