@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from pipediag.facts.pipeline import calls_python
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.names import is_tuned
-from pipediag.patching.python_calls import (
-    CALL_MODEL,
-    CUT,
-    DISTRIBUTED,
-    ROWS_OF,
-    WEIGHTED,
-    lines_of,
-)
+from pipediag.patching.python_calls import CALL_MODEL, CUT, DISTRIBUTED, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
 from pipediag.session import edits
 from pipediag.session.model import Session

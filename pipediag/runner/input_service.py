@@ -30,8 +30,6 @@ END_LIMIT_S = 10.0
 """A killed process that the kernel holds up is not waited for longer."""
 LIFE_LIMIT_S = 3600
 """Longest life of a process of the service, whatever becomes of its parent."""
-MEMORY_OF_A_WORKER = 2**30
-"""Bytes that must be free for each. Own choice: TensorFlow takes 0.6 GB, buffers the rest."""
 PULL_S = 1.0
 
 

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
 from pipediag.session.recorded_loops import LoopFacts
-from pipediag.vocabulary import (
-    Contention,
-    InputMethod,
-    StepClass,
-    WindowKind,
-)
+from pipediag.vocabulary import Contention, InputMethod, StepClass, WindowKind
 
 
 class Steps(Record):

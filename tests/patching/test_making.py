@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.patching.making import make_patch, unified
-from pipediag.session.edits import (
-    Edit,
-    Insert,
-    Move,
-    SetModel,
-    SetOptions,
-    SetParameters,
-)
+from pipediag.session.edits import Edit, Insert, Move, SetModel, SetOptions, SetParameters
 from tests.factories import make_loop
 from tests.patching.scripts import SCRIPT, op, session_of
 from tests.records import make_pipeline

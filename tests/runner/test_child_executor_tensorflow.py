@@ -13,14 +13,7 @@ import pytest
 
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import supervise
-from pipediag.session.edits import (
-    Change,
-    Check,
-    Insert,
-    Move,
-    SetModel,
-    SetParameters,
-)
+from pipediag.session.edits import Change, Check, Insert, Move, SetModel, SetParameters
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
