@@ -31,7 +31,7 @@ from pipediag.session.messages import RunSettings
 from pipediag.session.model import Session
 
 Tell = Callable[[str, float], None]
-"""Is told the name of a run that is over, and its seconds."""
+"""Callback for the name of a run that is over, and its seconds."""
 _LONGEST_REASON = 300
 """Last characters of a failed script's standard error that a message shows."""
 
