@@ -85,7 +85,7 @@ def session_of(recording: Recording) -> Session:
     return draft.but(verdict=decide(draft))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(recordings())
 def test_numbers_are_finite_add_up_and_have_a_reason_where_they_are_missing(
     recording: Recording,
@@ -119,7 +119,7 @@ def test_numbers_are_finite_add_up_and_have_a_reason_where_they_are_missing(
         assert len(sides) == 1 or session.verdict.confidence != "high"
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(recordings())
 def test_no_sentence_claims_a_gain_of_nothing_or_holds_no_number(recording: Recording) -> None:
     session = session_of(recording)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import shutil
 import subprocess
 import sys
@@ -153,7 +152,6 @@ def test_a_busy_child(busy: subprocess.Popen[str]) -> None:
     assert busy.pid in track.threads
     assert last.rss_bytes > 0
     assert last.allowed_busy_ns is not None, "the last reading is a thorough one"
-    assert pickle.loads(pickle.dumps(track)) == track
     assert json.loads(json.dumps(asdict(track)))["pid"] == busy.pid
 
 
