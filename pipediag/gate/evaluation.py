@@ -101,8 +101,7 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
         if outcome is None and finding.rule in config.rules:
             outcome = "pass"
         if outcome is not None:
-            sentence, speedup = _sentence(finding), _confirmed_speedup(finding)
-            check = Check(finding.rule, outcome, level, sentence, speedup=speedup)
+            check = Check(finding.rule, outcome, level, _sentence(finding))
             checks.append(replace(check, file=finding.file, line=finding.line))
     present = {VERDICT, *(finding.rule for finding in session.findings)}
     for rule, level in config.rules.items():
@@ -126,14 +125,6 @@ def _outcome(finding: Finding, level: Level, fail_on: Level) -> CheckOutcome | N
             return "inconclusive"
         case "informative" | "not-applicable":
             return None
-
-
-def _confirmed_speedup(finding: Finding) -> float | None:
-    """Return the speed-up of the whole run if known, else of the part that was tried."""
-    if finding.trial.state != "confirmed" or finding.about_results:
-        return None
-    gain = finding.for_run
-    return finding.trial.speedup if gain is None else gain.speedup
 
 
 def _sentence(finding: Finding) -> str:

@@ -71,8 +71,6 @@ class Check:
     limit: float | None = None
     file: str | None = None
     line: int | None = None
-    speedup: float | None = None
-    """The speed-up that a trial of its advice confirmed: throughput after by throughput before."""
     diff: str | None = None
     """The change of the script that solves it, as a unified diff; None if none is known."""
     unit: Unit = "percent"
@@ -237,8 +235,7 @@ def as_text(results: Sequence[GateResult]) -> str:
 def as_github(results: Sequence[GateResult]) -> str:
     """Return at most ten `::error` or `::warning` lines, then the text.
 
-    Errors come first, then warnings, then what could not be decided; of each, first the check whose
-    advice was confirmed to gain most.
+    Errors come first, then warnings, then what could not be decided.
     """
     annotations = [
         github_command("error", {"title": "pipediag"}, result.script_failure)
@@ -246,7 +243,7 @@ def as_github(results: Sequence[GateResult]) -> str:
         if result.script_failure is not None
     ]
     problems = [check for result in results for check in result.checks if check.outcome != "pass"]
-    problems.sort(key=lambda one: (OUTCOMES_WORST_FIRST.index(one.outcome), -(one.speedup or 1.0)))
+    problems.sort(key=lambda one: OUTCOMES_WORST_FIRST.index(one.outcome))
     annotations += map(_annotation, problems)
     shown = annotations[:MAX_ANNOTATIONS]
     if left_out := len(annotations) - len(shown):

@@ -205,19 +205,6 @@ def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "subject", "speedup"),
-    [("confirmed", "speed", 2.0), ("refuted", "speed", None), ("confirmed", "correctness", None)],
-)
-def test_only_a_confirmed_speed_up_counts(state: str, subject: str, speedup: float | None) -> None:
-    trial = Trial.model_validate(
-        {"state": state, "reason": None, "speedup": 2.0, "ci95": (1.9, 2.1), "blocks": 8}
-    )
-    finding = make_finding(trial=trial, subject=subject)
-    (check,) = finding_checks(make_session(findings=[finding]), GateConfig())
-    assert check.speedup == speedup
-
-
-@pytest.mark.parametrize(
     "trial",
     [
         Trial(state="inconclusive", reason="One round was too few."),
