@@ -161,17 +161,18 @@ def in_processes(function, processes=4, limit_s=60.0):
 
 def weighted_choice(rng, values, size, weights):
     """Draw like `rng.choice(values, size, p=weights)`, keeping the sums of the last weights."""
-    kept, sums = getattr(weighted_choice, "last", (None, None))
+    kept = vars(weighted_choice).setdefault("kept", [])
     count = values if np.ndim(values) == 0 else len(values)
-    if kept is None or len(kept) != count or not np.array_equal(kept, weights):
-        first = rng.choice(values, size, p=weights)  # checks the weights
-        if weights is not None:
-            kept = np.array(weights, dtype=float)
-            sums = np.cumsum(kept)
-            weighted_choice.last = kept, sums / sums[-1]
-        return first
-    drawn = sums.searchsorted(rng.random(size), side="right")
-    return drawn if np.ndim(values) == 0 else np.asarray(values)[drawn]
+    for own, sums in kept:
+        if len(own) == count and np.array_equal(own, weights):
+            drawn = sums.searchsorted(rng.random(size), side="right")
+            return drawn if np.ndim(values) == 0 else np.asarray(values)[drawn]
+    first = rng.choice(values, size, p=weights)  # checks the weights
+    if weights is not None:
+        sums = np.cumsum(np.array(weights, dtype=float))
+        kept.insert(0, (np.array(weights, dtype=float), sums / sums[-1]))
+        del kept[4:]
+    return first
 
 
 def rows_of(frame):

@@ -308,6 +308,11 @@ _READ_CONFIG = (
     "parallelism, and `.cache()` goes after its call"
 )
 _BY_HAND: Mapping[str, str] = {
+    "make_csv_dataset": "it takes `batch_size`, `num_parallel_reads`, `prefetch_buffer_size`, "
+    "`shuffle_buffer_size`; for anything else, use `tf.data.experimental.CsvDataset` directly",
+    "make_batched_features_dataset": "it takes `batch_size`, `parser_num_threads`, "
+    "`prefetch_buffer_size`, `reader_num_threads`, `shuffle_buffer_size`; for anything else, "
+    "write the calls that it makes yourself",
     "audio_dataset_from_directory": _SINGLE_EXAMPLES,
     "image_dataset_from_directory": _SINGLE_EXAMPLES,
     "text_dataset_from_directory": _SINGLE_EXAMPLES,

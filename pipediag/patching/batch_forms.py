@@ -126,7 +126,7 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     at = min(source.span(each).start for each in (call, *python))
     needed = ("numpy as np", "tensorflow as tf")
     name, definition = defined(source, lines_of(ROWS), ROWS, at, *needed)
-    changes = [definition]
+    changes = [*definition]
     for each in python:
         span = source.span(needed_argument(each, "func"))
         changes += [insertion(span.start, f"{name}("), insertion(span.end, ")")]
@@ -143,7 +143,7 @@ def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]
     needed = ("multiprocessing", "os", "queue", "numpy as np", "tensorflow as tf")
     lines = [_AS_IT_IS, *lines_of(PROCESSES)]
     name, definition = defined(source, lines, PROCESSES, at, *needed)
-    changes = [definition, *with_arguments(source, call, {"num_parallel_calls": processes})]
+    changes = [*definition, *with_arguments(source, call, {"num_parallel_calls": processes})]
     for each in python:
         span = source.span(needed_argument(each, "func"))
         changes += [insertion(span.start, f"{name}("), insertion(span.end, f", {processes})")]

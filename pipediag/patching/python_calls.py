@@ -45,17 +45,20 @@ def lines_of(function: str) -> list[str]:
 
 def defined(
     source: Source, lines: list[str], wanted: str, at: int, *modules: str
-) -> tuple[str, Change]:
+) -> tuple[str, list[Change]]:
     """Define a function behind the imports before an offset, and return its name in the file.
 
-    The modules are those that it uses: `numpy as np`.
+    The modules are those that it uses: `numpy as np`. Nothing changes where another change has
+    defined it.
     """
+    if source.newline.join(lines) in source.text:
+        return wanted, []
     after = last_import(source, at)
     if after is None:
         raise NotPatchableError("The file has no import before this line.")
     name = free_name(source, wanted)
     named = [re.sub(rf"\b{wanted}\b", name, line) for line in lines]
-    return name, behind(source, after, [*_imports(source, modules), "", "", *named])
+    return name, [behind(source, after, [*_imports(source, modules), "", "", *named])]
 
 
 def in_chunks(source: Source, call: cst.Call) -> list[Change]:
@@ -67,13 +70,13 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     start = source.span(call).start
     name, definition = defined(source, lines_of(_NAME), _NAME, start, *needed)
     if _takes_the_same(call):
-        return [definition, replaced(source.span(call.func), name)]
+        return [*definition, replaced(source.span(call.func), name)]
     if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is created in the call and would be created twice.")
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
     span, made = source.span(call), source.module.code_for_node(generator.value)
     return [
-        definition,
+        *definition,
         insertion(span.start, f"{name}({made}, "),
         insertion(span.end, ".element_spec)"),
     ]
@@ -89,7 +92,7 @@ def padding_cut(source: Source, call: cst.Call) -> list[Change]:
         return shorter
     lines, start = lines_of(CUT_PADDING), source.span(call).start
     name, definition = defined(source, lines, CUT_PADDING, start, "tensorflow as tf")
-    return [definition, *inserted(source, call, CUT.replace(CUT_PADDING, name))]
+    return [*definition, *inserted(source, call, CUT.replace(CUT_PADDING, name))]
 
 
 def _padded_to_longest(source: Source, call: cst.Call) -> list[Change]:
@@ -136,7 +139,7 @@ def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> l
     if to_longest and not shorter:
         raise NotPatchableError("Its `padded_shapes` do not write out the length of a row.")
     return [
-        definition,
+        *definition,
         *shorter,
         replaced(method, "apply"),
         insertion(given.start, f"lambda {opened}: {name}({opened}, "),
@@ -195,13 +198,10 @@ def through_a_function(source: Source, line: int, model: str) -> list[Change]:
         if call.args and source.line(call) == line and source.code(call.func) == model
     ]
     call = only(calls, f"Line {line} calls `{model}` {len(calls)} times.")
-    name, definitions = "call_model", list[Change]()
-    if source.newline.join(CALL_MODEL) not in source.text:
-        start = source.span(call).start
-        name, definition = defined(source, CALL_MODEL, name, start, "tensorflow as tf")
-        definitions.append(definition)
+    start = source.span(call).start
+    name, definition = defined(source, CALL_MODEL, "call_model", start, "tensorflow as tf")
     return [
-        *definitions,
+        *definition,
         replaced(source.span(call.func), name),
         insertion(source.span(call.args[0]).start, f"{model}, "),
     ]
@@ -241,7 +241,7 @@ def rows_as_dictionaries(
         text = f"zip({code(frame.func.value)}.index, {text})"
     else:
         raise NotPatchableError("The loop also reads the index of the rows.")
-    return [definition, *changes, replaced(source.span(frame), text)]
+    return [*definition, *changes, replaced(source.span(frame), text)]
 
 
 def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.Name]:
@@ -301,4 +301,4 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     count = code(size.value) if size is not None else "None"
     values, sums = code(drawn_from.value), code(weights.value)
     text = f"{name}({code(call.func.value)}, {values}, {count}, {sums})"
-    return [definition, replaced(source.span(call), text)]
+    return [*definition, replaced(source.span(call), text)]

@@ -33,7 +33,10 @@ def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
     lines: list[str] = []
     last: dict[str, str] = {}
     for change in written:
-        lines += _lines(session, change)
+        more = _lines(session, change)
+        if more == lines:
+            continue  # another call that is written alike
+        lines += more
         if isinstance(change, edits.Insert | edits.Move):
             if change.after in last:
                 call = lines[-1].partition("  # ")[0]

@@ -215,7 +215,7 @@ def _distribute(workspace: Workspace, change: edits.Distribute) -> None:
     name, definition = defined(
         source, lines_of(DISTRIBUTED), DISTRIBUTED, start, "os", "tensorflow as tf"
     )
-    workspace.change(source, [definition, *inserted(source, call, f".apply({name})")])
+    workspace.change(source, [*definition, *inserted(source, call, f".apply({name})")])
 
 
 def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:

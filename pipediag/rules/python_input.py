@@ -87,6 +87,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """Lines that are known to be slow, and what to do instead."""
+_REWRITTEN = {
+    _DRAWS: "cumulative weights kept, for the choice",
+    _ROWS: "dictionaries instead of the Series of iterrows",
+}
+"""Edits of slow lines that are rewritten, with all alike in their function."""
 
 LINE_SHARE = Threshold(
     "samples on its line", 5.0, "% of those in the generator's Python", "own choice"
@@ -114,20 +119,23 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     op = _generator(session)
     if op is None:
         return
-    weight, slowest = weigh(session, op), _slowest_known(session, LINE_SHARE.value)
+    weight, own = weigh(session, op), _hot_lines(session)
+    slowest = _slowest_known(own, LINE_SHARE.value)
     if slowest is None or weight.status != "fail":
         return
     line, advice = slowest
     name, edit = Path(line.file).name, None
-    at = f"at {name}:{line.line}"
-    rewritten = {
-        _DRAWS: f"cumulative weights kept, for the choice {at}",
-        _ROWS: f"dictionaries instead of the Series of iterrows {at}",
-    }
-    label = next((one for call, one in rewritten.items() if call.search(line.code or "")), None)
-    if label is not None:
-        change = RewriteCall(op.id, line.file, line.line, line.function)
-        edit = SLOW_CALL.edit(f"{name}:{line.line}", label, change)
+    for call, rewritten in _REWRITTEN.items():
+        if call.search(line.code or ""):
+            alike = sorted(
+                one.line
+                for one in own
+                if (one.file, one.function) == (line.file, line.function)
+                and call.search(one.code or "")
+            )
+            changes = [RewriteCall(op.id, line.file, one, line.function) for one in alike]
+            label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
+            edit = SLOW_CALL.edit(f"{name}:{line.line}", label, *changes)
     yield SLOW_CALL.finding(
         "fail",
         f"{advice} ({name}:{line.line}).",
@@ -141,11 +149,15 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     )
 
 
-def _slowest_known(session: Session, least_percent: float) -> tuple[HotLine, str] | None:
+def _hot_lines(session: Session) -> list[HotLine]:
+    """Return the lines that the generator's Python was seen in."""
+    hot = session.host.hot_python if session.host is not None else []
+    return [line for line in hot if line.thread == "source"]
+
+
+def _slowest_known(own: Sequence[HotLine], least_percent: float) -> tuple[HotLine, str] | None:
     """Return the known slow line that runs most, with what to do instead; None where each runs for
     less than that part of the generator's own Python."""
-    hot = session.host.hot_python if session.host is not None else []
-    own = [line for line in hot if line.thread == "source"]
     least = least_percent / 100.0 * sum(line.percent for line in own)
     known = [
         (line, advice)
@@ -247,7 +259,10 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
     """Yield findings; a line that is known to be slow and takes most of it goes before them."""
-    slow = _generator(session) is not None and _slowest_known(session, _MOST_OF_IT) is not None
+    slow = (
+        _generator(session) is not None
+        and _slowest_known(_hot_lines(session), _MOST_OF_IT) is not None
+    )
     first = SLOW_CALL.id if slow else None
     for finding in _python_inputs(session):
         yield finding.model_copy(update={"needs_first": first})

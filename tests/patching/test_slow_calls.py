@@ -116,6 +116,19 @@ def test_other_draws_are_refused(call: str) -> None:
         rewritten(script(call), "drawn = ")
 
 
+def test_two_draws_share_the_function() -> None:
+    other = "rng.choice(9, p=weights[:9] / sum(weights[:9]))"
+    text = script(f"drawn = rng.choice(count, 4, p=weights)\n        {other}")
+    lines = [n for n, one in enumerate(text.splitlines(), 1) if ".choice(" in one]
+    source = Source.of("train.py", text.encode())
+    for line in lines:
+        source = source.changed(drawn_from_kept_sums(source, line))
+    assert (len(lines), source.text.count("weighted_choice(")) == (2, 3)
+    make = np.random.default_rng
+    for own, other in zip(drawn_by(text, make(7)), drawn_by(source.text, make(7)), strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
 def test_a_name_that_is_taken_is_not_used_again() -> None:
     text = script(CALLS[0]).replace("count", "weighted_choice")
     assert "def weighted_choice_2(" in rewritten(text)

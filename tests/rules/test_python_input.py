@@ -216,6 +216,19 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_ker
     assert changes(finding) == (RewriteCall("rows", "data.py", 7, "rows"),)
 
 
+def test_draws_of_one_function_are_rewritten_together() -> None:
+    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
+    lines = [(9, "rows", WEIGHTED), (7, "rows", WEIGHTED), (8, "rows", "pass"), (3, "f", WEIGHTED)]
+    hot = [
+        HotLine(
+            file="data.py", line=at, function=name, percent=4.0 * at, thread="source", code=code
+        )
+        for at, name, code in lines
+    ]
+    finding = only(SLOW_CALL, session_of(op, host=make_host(hot_python=hot)))
+    assert [one.line for one in changes(finding)] == [7, 9]
+
+
 @pytest.mark.parametrize(
     "code",
     [
