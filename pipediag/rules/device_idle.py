@@ -47,9 +47,6 @@ DELAY = Threshold("median time from launch to start", 10.0, "us", "own choice: l
 SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
 PYTHON_IDLE = Threshold("idle during Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time during Python", "own choice")
-SHORTEST_HOST_GAP_US = 50.0
-"""Waits for input, for Python or for a result leave no shorter gaps, so none hides among them."""
-
 _idle_rule = partial(Rule, id="device-idle", needs=("devices",), sees_class_only=True)
 
 
@@ -94,16 +91,13 @@ def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) ->
     )
 
 
-def _unexplained(device: DeviceActivity, shortest_us: float = 0.0) -> str | None:
-    """Return why a cause of gaps from this length on can't be ruled out, or None."""
-    percent, floor_us = percent_of_span(device, device.noise_ms), device.gap_floor_us
-    mostly = 2 * device.noise_ms >= device.idle_ms
-    if percent < UNDER_FLOOR.value or not mostly or floor_us <= shortest_us:
+def _unexplained(device: DeviceActivity) -> str | None:
+    """Return why launches can't be ruled out, or None: other causes leave no gaps so short."""
+    percent, floor = percent_of_span(device, device.noise_ms), device.gap_floor_us / 1000
+    if percent < UNDER_FLOOR.value or 2 * device.noise_ms < device.idle_ms:
         return None
-    return (
-        f"{percent:.3g} % of the time is idle in gaps shorter than {exact_time(floor_us / 1000)}, "
-        "which are not analysed."
-    )
+    short = f"gaps shorter than {exact_time(floor)}, which are not analysed."
+    return f"{percent:.3g} % of the time is idle in {short}"
 
 
 def _of_cause(
@@ -116,7 +110,6 @@ def _of_cause(
     limit: Threshold,
     evidence: Mapping[str, Scalar] | None = None,
     edit: Edit | None = None,
-    shortest_us: float = SHORTEST_HOST_GAP_US,
     informs: str | None = None,
 ) -> Iterator[Finding]:
     """Yield the finding on the device that is idle longest for one cause, as far as that matters.
@@ -133,7 +126,7 @@ def _of_cause(
     numbers = {**idle_evidence(device, cause), **(evidence or {}), "host_in": doing and doing[0]}
     finding = partial(rule.finding, evidence=numbers, edit=edit)
     if percent < limit.value:
-        if why := _unexplained(device, shortest_us):
+        if cause == "launch" and (why := _unexplained(device)):
             yield finding("inconclusive", why)
     elif informs := input_first_on(device) or informs:
         yield finding("informative", informs)
@@ -167,7 +160,7 @@ INPUT_GAP = _idle_rule(
     title="Have batches ready before the device needs them",
     why="A kernel can't run before its batch has arrived.",
     fix="Speed up the iterator that is named, by parallel calls, parallel reads or a cache.",
-    thresholds=(INPUT_IDLE, UNDER_FLOOR),
+    thresholds=(INPUT_IDLE,),
     frees=("input_wait",),
 )
 _TUNE = (
@@ -195,8 +188,6 @@ def _check_input_gap(
     evidence = {**idle_evidence(device, "input"), "iterator": iterator}
     finding = partial(INPUT_GAP.finding, op_id=op_id, place=(file, line), evidence=evidence)
     if percent < INPUT_IDLE.value:
-        if why := _unexplained(device, SHORTEST_HOST_GAP_US):
-            yield finding("inconclusive", why)
         return
     where = f" at {file}:{line}" if file and line else ""
     who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
@@ -272,7 +263,6 @@ def _check_launch_bound(
             "median_kernel_us": launches.median_kernel_us if launches else None,
         },
         edit=edit,
-        shortest_us=0.0,
         informs=ahead,
     )
 
@@ -284,7 +274,7 @@ SYNC_POINT = _idle_rule(
     why="Reading a value waits until the device has computed it; nothing is launched meanwhile.",
     fix="Keep loss and metrics on the device, and read them every hundredth step. Progress bars "
     "and logs then update less often.",
-    thresholds=(SYNC_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    thresholds=(SYNC_IDLE, INPUT_GAPS, PERTURBED),
     frees=("device_wait",),
     untried="The lines that read results have to be changed in your code.",
 )
@@ -307,7 +297,7 @@ PYTHON_GAP = _idle_rule(
     why="Callbacks, logging and metrics run between two steps; nothing is launched meanwhile.",
     fix="Do this work every hundredth step or in another thread, or use `steps_per_execution=16`. "
     "Logs and callbacks then see fewer steps.",
-    thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, PERTURBED),
     frees=("python",),
 )
 _LESS_PYTHON = (
