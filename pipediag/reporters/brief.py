@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pipediag.encoding import harmless_json
 from pipediag.facts.pipeline import call_name, following_batch, reshuffles
 from pipediag.reporters.words import advice, trials
 from pipediag.reporters.words.labels import evidence
@@ -200,7 +201,8 @@ def _verify(session: Session) -> list[str]:
 
 def as_json(found: Iterable[Brief]) -> str:
     """Return the briefs as a JSON list of objects with the fields of `Brief`."""
-    return json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False)
+    return harmless_json(text) + "\n"
 
 
 def as_markdown(found: Sequence[Brief]) -> str:
