@@ -13,17 +13,12 @@ def occupy_closed() -> list[int]:
     Otherwise a file or pipe of ours would become one, and whatever is printed would go there. No
     program that is started inherits them: it finds them closed, as it would without us.
     """
-    return [descriptor for descriptor in STANDARD if _is_closed(descriptor) and _occupy(descriptor)]
-
-
-def _is_closed(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return True
-    return False
-
-
-def _occupy(descriptor: int) -> bool:
-    # The system gives out the lowest number that is free.
-    return os.open(os.devnull, os.O_RDWR) == descriptor
+    occupied = []
+    for descriptor in STANDARD:
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The system gives out the lowest number that is free.
+            if os.open(os.devnull, os.O_RDWR) == descriptor:
+                occupied.append(descriptor)
+    return occupied

@@ -41,6 +41,7 @@ FIRST_TRACE_S = 0.4
 on two cores of a small machine, 0.6 s instead of 0.2 to 0.3 s. An edit that traces a model which
 ran eagerly makes the run pay for that too."""
 
+_SEED = 20240229
 _Answer = TypeVar("_Answer")
 
 
@@ -205,9 +206,8 @@ class Bench:
         budget_s: float,
         clock: Callable[[], float],
         on_event: OnEvent,
-        seed: int,
-        began_s: float | None = None,
-        first_calls: FirstCalls | None = None,
+        began_s: float,
+        first_calls: FirstCalls,
     ) -> None:
         self.executor = executor
         self.taken_by = taken_by
@@ -222,11 +222,11 @@ class Bench:
         """By variant: how many its `tf.function` has, if the variant changes its tracing."""
         self.lost: LostError | None = None
         self._clock = clock
-        self._order = random.Random(seed)
-        self._started = clock() if began_s is None else began_s
+        self._order = random.Random(_SEED)
+        self._started = began_s
         self._rounds = 0
         self._walls: dict[str, float] = {}
-        self._first_calls = first_calls or FirstCalls()
+        self._first_calls = first_calls
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
 
     def used_s(self) -> float:

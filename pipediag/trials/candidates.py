@@ -269,7 +269,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
     if share < FIRST_BATCHES.value:
         return None
-    listed = _edits_of_the_loop(session)
+    listed = candidates(one for one in session.findings if one.edit and one.edit.loop_id is None)
     long = share < INPUT_BOUND.value and wait_ms > LONGEST_FILL_S * 1000.0
     if long and not any(one.edit.whole_epoch for one in listed):
         return None
@@ -282,24 +282,17 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     if share < _MOST_OF_IT and best is not None and best.changes_model and sure:
         behind = best.edit.label
     alone = share >= _MOST_OF_IT and best is not None and best.edit.whole_epoch
-    more = 0 if alone else min(_EDITS, max(1, _edits_to_try(listed))) - 1
+    to_try = sum(
+        one.fails and one.edit.instead_of is None and not one.changes_hyper_parameter
+        for one in listed
+    )
+    more = 0 if alone else min(_EDITS, max(1, to_try)) - 1
     # An edit that is about long waits has one in its first block alone.
     waits = WAITS - FEWEST_ROUNDS if alone else WAITS + more * (2 * FEWEST_ROUNDS + 2)
     # Each of these epochs frees its iterator.
     pauses = pauses_of_run(session)
     wait_s = wait_ms / 1000.0 + (pauses.expected_s if pauses is not None else 0.0)
     return Epoch(float(batches * loop.batch_size), wait_s * waits / spare, behind)
-
-
-def _edits_of_the_loop(session: Session) -> list[Candidate]:
-    return candidates(one for one in session.findings if one.edit and one.edit.loop_id is None)
-
-
-def _edits_to_try(listed: list[Candidate]) -> int:
-    return sum(
-        one.fails and one.edit.instead_of is None and not one.changes_hyper_parameter
-        for one in listed
-    )
 
 
 def _start_ms(session: Session) -> float | None:

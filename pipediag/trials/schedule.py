@@ -35,7 +35,6 @@ PULLS_SHARE = 0.15
 """Share of the time left that pulling the pipeline alone may take while edits are tried."""
 
 _NO_EDIT = "There was no edit to try."
-_SEED = 20240229
 STEPS = TakenBy()
 
 
@@ -69,7 +68,6 @@ def run_trials(
     on_event: OnEvent = lambda _event: None,
     no_epochs: str | None = None,
     began_s: float | None = None,
-    seed: int = _SEED,
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
@@ -88,7 +86,8 @@ def run_trials(
     """
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
     first_calls = FirstCalls(one_length=not varies)
-    bench = Bench(executor, taken_by, budget_s, clock, on_event, seed, began_s, first_calls)
+    began_s = clock() if began_s is None else began_s
+    bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, first_calls)
     trials = _Trials(bench, no_epochs, input_free)
     trials.run(candidates(findings), candidates(further))
     found = trials.contest.trials
@@ -219,7 +218,11 @@ class _Trials:
                 self._pull_alone(share=1.0)
         if ended is None and self._bench.lost is not None:
             ended = str(self._bench.lost)
-        self._conclude_alone(ended or "No time was left for it.")
+        blocks = self._bench.base_blocks
+        if self._only_pulls and len(blocks) >= FEWEST_ROUNDS:
+            self.alone = _time_per_batch(blocks)
+        elif not (self.alone or self.alone_missing):
+            self.alone_missing = ended or "No time was left for it."
         if ended:
             self.notes.append(ended)
 
@@ -267,15 +270,6 @@ class _Trials:
             self.alone = _time_per_batch([self._bench.pull_base(PULL_S) for _ in range(pulls)])
         except VariantRefusedError as error:
             self.alone_missing = str(error)
-
-    def _conclude_alone(self, reason: str) -> None:
-        if self.alone or self.alone_missing:
-            return
-        blocks = self._bench.base_blocks
-        if self._only_pulls and len(blocks) >= FEWEST_ROUNDS:
-            self.alone = _time_per_batch(blocks)
-        else:
-            self.alone_missing = reason
 
 
 def _time_per_batch(blocks: Sequence[BlockRun]) -> PipelineAlone:

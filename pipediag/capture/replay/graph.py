@@ -7,7 +7,6 @@ which is traced again with them: `flat_map`'s maps.
 from __future__ import annotations
 
 import inspect
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -113,6 +112,14 @@ def given_arguments(node: Node, inputs: list[Any]) -> dict[str, Any]:
     return _bound(node, inputs).arguments
 
 
+def called_again(node: Node, inputs: list[Any], **others: Any) -> Any:
+    """Make the node's call again, with other datasets, its parameters, and these arguments."""
+    assert node.call is not None
+    given = _bound(node, inputs)
+    given.arguments.update(others)
+    return node.call.function(*given.args, **given.kwargs)
+
+
 def _bound(node: Node, inputs: list[Any]) -> inspect.BoundArguments:
     from tensorflow.python.util import nest
 
@@ -158,7 +165,6 @@ def is_random(node: Node) -> bool:
     return any(draws_random(operation) or reorders(operation) for operation in node.operations)
 
 
-Place = tuple[str | None, int | None]
 Parameters = dict[str, dict[str, Scalar]]
 """Arguments that change, by operation."""
 
@@ -170,11 +176,7 @@ class Inner:
         self, operations: Sequence[RecordedOperation], parameters: Parameters | None = None
     ) -> None:
         self._parameters = parameters or {}
-        self._places: dict[tuple[str, Place], deque[RecordedOperation]] = defaultdict(deque)
-        self._kinds: dict[str, deque[RecordedOperation]] = defaultdict(deque)
-        for operation in operations:
-            self._places[operation.kind, (operation.file, operation.line)].append(operation)
-            self._kinds[operation.kind].append(operation)
+        self._waiting = list(operations)
 
     def call(
         self,
@@ -183,22 +185,21 @@ class Inner:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        if not self._kinds[kind]:
+        alike = [one for one in self._waiting if one.kind == kind]
+        if not alike:
             return function(*args, **kwargs)
         site = user_site()
-        operation = self._next(kind, (site.file, site.line) if site else (None, None))
+        place = (site.file, site.line) if site else (None, None)
+        # A class given as the function has no line of its own: there its kind must do.
+        operation = next((one for one in alike if (one.file, one.line) == place), alike[0])
+        # Calls at one place come in the order of their recording, in every tracing anew.
+        self._waiting.remove(operation)
+        self._waiting.append(operation)
         given = inspect.signature(function).bind(*args, **kwargs)
         if "name" in given.signature.parameters:
             given.arguments["name"] = operation.name
         _set_parameters(given, self._parameters.get(operation.id, {}), operation)
         return function(*given.args, **given.kwargs)
-
-    def _next(self, kind: str, place: Place) -> RecordedOperation:
-        """Calls at one place come in the order of their recording, in every tracing anew."""
-        # A class given as the function has no line of its own: there its kind must do.
-        waiting = self._places.get((kind, place)) or self._kinds[kind]
-        waiting.rotate(-1)
-        return waiting[-1]
 
 
 Make = Callable[[list[Any]], Any]
@@ -356,10 +357,6 @@ def _build(node: Node, built: dict[Node, Any], fixed: dict[int, Any]) -> Any:
 def _made(node: Node, inputs: list[Any]) -> Any:
     token = replaying.set(Inner(node.operations[1:], node.inner).call)
     try:
-        if node.make is not None:
-            return node.make(inputs)
-        assert node.call is not None
-        given = _bound(node, inputs)
-        return node.call.function(*given.args, **given.kwargs)
+        return node.make(inputs) if node.make is not None else called_again(node, inputs)
     finally:
         replaying.reset(token)

@@ -138,10 +138,12 @@ class FilledCaches:
         return known[1]
 
 
-def pass_caches_by(graph: Graph) -> None:
-    """Leave the pipeline's own caches out, for a look at a few elements."""
+def without_caches(dataset: Any) -> Graph:
+    """Return the pipeline without its own caches, for a look at a few elements."""
+    graph = Graph(dataset)
     for node in _caches(graph):
         node.make = lambda inputs: inputs[0]
+    return graph
 
 
 def _caches(graph: Graph) -> list[Node]:

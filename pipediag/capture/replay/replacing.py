@@ -21,7 +21,7 @@ from typing import Any
 from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
 from pipediag.capture.replay import NotReplayableError, said
-from pipediag.capture.replay.graph import Make, Node, given_arguments
+from pipediag.capture.replay.graph import Make, Node, called_again, given_arguments
 from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
@@ -156,25 +156,22 @@ def for_batches(node: Node, *, vectorized: bool) -> Make | None:
 
 
 def _made(node: Node, python: bool, axes: bool, inputs: list[Any]) -> Any:
-    assert node.call is not None
     with (
         _python_of_rows() if python else nullcontext(),
         _next_axes() if axes else nullcontext(),
     ):
-        return node.call.function(**given_arguments(node, inputs))
+        return called_again(node, inputs)
 
 
 def _vectorized(node: Node, inputs: list[Any]) -> Any:
     from tensorflow.python.ops.parallel_for import control_flow_ops
 
-    assert node.call is not None
-    given = given_arguments(node, inputs)
-    function = given["map_func"]
+    function = given_arguments(node, inputs)["map_func"]
 
     def of_rows(*rows: Any) -> Any:
         return control_flow_ops.vectorized_map(lambda row: function(*row), rows, warn=False)
 
-    return node.call.function(**{**given, "map_func": of_rows})
+    return called_again(node, inputs, map_func=of_rows)
 
 
 def _next_axes() -> AbstractContextManager[None]:
@@ -331,10 +328,7 @@ def called_in_processes(node: Node, processes: int) -> None:
 
     def made(inputs: list[Any]) -> Any:
         with attributes_set((script_ops, "_internal_py_func", called_elsewhere)):
-            if make is not None:
-                return make(inputs)
-            assert node.call is not None
-            return node.call.function(**given_arguments(node, inputs))
+            return make(inputs) if make is not None else called_again(node, inputs)
 
     node.parameters["num_parallel_calls"] = processes
     node.make = made

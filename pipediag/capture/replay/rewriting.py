@@ -18,8 +18,7 @@ from pipediag.capture.callsites import place_of
 from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
-from pipediag.capture.replay.graph import Graph
-from pipediag.capture.replay.rebuilding import built, pass_caches_by
+from pipediag.capture.replay.rebuilding import built, without_caches
 from pipediag.capture.replay.replacing import Attribute, attributes_set
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
@@ -229,8 +228,7 @@ def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritt
     for change in changes:
         if not isinstance(change, RewriteCall):
             continue
-        graph = Graph(dataset)
-        pass_caches_by(graph)
+        graph = without_caches(dataset)
         ids = {node.operation.id: node for node in graph.nodes() if node.operation is not None}
         if change.op_id not in ids:
             raise NotReplayableError("The operation that calls the function was not found.")

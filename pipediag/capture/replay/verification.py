@@ -18,7 +18,7 @@ from pipediag.capture.replay.elements import (
     first_elements,
 )
 from pipediag.capture.replay.graph import Graph, Node, is_random, nodes_up_to, reorders
-from pipediag.capture.replay.rebuilding import built, pass_caches_by, refuse_to_disturb
+from pipediag.capture.replay.rebuilding import built, refuse_to_disturb, without_caches
 from pipediag.session.edits import (
     PASSES_DIFFER,
     RESULTS_DIFFER,
@@ -41,15 +41,13 @@ _FEWEST_ELEMENTS = 32
 _SPLITTING = frozenset({"unbatch", "rebatch"})
 
 
-def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tuple[Any, Any, bool]:
+def changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bool]:
     """Cut out what the changes touch, as written and as changed, to read the same few elements.
 
     Returns True as well if two passes over the part itself may differ. Where it reads from several
     datasets, or from none, everything upstream belongs to it.
     """
-    before, after = Graph(dataset), Graph(dataset)
-    for graph in (before, after):
-        pass_caches_by(graph)
+    before, after = without_caches(dataset), without_caches(dataset)
     apply(after, changes)
     kept = after.kept()
     tops = _tops(before, after, kept)
@@ -71,7 +69,7 @@ def changed_parts(dataset: Any, changes: Sequence[Change], seconds: float) -> tu
     for key, source in sources.items():
         # Half a batch at the end shows what happens to a remainder.
         wanted = max(_FEWEST_ELEMENTS, rows * 5 // 2)
-        elements = first_elements(source, wanted, seconds).elements
+        elements = first_elements(source, wanted, READING_LIMIT_S).elements
         if not elements:
             raise NotReplayableError("The pipeline hands out no elements to check.")
         fixed[key] = dataset_of(elements, source.element_spec)
@@ -130,7 +128,7 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
         return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
     written = [as_written(change) for change in changes]
-    before, after, random = changed_parts(dataset, written, READING_LIMIT_S)
+    before, after, random = changed_parts(dataset, written)
     expected, found = _read(before), _read(after)
     by_value = check == "equal" and not random
     if by_value:
@@ -158,8 +156,7 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     place = next(
         change.after for change in changes if isinstance(change, Insert) and adds_cache(change)
     )
-    graph = Graph(dataset)
-    pass_caches_by(graph)
+    graph = without_caches(dataset)
     apply(graph, [change for change in changes if not adds_cache(change)])
     above = nodes_up_to(graph.node(place))
     if any(node not in above and _shuffles(node) for node in nodes_up_to(graph.end)):

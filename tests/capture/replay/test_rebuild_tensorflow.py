@@ -18,7 +18,7 @@ SCRIPT = """
     from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
     from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.graph import Graph, is_random
-    from pipediag.capture.replay.rebuilding import pass_caches_by
+    from pipediag.capture.replay.rebuilding import without_caches
     from pipediag.session.edits import *
 
     def op(dataset, kind, number=0):
@@ -61,8 +61,7 @@ SCRIPT = """
     MAP, BATCH, PREFETCH = op(last, "map"), op(last, "batch"), op(last, "prefetch")
     changed = rebuild(last, [SetParameters(MAP, {"num_parallel_calls": -1, "deterministic": True})])
     parallel = changed._inputs()[0]._inputs()[0]
-    results["parallel"] = type(parallel).__name__
-    results["parallel name"] = parallel._name
+    results["parallel"] = [type(parallel).__name__, parallel._name]
     results["parallel values"] = values(changed)
     results["upstream is reused"] = parallel._inputs()[0] is numbers
     results["bigger batches"] = values(rebuild(last, [SetParameters(BATCH, {"batch_size": 4})]))
@@ -78,15 +77,12 @@ SCRIPT = """
     to_device = Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})
     endless = rebuild(last, [to_device], endless=True)
     results["endless"] = values(endless, 4)
-    copied = endless._inputs()[0]
-    results["endless kinds"] = [type(d).__name__ for d in (copied, *copied._inputs())]
     forever = numbers.repeat()
     results["endless already"] = rebuild(forever, [], endless=True) is forever
 
     # A filled cache: 4 of 6 elements of 8 bytes, for ever.
     cached = rebuild(last, [Insert(MAP, "cache", {"elements": 4})])
     results["cached"] = values(cached, 3)
-    results["plain cache"] = values(rebuild(last, [Insert(MAP, "cache")]))
 
     # Changes together, in either order.
     together = [
@@ -104,9 +100,8 @@ SCRIPT = """
             options.threading.private_threadpool_size, options.autotune.enabled
         ]
     two_maps = numbers.map(lambda x: x + 1).map(lambda x: x * 10).batch(3)
-    behind = [Move(op(two_maps, "map", n), op(two_maps, "batch")) for n in (0, 1)]
+    behind = [Move(op(two_maps, "map", n), op(two_maps, "batch")) for n in (1, 0)]
     results["two moved"] = values(rebuild(two_maps, behind))
-    results["two moved back"] = values(rebuild(two_maps, behind[::-1]))
     by_prefix = SetOptions({"optimization.apply_default_optimizations": False})
     optioned = rebuild(last, [by_prefix]).options().experimental_optimization
     results["option by prefix"] = optioned.apply_default_optimizations
@@ -145,7 +140,6 @@ SCRIPT = """
     results["flat"] = values(flat)
     at_once = Replace(FLAT, "parallel_flat_map", {"cycle_length": 3, "num_parallel_calls": 3})
     results["called at once"] = values(rebuild(flat, [at_once]))
-    recorded = len(list(Graph(flat).calls())[-1][1].inside)
     changed = rebuild(
         flat,
         [
@@ -174,11 +168,8 @@ SCRIPT = """
     paths.clear()
     reader = Replace(op(lines, "TextLineDataset"), "interleave", {"cycle_length": 2})
     results["files"] = [x.decode() for x in rebuild(lines, [reader]).as_numpy_iterator()]
-    reads = SetParameters(op(lines, "TextLineDataset"), {"num_parallel_reads": 2})
-    results["parallel reads"] = [x.decode() for x in rebuild(lines, [reads]).as_numpy_iterator()]
     snapshot = doubled.snapshot("snapshot")
-    refused("snapshot", snapshot, SetParameters(op(snapshot, "map"), {"num_parallel_calls": 2}))
-    refused("snapshot left alone", snapshot.batch(2))
+    refused("snapshot", snapshot.batch(2))
 
     # The script's own caches: left out of a look, full and elsewhere in a variant.
     calls = []
@@ -190,9 +181,7 @@ SCRIPT = """
     called = numbers.map(lambda x: tf.ensure_shape(tf.numpy_function(counted, [x], tf.int64), []))
     in_file = called.cache("cached").batch(2)
     wider = SetParameters(op(in_file, "batch"), {"batch_size": 3})
-    looked_at = Graph(in_file)
-    pass_caches_by(looked_at)
-    results["cache left out"] = values(looked_at.build())
+    results["cache left out"] = values(without_caches(in_file).build())
     calls.clear()
     filled = FilledCaches()
     base = rebuild(in_file, [], endless=True, caches=filled)
@@ -222,8 +211,7 @@ SCRIPT = """
         seen.append(x)
         return x
     effects = numbers.map(lambda x: tf.numpy_function(noted, [x], tf.int64)).batch(2)
-    refused("side effects", effects, SetParameters(op(effects, "map"), {"num_parallel_calls": 2}))
-    refused("side effects without a change", effects)
+    refused("side effects", effects)
     drawn = numbers.map(lambda x: tf.random.uniform([])).batch(2)
     refused("random cache", drawn, Insert(op(drawn, "batch"), "cache"))
     refused("random move", drawn, Move(op(drawn, "map"), op(drawn, "batch")))
@@ -239,9 +227,6 @@ SCRIPT = """
     refused("bad value", last, SetParameters(BATCH, {"batch_size": -5}))
     data = tf.data.Dataset.from_tensor_slices(np.arange(4))
     refused("own data", data, SetParameters(op(data, "from_tensor_slices"), {"name": "x"}))
-    results["arguments kept of data"] = [
-        len(c.args) + len(c.kwargs) for _, c in Graph(data).calls()
-    ]
     huge = doubled.map(lambda x: tf.zeros([1000, 1000]))
     refused("huge cache", huge, Insert(op(huge, "map", 1), "cache", {"elements": 10**9}))
 
@@ -348,8 +333,7 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
     ("name", "expected"),
     [
         ("unchanged is itself", True),
-        ("parallel", "_ParallelMapDataset"),
-        ("parallel name", "pipediag_op2"),
+        ("parallel", ["_ParallelMapDataset", "pipediag_op2"]),
         ("parallel values", [[0, 2], [4, 6], [8, 10]]),
         ("upstream is reused", True),
         ("bigger batches", [[0, 2, 4, 6], [8, 10]]),
@@ -360,10 +344,8 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("inserted twice", [[0, 2, 4, 6, 8], [10]]),
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),
-        ("endless kinds", ["_CopyToDeviceDataset", "_RepeatDataset"]),
         ("endless already", True),
         ("cached", [[0, 2], [4, 6], [0, 2]]),
-        ("plain cache", [[0, 2], [4, 6], [8, 10]]),
         ("cache left out", [[0, 1], [2, 3], [4, 5]]),
         ("full cache", [[0, 1], [2, 3], [4, 5], [0, 1]]),
         ("full cache with an edit", [[0, 1, 2], [3, 4, 5], [0, 1, 2]]),
@@ -376,7 +358,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("options forth", [3, False]),
         ("options back", [3, False]),
         ("two moved", [[10, 20, 30], [40, 50, 60]]),
-        ("two moved back", [[10, 20, 30], [40, 50, 60]]),
         ("option by prefix", False),
         ("pydataset by workers", [0, 1, 2, 3, 4, 0, 1]),
         ("pydataset pool", 1),
@@ -418,11 +399,9 @@ def test_functions_that_make_datasets(results: dict[str, Any], name: str, expect
     ("name", "expected"),
     [
         ("files", ["a0", "b0", "a1", "b1"]),
-        ("parallel reads", ["a0", "b0", "a1", "b1"]),
         # Lengths 1 1 .. 8 8: the median splits them in eights, each in two batches of four.
         ("buckets", [[4, 2], [4, 4], [4, 6], [4, 8]]),
         ("keras arrays", [[0, 1, 2, 3], [4, 5]]),
-        ("arguments kept of data", [0]),
     ],
 )
 def test_sources_and_batches(results: dict[str, Any], name: str, expected: object) -> None:
@@ -435,9 +414,7 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
         ("move in a fork", "are not on one chain of operations"),
         ("out of its function", "can only change arguments"),
         ("snapshot", "keeps elements in files"),
-        ("snapshot left alone", "keeps elements in files"),
         ("side effects", "calls Python with side effects: it changes `seen`."),
-        ("side effects without a change", "calls Python with side effects"),
         ("even", "all have the same shape"),
         ("random cache", "a cache behind it would hand out the same ones in every epoch"),
         ("random move", "would draw others in another place"),

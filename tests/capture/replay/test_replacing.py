@@ -16,7 +16,6 @@ from pipediag.capture.replay import NotReplayableError, replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.rebuilding import refuse_to_disturb
 from pipediag.capture.replay.replacing import (
-    _indices,
     _made_ahead,
     adapter_of,
     read_by_workers,
@@ -82,13 +81,6 @@ def test_a_generator_is_not_read_by_workers() -> None:
         read_by_workers(Node([], call=call(lambda: iter(()))), {"workers": 2}, [])
 
 
-def test_an_endless_one_has_no_last_index() -> None:
-    source = Rows()
-    source.num_batches = None  # type: ignore[assignment]
-    indices = iter(_indices(adapter(source)))
-    assert [next(indices) for _ in range(7)] == [0, 1, 2, 3, 4, 5, 6]
-
-
 def test_batches_keep_their_order_and_no_more_are_made_than_may_wait() -> None:
     asked: list[int] = []
 
@@ -101,16 +93,6 @@ def test_batches_keep_their_order_and_no_more_are_made_than_may_wait() -> None:
     assert [next(made) for _ in range(3)] == [0, 1, 2]
     assert max(asked) <= 2 + 4
     assert list(made) == list(range(3, 50))
-
-
-def test_several_are_made_at_once() -> None:
-    both = threading.Barrier(2, timeout=10)
-
-    def make(index: int) -> int:
-        both.wait()
-        return index
-
-    assert list(_made_ahead(make, range(4), workers=2, queued=4)) == [0, 1, 2, 3]
 
 
 def test_it_is_closed_once_what_runs_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +134,7 @@ def test_workers_of_any_keras_serve_one_loop_only(module: str) -> None:
 
 OWN = "def rows(count):\n    for row in range(count):\n        yield row + 1\n"
 PATCHED = "def rows(count):\n    for row in range(count):\n        yield row + 2\n"
+ADDING = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
 Function = Callable[[int], Iterator[int]]
 
 
@@ -162,28 +145,25 @@ def rows_of(path: Path) -> Function:
     return names["rows"]
 
 
-def test_functions_run_the_patched_code_while_they_are_told_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (PATCHED, [2, 3]),
+        (
+            "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)"),
+            [3, 4],
+        ),
+    ],
+    ids=["changed", "added"],
+)
+def test_functions_run_the_patched_code_while_they_are_told_to(
+    tmp_path: Path, text: str, expected: list[int]
+) -> None:
     path = tmp_path / "data.py"
     rows = rows_of(path)
-    rewritten = Rewritten(
-        [RewriteCall("op", str(path), 3, "rows")], {str(path): PATCHED}, pytest.fail
-    )
-
-    with rewritten.patched():
-        assert list(rows(2)) == [2, 3]
-    assert list(rows(2)) == [1, 2]
-
-
-def test_functions_that_the_patched_file_adds_are_defined(tmp_path: Path) -> None:
-    path = tmp_path / "data.py"
-    rows = rows_of(path)
-    text = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
-    rewritten = Rewritten(
-        [RewriteCall("op", str(path), 3, "Data.rows")], {str(path): text}, pytest.fail
-    )
-
-    with rewritten.patched():
-        assert list(rows(2)) == [3, 4]
+    change = RewriteCall("op", str(path), 3, "Data.rows")
+    with Rewritten([change], {str(path): text}, pytest.fail).patched():
+        assert list(rows(2)) == expected
     assert list(rows(2)) == [1, 2]
 
 

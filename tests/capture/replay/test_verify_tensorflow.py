@@ -52,7 +52,6 @@ SCRIPT = """
     padded = ("padded_batch", {"batch_size": 2})
     behind_batch("ragged", lambda s: tf.strings.split(s), texts, padded)
     behind_batch("fails on a batch", lambda s: tf.io.decode_base64(tf.ensure_shape(s, [])), texts)
-    behind_batch("strings", tf.strings.upper, texts)
     table = tf.lookup.StaticHashTable(
         tf.lookup.KeyValueTensorInitializer(["a b", "c d"], [1, 2]), default_value=-1
     )
@@ -106,12 +105,6 @@ SCRIPT = """
         (tf.data.Dataset.from_tensor_slices(np.ones((9, 2, 3))),
          tf.data.Dataset.from_tensor_slices(np.arange(54.).reshape(9, 3, 2)))
     ), vectorized=True)
-    from tensorflow.python.ops import parsing_ops
-    try:
-        parsing_ops.parse_single_example_v2(written, {"n": tf.io.FixedLenFeature([2], tf.int64)})
-        results["checked again afterwards"] = "no"
-    except ValueError:
-        results["checked again afterwards"] = "holds"
     behind_batch("python for each row", lambda x: tf.numpy_function(fails, [x], tf.int64))
 
     numbers = tf.data.Dataset.range(100)
@@ -129,7 +122,6 @@ SCRIPT = """
         last = Insert(op(dataset, "batch"), "prefetch_to_device", {"device": device})
         check(name, dataset, last)
     check("model only", dataset, SetModel({"jit_compile": True}))
-    check("options only", dataset, SetOptions({"autotune.enabled": False}))
     first = numbers.batch(32)
     again = first.unbatch().batch(32)
     split, batch = op(again, "unbatch"), op(again, "batch", 1)
@@ -137,8 +129,6 @@ SCRIPT = """
     resized = first.unbatch().batch(20)
     split, batch = op(resized, "unbatch"), op(resized, "batch", 1)
     check("needed unbatch", resized, Remove(split), Remove(batch))
-    taken = numbers.cache().take(8).batch(4)
-    check("take first", taken, Move(op(taken, "take"), op(taken, "range")))
     chained = numbers.map(lambda x: x + 1).map(lambda x: x * 2).batch(32)
     one, two, end = op(chained, "map"), op(chained, "map", 1), op(chained, "batch")
     check("two moved", chained, Move(one, end), Move(two, one))
@@ -147,8 +137,6 @@ SCRIPT = """
     check("windows", windows, side)
     wide = numbers.map(lambda x: tf.fill([1000, 1000, 4], x)).map(lambda x: x + 1)
     check("large elements", wide, SetParameters(op(wide, "map", 1), {"num_parallel_calls": 2}))
-    shuffled = numbers.map(lambda x: x * 2).shuffle(50).batch(8)
-    check("shuffle first", shuffled, Move(op(shuffled, "shuffle"), op(shuffled, "range")))
     drawn = numbers.map(lambda x: tf.random.uniform([])).batch(8)
     check("random parallel", drawn, SetParameters(op(drawn, "map"), {"num_parallel_calls": 2}))
     generator = (n for n in range(5))
@@ -218,7 +206,7 @@ def test_what_differs_is_refused(results: dict[str, str], name: str, words: str)
 
 def test_everything_else_holds(results: dict[str, str]) -> None:
     others = {name: said for name, said in results.items() if name not in (*REFUSED, "alive")}
-    assert len(others) == 26
+    assert len(others) == 21
     assert set(others.values()) == {"holds"}, others
 
 
