@@ -85,16 +85,10 @@ def test_what_a_trace_knows_stays_in_the_step() -> None:
     assert "tf.math.log(model(x)) / int(x.shape[1])" in "".join(_rewritten(text).split("return")[0])
 
 
-def test_a_summary_follows_the_step() -> None:
-    text = LOOP.replace("    grads", "    tf.summary.scalar('loss', loss, step=1)\n    grads", 1)
-    assert _rewritten(text).endswith(
-        "loss = step(y, x)\n    tf.summary.scalar('loss', loss, step=1)\n"
-    )
-
-
-def test_a_sum_in_python_follows_the_step() -> None:
-    text = LOOP.replace("    optimizer", "    total += loss\n    optimizer")
-    assert _rewritten(text).endswith("    loss = step(y, x)\n    total += loss\n")
+@pytest.mark.parametrize("line", ["tf.summary.scalar('loss', loss, step=1)", "total += loss"])
+def test_what_only_looks_at_results_follows_the_step(line: str) -> None:
+    text = LOOP.replace("    optimizer", f"    {line}\n    optimizer")
+    assert _rewritten(text).endswith(f"    loss = step(y, x)\n    {line}\n")
 
 
 def test_a_float_is_given_as_a_tensor() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from pipediag.estimates import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.session.edits import Distribute, SetModel
-from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
@@ -60,19 +60,12 @@ def test_drift_of_the_machine_is_no_speedup() -> None:
     assert outcome.trials["a"].speedup == pytest.approx(1.0, abs=0.05)
 
 
-def test_an_edit_that_cannot_be_built_says_why_and_the_rest_goes_on() -> None:
-    executor = FakeExecutor({"b": 2.0}, refuse_prepare={"a": "Its function reads a lookup table."})
-    outcome = try_edits(executor, "ab")
-    assert outcome.trials["a"].state == "not_tried"
-    assert outcome.trials["a"].reason == "Its function reads a lookup table."
-    assert outcome.trials["b"].state == "confirmed"
-
-
-def test_an_edit_that_fails_on_the_way_is_not_judged() -> None:
-    executor = FakeExecutor({"a": 3.0, "b": 2.0}, refuse_block={"a": (4, "It raised OutOfRange.")})
-    outcome = try_edits(executor, "ab")
-    assert outcome.trials["a"].state == "not_tried"
-    assert outcome.trials["a"].reason == "It raised OutOfRange."
+@pytest.mark.parametrize(
+    "refused", [{"refuse_prepare": {"a": "It raised."}}, {"refuse_block": {"a": (4, "It raised.")}}]
+)
+def test_an_edit_that_fails_says_why_and_the_rest_goes_on(refused: dict[str, Any]) -> None:
+    outcome = try_edits(FakeExecutor({"a": 3.0, "b": 2.0}, **refused), "ab")
+    assert (outcome.trials["a"].state, outcome.trials["a"].reason) == ("not_tried", "It raised.")
     assert outcome.trials["b"].state == "confirmed"
 
 
@@ -213,27 +206,14 @@ def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -
     assert outcome.combined.findings == ["b"]
 
 
-def in_place_of_a() -> Finding:
-    return make_finding(make_edit("b", instead_of="a"))
-
-
-def test_an_alternative_is_tried_where_the_other_is_not_confirmed() -> None:
-    executor = FakeExecutor({"a": 0.9, "b": 2.0, "c": 2.0})
-    outcome = try_edits(executor, [make_finding("a"), in_place_of_a(), make_finding("c")])
-    states = {edit: trial.state for edit, trial in outcome.trials.items()}
-
-    assert states == {"a": "refuted", "b": "confirmed", "c": "confirmed"}
-    first_of_b = min(block.round for block in outcome.run.blocks if block.arm == "b")
-    assert first_of_b > max(block.round for block in outcome.run.blocks if block.arm == "a")
-
-
-def test_an_alternative_to_what_is_confirmed_is_not_tried() -> None:
-    executor = FakeExecutor({"a": 2.0, "b": 3.0})
-    outcome = try_edits(executor, [make_finding("a"), in_place_of_a()])
-
-    assert outcome.trials["b"].state == "not_tried"
-    assert str(outcome.trials["b"].reason).endswith("is confirmed: try a.")
-    assert outcome.combined.findings == ["a"]
+@pytest.mark.parametrize("confirmed", [False, True])
+def test_an_alternative_is_tried_where_the_other_is_not_confirmed(confirmed: bool) -> None:
+    executor = FakeExecutor({"a": 2.0 if confirmed else 0.9, "b": 3.0})
+    outcome = try_edits(executor, ["a", make_edit("b", instead_of="a")])
+    tried = outcome.trials["b"]
+    assert tried.state == ("not_tried" if confirmed else "confirmed")
+    assert str(tried.reason).endswith("is confirmed: try a.") is confirmed
+    assert outcome.combined.findings == (["a"] if confirmed else ["b"])
 
 
 CAVEAT = "Measured once the cache is filled."

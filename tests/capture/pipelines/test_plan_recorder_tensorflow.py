@@ -80,13 +80,11 @@ SCRIPT = """
         print("refused", error)
 
     for kind in "ab":
-        for folder in ("images", "texts", "sounds"):
+        for folder in ("images", "texts"):
             os.makedirs(f"{folder}/{kind}")
         pixels = tf.zeros((8, 8, 3), tf.uint8)
         open(f"images/{kind}/0.png", "wb").write(tf.io.encode_png(pixels).numpy())
         open(f"texts/{kind}/0.txt", "w").write("some words")
-        sound = tf.audio.encode_wav(tf.zeros((16, 1)), 16)
-        open(f"sounds/{kind}/0.wav", "wb").write(sound.numpy())
     open("rows.csv", "w").write("x,y\\n" + "1.0,2\\n" * 8)
     feature = tf.train.Feature(float_list=tf.train.FloatList(value=[1.0]))
     example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
@@ -97,10 +95,6 @@ SCRIPT = """
         "images", batch_size=2, image_size=(8, 8), verbose=False
     )
     texts = keras.utils.text_dataset_from_directory("texts", verbose=False)  # texts
-    sounds = keras.utils.audio_dataset_from_directory("sounds", verbose=False)  # sounds
-    series = keras.utils.timeseries_dataset_from_array(  # series
-        np.zeros((20, 2)), np.zeros(20), sequence_length=3, batch_size=4
-    )
     rows = tf.data.experimental.make_csv_dataset(  # rows
         "rows.csv", 4, label_name="y", num_epochs=1, num_parallel_reads=2
     )
@@ -113,13 +107,8 @@ SCRIPT = """
     parsed = rows.map(lambda x, y: (x["x"], y))  # parsed
     tf.data.Dataset.range(8).save("saved")
     loaded = tf.data.Dataset.load("saved")  # loaded
-    saved = tf.data.experimental.load("saved")  # saved
-    listed = tf.data.experimental.from_list([{"x": 1}, {"x": 2}, {"x": 3}])  # listed
-    padded = listed.apply(tf.data.experimental.pad_to_cardinality(4))  # padded
-    kept = listed.apply(tf.data.experimental.snapshot("kept"))  # kept
-    few = listed.take(2, "a_few")  # few
-    datasets = (images, texts, sounds, series, rows, examples, mapped, parsed, loaded)
-    for dataset in (*datasets, saved, padded, kept, few):
+    few = loaded.take(2, "a_few")  # few
+    for dataset in (images, texts, rows, examples, mapped, parsed, few):
         assert len(list(dataset)) > 0
 
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
@@ -288,15 +277,6 @@ def test_calls_of_a_helper_stand_at_the_line_that_calls_it(
     assert_chain(plan, kinds, helper)
 
 
-@pytest.mark.parametrize(
-    "helper", ["audio_dataset_from_directory", "timeseries_dataset_from_array"]
-)
-def test_other_helpers_are_named_too(plan: Captured, helper: str) -> None:
-    made = [op for op in plan.recording.operations if op.helper == helper]
-    assert "map" in {op.kind for op in made}
-    assert len({op.line for op in made}) == 1
-
-
 def test_what_a_helper_makes_by_classes_has_the_parameters_of_the_public_call(
     plan: Captured,
 ) -> None:
@@ -336,24 +316,3 @@ def test_map_and_batch_and_load_are_operations(plan: Captured) -> None:
     assert mapped.function is not None
     assert mapped.line in (plan.line("mapped"), plan.line("mapped") - 1)
     assert plan.operation("loaded").kind == "load"
-
-
-@pytest.mark.parametrize(
-    ("word", "helper", "kinds"),
-    [
-        ("saved", "load", "load"),
-        ("listed", "from_list", "from_list"),
-        ("padded", "pad_to_cardinality", "from_tensors repeat map concatenate"),
-        ("kept", "snapshot", "snapshot"),
-    ],
-)
-def test_experimental_functions_make_what_stands_at_their_line(
-    plan: Captured, word: str, helper: str, kinds: str
-) -> None:
-    made = [op for op in plan.recording.operations if op.line == plan.line(word)]
-    assert [op.kind for op in made] == kinds.split()
-    assert {op.helper for op in made} == {helper}
-    by_id = {op.id: op for op in plan.recording.operations}
-    parents = [by_id[parent] for op in made for parent in op.parent_ids]
-    if word in ("padded", "kept"):
-        assert "from_list" in {op.kind for op in parents}

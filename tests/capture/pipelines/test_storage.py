@@ -52,14 +52,7 @@ def test_the_type_of_the_mount_tells(
     kind: str, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = mounted(tmp_path, monkeypatch, kind)
-    given: list[Any] = [
-        file,
-        [file],
-        file.encode(),
-        np.array([file]),
-        ([file], [1]),
-        f"{tmp_path}/*.b?n",
-    ]
+    given: list[Any] = [file, file.encode(), np.array([file]), ([file], [1]), f"{tmp_path}/*.b?n"]
     assert [storage.remote_storage_of(one) for one in given] == [expected] * len(given)
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import protocol as module
 from pipediag.capture.trying import variants
 from pipediag.capture.trying.protocol import TrialsOfLoop
@@ -23,17 +21,13 @@ class Pipeline:
     element_spec = None
     rows = 4
     made = 0
-    changes_of: ClassVar[dict[str, tuple[Any, ...]]] = {}
-    """By iterator: what was changed of its pipeline."""
 
     def __init__(self, changes: tuple[Any, ...] = ()) -> None:
         self.changes = changes
 
     def iterator(self) -> str:
         Pipeline.made += 1
-        name = f"iterator {Pipeline.made}"
-        Pipeline.changes_of[name] = self.changes
-        return name
+        return f"iterator {Pipeline.made}"
 
 
 class Pipelines(ToyRuntime):
@@ -54,11 +48,9 @@ class Model:
 
     def __init__(self) -> None:
         self.used: list[dict[str, Any]] = []
-        self.refuses = False
 
     def check(self, settings: dict[str, Any]) -> None:
-        if settings and self.refuses:
-            raise NotReplayableError("It can't be compiled so.")
+        """Refuse none."""
 
     def use(self, settings: dict[str, Any]) -> None:
         self.used.append(settings)
@@ -143,8 +135,6 @@ class Stage:
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
         self.loop.runtime = Taking(self.clock)
-        self.trainer: Any = SimpleNamespace()
-        self.loop.trainer = self.trainer
         monkeypatch.setattr(module, "ModelVariants", self.compiled)
         monkeypatch.setattr(module, "time", self.clock)
 
