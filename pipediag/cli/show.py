@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from pipediag.session.model import Session
 
+TEXT, PERFETTO = "text", "perfetto"
+FORMATS = (*REPORTERS, TEXT, PERFETTO)
 _DURATION = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s)\s*")
 
 
@@ -28,8 +30,8 @@ def _formats(
         return None
     names = tuple(dict.fromkeys(name.strip().lower() for name in given.split(",")))
     for name in names:
-        if name not in REPORTERS:
-            known = ", ".join(REPORTERS)
+        if name not in FORMATS:
+            known = ", ".join(FORMATS)
             raise click.BadParameter(f"there is no format {name!r}; the formats are {known}.")
     return names
 
@@ -52,7 +54,7 @@ def _duration_ms(_ctx: click.Context, _option: click.Parameter, given: str | Non
     "formats",
     metavar="NAMES",
     callback=_formats,
-    help=f"Write files instead, comma-separated: {', '.join(REPORTERS)}.",
+    help=f"Write files instead, comma-separated: {', '.join(FORMATS)}.",
 )
 @click.option(
     "-o",
@@ -100,11 +102,15 @@ def command(
     if target_ms is not None:
         _show_plan(loaded, target_ms)
         return
-    if formats is not None:
+    wanted = formats or (TEXT,)
+    if named := [name for name in wanted if name in REPORTERS]:
         from pipediag.reporters import write_formats
 
-        for path in write_formats(loaded, output or directory, formats):
+        for path in write_formats(loaded, output or directory, named):
             say(f"wrote {path}")
+    if PERFETTO in wanted:
+        say(f"wrote {_write_perfetto(directory, output or directory)}")
+    if TEXT not in wanted:
         return
     from pipediag.reporters.terminal.summary import render
 
@@ -115,6 +121,19 @@ def command(
         report_written=(directory / "report.html").is_file(),
         verbose=verbose,
     )
+
+
+def _write_perfetto(directory: Path, output: Path) -> Path:
+    """Write the profile beside a session for ui.perfetto.dev."""
+    from pipediag.cli.trace import PERFETTO_FILE, profile_files
+    from pipediag.reporters.perfetto import write_perfetto
+    from pipediag.trace.summary import read_hosts
+
+    read, unread = read_hosts(profile_files([directory]))
+    if not read:
+        raise PipediagError("\n".join(file.reason for file in unread))
+    write_perfetto(output / PERFETTO_FILE, [(host.host, host.summary) for host in read])
+    return output / PERFETTO_FILE
 
 
 def _show_plan(session: Session, target_ms: float) -> None:

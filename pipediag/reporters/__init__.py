@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.session.files import write_bytes
+from pipediag.session.files import SESSION_FILE, write_bytes
 
 if TYPE_CHECKING:
     from pipediag.session.model import Session
@@ -23,6 +23,7 @@ function that makes it: if that fails, the files after it are written all the sa
 REPORTERS = {
     "html": "pipediag.reporters.html:files",
     "csv": "pipediag.reporters.tables:files",
+    "json": "pipediag.reporters:session_file",
     "markdown": "pipediag.reporters.markdown:files",
 }
 """The module and its function; templates and pandas are loaded only where they are needed."""
@@ -70,6 +71,13 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     if failures:
         raise PipediagError("\n".join(failures)) from cause
     return written
+
+
+def session_file(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the session as JSON, from which all other reports can be made again."""
+    from pipediag.session.store import dump_session
+
+    yield SESSION_FILE, dump_session(session)
 
 
 def failure_of(what: str, error: Exception) -> str:

@@ -83,19 +83,33 @@ def test_writes_beside_the_session(session_directory: Path) -> None:
 
 def test_writes_only_the_formats_asked_for_where_asked(session_directory: Path) -> None:
     output = session_directory / "again"
-    arguments = [str(session_directory / "session.json"), "--format", "Markdown, html,markdown"]
+    arguments = [str(session_directory / "session.json"), "--format", "JSON, html,json"]
 
     result = CliRunner().invoke(command, [*arguments, "-o", str(output)])
 
     assert result.exit_code == 0
-    assert {path.name for path in output.iterdir()} == {"report.md", "report.html"}
+    assert {path.name for path in output.iterdir()} == {"session.json", "report.html"}
+    original = session_directory / "session.json"
+    assert (output / "session.json").read_text() == original.read_text()
 
 
 def test_an_unknown_format_lists_the_known_ones(session_directory: Path) -> None:
     result = CliRunner().invoke(command, [str(session_directory), "--format", "html,pdf"])
 
     assert result.exit_code == 2
-    assert "no format 'pdf'; the formats are html, csv, markdown" in result.stderr
+    assert "no format 'pdf'; the formats are html, csv, json, markdown, text, perfetto" in (
+        result.stderr
+    )
+
+
+def test_text_is_the_summary_and_perfetto_needs_a_profile(session_directory: Path) -> None:
+    shown, as_text = (
+        CliRunner().invoke(command, [str(session_directory), *more])
+        for more in ([], ["--format", "text"])
+    )
+    assert (as_text.exit_code, as_text.stdout) == (0, shown.stdout)
+    with pytest.raises(PipediagError, match="no profile"):
+        command.main([str(session_directory), "--format", "perfetto"], standalone_mode=False)
 
 
 def output(*args: str) -> str:
