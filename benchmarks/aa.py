@@ -40,7 +40,7 @@ from pipediag.session.messages import (
 from pipediag.session.reading import read_recording
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
-from pipediag.trials.bench import Bench, TakenBy
+from pipediag.trials.bench import Bench, FirstCalls, TakenBy
 from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
 from pipediag.trials.schedule import run_trials
@@ -146,7 +146,15 @@ def simulated(
     found: list[Trial] = []
     for seed in range(math.ceil(trials / edits)):
         executor = SimulatedExecutor(MODELS[noise](random.Random(seed), spread), speedup)
-        bench = Bench(executor, TakenBy(), budget_s, executor.clock, lambda _event: None, seed)
+        bench = Bench(
+            executor,
+            TakenBy(),
+            budget_s,
+            executor.clock,
+            lambda _event: None,
+            executor.clock(),
+            FirstCalls(),
+        )
         contest = Contest(bench)
         changes = {f"edit-{n}": SetParameters(f"op{n}", {}) for n in range(edits)}
         contest.enter(candidates([_finding(name, change) for name, change in changes.items()]))
