@@ -95,7 +95,11 @@ def _of_layers(
         return
     listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
     evidence = {**evidence, "layers": listed.replace("`", "")}
-    untried = None if movable else "Also move what is called before them, if it is not trained."
+    untried = None
+    if keras.inseparable:
+        untried = "Move the calls of these layers out of the model's own code by hand."
+    elif not movable:
+        untried = "Also move what is called before them, if it is not trained."
     advice = (
         f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps. "
         f"{untried or _code(layers)}"

@@ -68,6 +68,8 @@ class KerasUse:
     optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
     """Those of its arguments that are set and pass over whole variables, or scale gradients."""
     input_layers: list[InputLayer] = field(default_factory=list)
+    inseparable: bool = False
+    """True if the model is of a class of the script's, under a strategy, or without a graph."""
     fixed_lengths: dict[str, int] = field(default_factory=dict)
     """Lengths of the rows that inputs of the model declare, by their names."""
     legacy: bool | None = None

@@ -28,6 +28,7 @@ from tests.rules.sessions import (
     decided,
     keeps_up,
     make_ids,
+    only,
     run,
     session_of,
     source,
@@ -47,8 +48,8 @@ SPLITS = TextWork(percent=40.0, ms=4.0, operations={"StringSplitV2": 30.0, "Look
 LITTLE = TextWork(percent=3.0, ms=0.3, operations={"StringSplitV2": 3.0})
 
 
-def prepared(*layers: InputLayer, **more: Any) -> Session:
-    keras = make_keras(input_layers=list(layers))
+def prepared(*layers: InputLayer, inseparable: bool = False, **more: Any) -> Session:
+    keras = make_keras(input_layers=list(layers), inseparable=inseparable)
     ops = (
         make_operation("op1", "from_tensor_slices"),
         make_operation("op2", "batch", line=22),
@@ -81,6 +82,22 @@ OWN_CODE = {"loops": [make_loop(keras=None, kind="tf_function")]}
 )
 def test_layers_that_prepare_inputs(session: Session, expected: object) -> None:
     assert decided(PREPROCESSING_IN_MODEL, session) == expected
+
+
+@cases(
+    {
+        "of Keras": (prepared(WORDS), True),
+        "behind others": (prepared(DEEP), False),
+        "of an own class": (prepared(WORDS, inseparable=True), False),
+        "called by an own class": (prepared(DEEP, inseparable=True), False),
+    },
+    "session, has_code",
+)
+def test_code_is_given_for_models_that_are_their_layers(session: Session, has_code: bool) -> None:
+    finding = only(PREPROCESSING_IN_MODEL, session)
+    assert ("keras.Model(prepared" in finding.advice) == has_code
+    by_hand = session.loops[0].keras is not None and session.loops[0].keras.inseparable
+    assert ("own code by hand" in finding.advice) == by_hand
 
 
 # Padding

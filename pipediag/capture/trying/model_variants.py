@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from pipediag.capture.callsites import is_keras_class
+from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
 from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import ANY_LENGTH
 from pipediag.capture.runtime import Settings
@@ -327,6 +327,14 @@ def fixed_lengths(model: Any) -> dict[str, int]:
     ranks = [one.shape.rank if hasattr(one.shape, "rank") else len(one.shape) for one in inputs]
     rows = [one for one, rank in zip(inputs, ranks, strict=True) if rank == 2]
     return {one.name: int(one.shape[1]) for one in rows if one.shape[1]}
+
+
+def inseparable(model: Any) -> bool:
+    """Return True for a model that can't be made anew from its layers: of a class of the script's,
+    under a distribution strategy, or without a graph."""
+    own = package_of_module(type(model).__module__) not in KERAS
+    distributed = getattr(model, "_distribute_strategy", None) is not None
+    return own or distributed or _graph_of(model) is None
 
 
 def _graph_of(model: Any) -> Any:

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.tensorflow
 MODEL = """
 import json
 import keras
-from pipediag.capture.trying.model_variants import input_layers
+import tensorflow as tf
+from pipediag.capture.trying.model_variants import input_layers, inseparable
 
 text = keras.Input((), dtype="string", name="text")
 day = keras.Input((1,), dtype="string", name="day")
@@ -31,12 +32,18 @@ class Own(keras.Model):
     def __init__(self):
         super().__init__()
         self.words = words
+class Trains(keras.Model):
+    pass
+with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+    distributed = keras.Model(model.inputs, result)
 
 print(json.dumps({
     "name": "model",
     "layers": [[one.name, one.kind, one.behind_input, one.handed_on]
                for one in input_layers(model)],
     "own": [[one.name, one.behind_input] for one in input_layers(Own())],
+    "inseparable": [inseparable(one)
+                    for one in (model, Own(), Trains(model.inputs, result), distributed)],
 }))
 """
 
@@ -53,3 +60,9 @@ def test_what_prepares_inputs_is_found(said: dict[str, Any]) -> None:
         ["vector", "CategoryEncoding", True, True],
     ]
     assert said["own"] == [["words", False]]
+
+
+def test_models_of_own_classes_and_under_a_strategy_are_no_sum_of_layers(
+    said: dict[str, Any],
+) -> None:
+    assert said["inseparable"] == [False, True, True, True]

@@ -32,6 +32,7 @@ from pipediag.capture.trying.model_variants import (
     all_layers,
     fixed_lengths,
     input_layers,
+    inseparable,
 )
 from pipediag.session.recorded_loops import Callback, KerasUse, RecordedVariable
 from pipediag.vocabulary import LoopRole, Scalar
@@ -120,6 +121,7 @@ def describe(frame: FrameType) -> KerasUse:
         optimizer_bytes=variable_bytes(getattr(model, "optimizer", None), "variables"),
         optimizer_settings=settings_of(getattr(model, "optimizer", None)),
         input_layers=input_layers(model),
+        inseparable=inseparable(model),
         fixed_lengths=fixed_lengths(model),
         legacy=any(base.__module__.startswith("tf_keras.") for base in type(model).__mro__),
         compile_file=compile_file,
