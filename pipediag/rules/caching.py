@@ -235,6 +235,7 @@ def _of_maps(session: Session) -> Finding | None:
             # The work is done while a shuffle fills, and the loop waits for that in every epoch.
             op, early = filling, True
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
+    op = _after_its_filters(session, op)
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
@@ -264,6 +265,18 @@ def _of_maps(session: Session) -> Finding | None:
         speedup_at_most=bounds[0],
         for_run=bounds[1],
     )
+
+
+def _after_its_filters(session: Session, op: Operation) -> Operation:
+    """Return the last of the filters that follow at once, so that only what they pass is kept."""
+    following = [one for one in downstream(session, op) if op.id in one.parent_ids]
+    if (
+        len(following) == 1
+        and following[0].kind == "filter"
+        and _gives_the_same(session, following[0])
+    ):
+        return _after_its_filters(session, following[0])
+    return op
 
 
 def _gives_the_same(session: Session, op: Operation) -> bool:

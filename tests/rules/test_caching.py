@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -183,6 +184,15 @@ def test_an_epoch_that_was_seen_says_how_many_elements_files_hold() -> None:
     assert seen.evidence["cache_bytes"] == 150 * 32 * 1000
     repeated = with_epoch_ends(from_files(op("repeat")), 2)
     assert only(MISSING_CACHE, repeated).condition is not None
+
+
+def test_only_what_a_filter_passes_is_kept() -> None:
+    passes = op("filter", function=make_function(), element_bytes=1000, elements=32.0)
+    session = with_epoch_ends(from_files(passes), 2)
+    finding = only(MISSING_CACHE, session)
+    assert finding.op_id == "filter"
+    assert finding.edit is not None
+    assert finding.edit.changes == (Insert("filter", "cache", {"elements": ANY}),)
 
 
 RANDOM = {"RandomUniform": 1}
