@@ -361,11 +361,12 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
         return
     waits = input_first(session) or _own_code_first(session, loop)
     likely = few and percent >= FIXED_COST.value and waits is None
+    exchange = ", and to exchange gradients," if loop.replicas > 1 else ""
     yield finding(
         "fail" if likely else "informative",
         waits
         or f"Try a batch of {FACTOR * size} instead of {size}, and tune the learning rate again: "
-        "the time to start a step, and to exchange gradients, hardly grows with the batch.",
+        f"the time to start a step{exchange} hardly grows with the batch.",
         speedup_at_most=FACTOR,
         edit=edit,
     )
