@@ -17,6 +17,7 @@ from pipediag.facts.pipeline import (
     passes_over_data,
     place_name,
     reshuffles,
+    short_place,
     upstream,
 )
 from pipediag.rules.rule import Rule
@@ -175,13 +176,19 @@ def _before(session: Session, frozen: Operation, cache: Operation) -> tuple[str,
 
 def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[str, Edit | None]:
     """Return how a cache and a shuffle before it come to stand the other way round."""
-    path, edit = between(session, shuffle, cache) or [], None
+    if shuffle.made_by_framework:
+        at = short_place(shuffle)
+        return (
+            f"Keep the call {f'at {at}' if at else 'that makes the dataset'} from shuffling and "
+            "batching (`shuffle=False`, `batch_size=None` or `.unbatch()`), and put "
+            f"`.shuffle(...)` and `.batch(...)` after {call_name(cache)}"
+        ), None
+    path = between(session, shuffle, cache) or []
     single = list(takewhile(lambda op: op.kind not in BATCHING, path))
-    if not shuffle.made_by_framework:
-        if len(single) < len(path) and keeps_elements(single):
-            # After a cache of batches the shuffle would mix whole batches.
-            return _before(session, shuffle, cache)
-        edit = _moved_after(session, shuffle, cache)
+    if len(single) < len(path) and keeps_elements(single):
+        # After a cache of batches the shuffle would mix whole batches.
+        return _before(session, shuffle, cache)
+    edit = _moved_after(session, shuffle, cache)
     if edit is None:
         return f"Put a `shuffle` after {call_name(cache)} too", None
     return f"Move {call_name(shuffle)} after {call_name(cache)}", edit
