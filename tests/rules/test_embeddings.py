@@ -260,6 +260,18 @@ def test_ids_that_a_batch_holds(rule: Rule, session: Session, status: str) -> No
         assert finding.severity == ("warn" if reachable else "error")
 
 
+BOTH = {"outside": 2, "outside_examples": [(42, -1), (47, 1_200)]}
+
+
+@pytest.mark.parametrize(("ids", "negative"), [(NEGATIVE, True), (OUTSIDE, False), (BOTH, False)])
+def test_negative_ids_alone_read_rows_from_the_end(ids: dict[str, Any], negative: bool) -> None:
+    advice = only(IDS_OUTSIDE_TABLE, looked_at(**ids)).advice
+    assert ("from the end of the table" in advice, "returns zeros" in advice) == (
+        negative,
+        not negative,
+    )
+
+
 @pytest.mark.parametrize("loops", [[make_loop(steps=7)], []])
 def test_the_error_that_ended_the_script_tells_too(loops: list[Any]) -> None:
     script = Script(path="train.py", args=[], status=1, outcome="raised", detail=ERROR)

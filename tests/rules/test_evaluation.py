@@ -179,6 +179,14 @@ def test_a_cache_is_for_the_evaluation_alone_and_filled_by_the_first() -> None:
     assert data_of(count=1) == []
 
 
+@pytest.mark.parametrize(("mb", "fits"), [(200, True), (210, False)])
+def test_a_cache_of_the_evaluation_takes_half_of_the_free_memory_at_most(
+    mb: int, fits: bool
+) -> None:
+    """Ten batches, of which 204.8 MB each would take half of 4 GB."""
+    assert bool(data_of(changed(2, element_bytes=mb * 2**20))) == fits
+
+
 @pytest.mark.parametrize(
     ("graph_ops", "effect"),
     [

@@ -85,6 +85,9 @@ THE_SAME = [
         ([100, 110, 120, 130], []),
         ([100, 104, 108, 112, 116], []),
         ([100, 110, 105, 130, 140], []),
+        # The first stretch and the last one overlap, or just don't.
+        ([100, 160, 140, 140, 150, 150, 160, 160, 150, 300], []),
+        ([100, 160, 140, 140, 150, 150, 160, 160, 161, 300], ["slower-steps"]),
     ],
 )
 def test_steps_that_get_slower(steps_ms: list[float], expected: list[str]) -> None:

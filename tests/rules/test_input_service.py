@@ -17,7 +17,7 @@ from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_loop, make_verdict
 from tests.records import make_operation
-from tests.rules.sessions import batch, session_of, source
+from tests.rules.sessions import batch, chain, session_of, source
 from tests.trials.bench import make_finding
 
 
@@ -72,6 +72,14 @@ def test_what_other_hosts_cannot_take_over_is_named_with_its_line(name: str) -> 
 BEHIND = slow(source(), SHUFFLE, a_map(), batch(), TAKE, pipeline={"bottleneck_op_id": "map"})
 
 
+def limited_within(outer: str) -> Session:
+    """A pipeline whose slowest operation is in the function of this one; `take` stays here."""
+    first, second = (make_operation(id, "flat_map", line=4) for id in ("first", "second"))
+    ops = chain(source(), SHUFFLE, first, batch(), TAKE, second)
+    inner = make_operation("inner", "map", inside_function_of=outer, function=function())
+    return slow(pipeline={"ops": [*ops, inner], "bottleneck_op_id": "inner"})
+
+
 @pytest.mark.parametrize(
     ("session", "tried", "in_order"),
     [
@@ -80,6 +88,8 @@ BEHIND = slow(source(), SHUFFLE, a_map(), batch(), TAKE, pipeline={"bottleneck_o
         (slow(source(), a_map(), batch()), True, True),
         # What stands behind the costly part stays with the training.
         (BEHIND, True, False),
+        (limited_within("first"), True, False),
+        (limited_within("second"), False, None),
         (slow(pipeline={"options": {"deterministic": True}}), False, None),
     ],
 )
