@@ -113,9 +113,9 @@ STATUS_ORDER: tuple[FindingStatus, ...] = (
 """What there is most to say of goes first."""
 FindingSeverity = Literal["error", "warn", "info"]
 SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
-FindingSubject = Literal["precondition", "correctness", "speed"]
-"""What a finding is about. Correctness and quality are about results: no trial of speed settles
-them."""
+FindingSubject = Literal["precondition", "correctness", "quality", "speed"]
+"""What a finding is about. Correctness is about results: no trial of speed settles it. Quality is
+in sessions of development versions alone."""
 EffectOnResults = Literal[
     "same results",
     "same up to order or rounding",

@@ -280,12 +280,20 @@ def analyze_status(
 def say_since(earlier: Path, session: Session, directory: Path) -> None:
     """Say where the earlier report is kept, and the step before and now on the same machine."""
     from pipediag.gate.evaluation import figures
+    from pipediag.reporters.words.quantities import milliseconds
     from pipediag.session.store import load_session
 
     steps = ""
     with suppress(PipediagError):  # the earlier run was cut short, or is of another version
-        before, now = figures(load_session(earlier)), figures(session)
-        if before["machine"] == now["machine"] and before["step_ms"] and now["step_ms"]:
-            steps = f". The step took {before['step_ms']:.3g} ms, and takes {now['step_ms']:.3g} ms"
+        loaded = load_session(earlier)
+        of_one_script = (loaded.script.path, loaded.script.args) == (
+            session.script.path,
+            session.script.args,
+        )
+        before, now = figures(loaded), figures(session)
+        of_one_machine = before["machine"] == now["machine"]
+        if of_one_script and of_one_machine and before["step_ms"] and now["step_ms"]:
+            took, takes = milliseconds(before["step_ms"]), milliseconds(now["step_ms"])
+            steps = f". The step took {took}, and takes {takes}"
     compare = shlex.join(["pipediag", "compare", str(earlier), str(directory)])
     say(f"pipediag: the earlier report is kept in {earlier}{steps}: {compare}")

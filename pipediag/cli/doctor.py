@@ -271,7 +271,9 @@ def variables(environment: Mapping[str, str] = os.environ) -> Check:
     return warning_unless(
         not slowing,
         "Environment",
-        f"{', '.join(slowing) or 'No variable'} is set that slows TensorFlow down.",
+        "No variable is set that slows TensorFlow down."
+        if not slowing
+        else f"Set, and slows TensorFlow down: {', '.join(slowing)}.",
         "; ".join(f"With {name}, {_SLOWING[name]}" for name in slowing) + ".",
         "Unset it, unless the script needs it.",
     )

@@ -49,6 +49,8 @@ _ANOTHER = (
 
 _LOCK = threading.Lock()
 """Held while something is measured: two measurements would measure each other."""
+ENDS_WHAT_IS_OVER: list[Callable[[], None]] = []
+"""Called where it is held: a `fit` that raised has ended without a word."""
 
 
 class Measurement:
@@ -80,7 +82,10 @@ class Measurement:
             if "pipediag.child" in sys.modules:
                 raise PipediagError(_RUN_BY_COMMAND)
             if not _LOCK.acquire(blocking=False):
-                raise PipediagError(_ANOTHER)
+                for end in ENDS_WHAT_IS_OVER:
+                    end()
+                if not _LOCK.acquire(blocking=False):
+                    raise PipediagError(_ANOTHER)
             undo.callback(_LOCK.release)
             place = out or Path(tempfile.mkdtemp(prefix="pipediag-"))
             self._temporary = None if self._kept else place

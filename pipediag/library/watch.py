@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
@@ -12,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import call_site, current_frames
 from pipediag.capture.guard import attempt
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
-from pipediag.library.measurement import Measurement
+from pipediag.library.measurement import ENDS_WHAT_IS_OVER, Measurement
 from pipediag.library.notebook import tell
 from pipediag.library.result import Result
 from pipediag.session.messages import Ended
@@ -48,7 +49,7 @@ class Watch:
         self._call = call
         self.result: Result | None = None
         self.result_missing: str | None = "Nothing has been measured yet."
-        self._pid = os.getpid()
+        self._pid = 0
         self._measurement: Measurement | None = None
         self._entered = 0
 
@@ -79,7 +80,7 @@ class Watch:
 
         `within_fit` says that a `fit` of Keras's has begun, which is to be measured to its end.
         """
-        site = call_site()
+        site, self._pid = call_site(), os.getpid()
 
         def begin() -> None:
             self._measurement = Measurement(self._call, site, out=self._out, steps=self._steps)
@@ -128,18 +129,29 @@ class Watch:
             tell(reason)
 
 
+def _fits_on(thread: int) -> int:
+    """Return how many calls of Keras's `fit` are on the stack of a thread."""
+    count, frame = 0, current_frames().get(thread)
+    while frame is not None:
+        code = frame.f_code
+        count += code.co_name == "fit" and "keras" in code.co_filename
+        frame = frame.f_back
+    return count
+
+
 class WatchingCallback:
     """Measures each `fit` that it is given to; `callback` makes a Keras callback of it.
 
-    Keras does not call it where `fit` raises: that is measured until the next begins, or the
-    program exits.
+    Keras does not call it where `fit` raises: that is over when another measurement begins, when
+    its result is asked for, or when the program exits.
 
     Attributes:
         result: the result of the last `fit`, once that is over; None if there is none.
         result_missing: why there is none, as a sentence.
     """
 
-    _running: ClassVar[Watch | None] = None
+    _running: ClassVar[tuple[Watch, int] | None] = None
+    """What measures a `fit`, and the thread of that."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
@@ -147,23 +159,40 @@ class WatchingCallback:
 
     @property
     def result(self) -> Result | None:
+        self.end_if_over()
         return self._watch.result
 
     @property
     def result_missing(self) -> str | None:
+        self.end_if_over()
         return self._watch.result_missing
+
+    @classmethod
+    def end_if_over(cls, began_in: int | None = None) -> None:
+        """End what measures a `fit` that raised; another one has just begun in `began_in`."""
+        if cls._running is not None:
+            watch, thread = cls._running
+            if _fits_on(thread) <= (began_in == thread):
+                cls._running = None
+                watch.end(CUT_OFF)
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
         """Begin when `fit` has its data and makes its first step next."""
-        if WatchingCallback._running is not None:
-            WatchingCallback._running.end(CUT_OFF)
-        WatchingCallback._running = self._watch
-        self._watch.begin(within_fit=True)
+        thread = threading.get_ident()
+        self.end_if_over(thread)
+        if WatchingCallback._running is None or WatchingCallback._running[0] is not self._watch:
+            self._watch.begin(within_fit=True)
+        if self._watch.is_open and WatchingCallback._running is None:
+            WatchingCallback._running = self._watch, thread
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002 - Keras's
         """End after the last step."""
+        if WatchingCallback._running is not None and WatchingCallback._running[0] is self._watch:
+            WatchingCallback._running = None
         self._watch.end(Ended("finished", 0))
-        WatchingCallback._running = None
+
+
+ENDS_WHAT_IS_OVER.append(WatchingCallback.end_if_over)
 
 
 def watch(out: str | PathLike[str] | None = None, *, steps: int | None = None) -> Watch:

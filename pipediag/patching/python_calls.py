@@ -49,9 +49,9 @@ def defined(
     """Define a function behind the imports before an offset, and return its name in the file.
 
     The modules are those that it uses: `numpy as np`. Nothing changes where another change has
-    defined it.
+    defined it before the offset.
     """
-    if source.newline.join(lines) in source.text:
+    if 0 <= source.data.find(source.newline.join(lines).encode()) < at:
         return wanted, []
     after = last_import(source, at)
     if after is None:

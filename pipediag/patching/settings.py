@@ -88,9 +88,19 @@ def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
     if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
         return above
     found = assigns(source, last)
-    name = found[1] if found is not None else None
-    calls = [call for call in source.calls_of("with_options") if chain_root(call) == name]
-    return calls[0] if found is not None and len(calls) == 1 else None
+    if found is None:
+        return None
+    # Directly of the variable, or of a chain that is it again: a part of it is another pipeline.
+    calls = [
+        call
+        for call in source.calls_of("with_options")
+        if chain_root(call) == found[1]
+        and (
+            isinstance(receiver(call), cst.Name)
+            or ((own := assigns(source, call)) is not None and own[1] == found[1])
+        )
+    ]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:

@@ -133,9 +133,9 @@ def _set(workspace: Workspace, change: edits.SetParameters) -> None:
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
 
 
-def _counts_steps(call: cst.Call) -> bool:
+def _counts_steps(call: cst.Call, *names: str) -> bool:
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    return not keywords.isdisjoint(("steps_per_epoch", "validation_steps"))
+    return not keywords.isdisjoint(("steps_per_epoch", *names))
 
 
 def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
@@ -162,7 +162,7 @@ def _check_batch_size(source: Source, call: cst.Call) -> None:
         raise NotPatchableError(f"`{size.value}` is a parameter of a function.")
     if isinstance(size, cst.Name) and len(references(source, size.value)) > 1:
         raise NotPatchableError(f"`{size.value}` is used for more than these batches.")
-    if any(map(_counts_steps, source.calls.values())):
+    if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
         raise NotPatchableError(_COUNTED)
 
 

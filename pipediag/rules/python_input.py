@@ -87,11 +87,18 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """Lines that are known to be slow, and what to do instead."""
+
+
+def _draws_again(code: str) -> bool:
+    return _DRAWS.search(code) is not None and _WITHOUT.search(code) is None
+
+
+_WITHOUT = re.compile(r"replace\s*=\s*False")
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
 }
-"""Edits of slow lines that are rewritten, with all alike in their function."""
+"""Edits of slow lines that are rewritten."""
 
 LINE_SHARE = Threshold(
     "samples on its line", 5.0, "% of those in the generator's Python", "own choice"
@@ -125,17 +132,14 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         return
     line, advice = slowest
     name, edit = Path(line.file).name, None
-    for call, rewritten in _REWRITTEN.items():
-        if call.search(line.code or ""):
-            alike = sorted(
-                one.line
-                for one in own
-                if (one.file, one.function) == (line.file, line.function)
-                and call.search(one.code or "")
-            )
-            changes = [RewriteCall(op.id, line.file, one, line.function) for one in alike]
-            label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
-            edit = SLOW_CALL.edit(f"{name}:{line.line}", label, *changes)
+    rewritten = next(
+        (how for call, how in _REWRITTEN.items() if call.search(line.code or "")), None
+    )
+    if rewritten is not None:
+        alike = sorted({line.line, *_draws_beside(line, own)})
+        changes = [RewriteCall(op.id, line.file, one, line.function) for one in alike]
+        label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
+        edit = SLOW_CALL.edit(f"{name}:{line.line}", label, *changes)
     yield SLOW_CALL.finding(
         "fail",
         f"{advice} ({name}:{line.line}).",
@@ -147,6 +151,14 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         edit=edit,
         speedup_at_most=_without(session, op),
     )
+
+
+def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> Iterator[int]:
+    """Yield the lines of a draw's function that draw with weights as it does."""
+    for one in own:
+        of_one_function = (one.file, one.function) == (line.file, line.function)
+        if of_one_function and all(_draws_again(each.code or "") for each in (line, one)):
+            yield one.line
 
 
 def _hot_lines(session: Session) -> list[HotLine]:

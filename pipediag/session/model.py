@@ -202,8 +202,8 @@ class Session(Record):
     """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
-    """Embedding tables, the largest first: size, slots, reads and updates by the traced step,
-    device. `ids` has the lookups, unique ids, padding and ids outside the table of a few batches.
+    """Embedding tables, the largest first: size, slots, reads and updates by the traced step.
+    `ids` has the lookups, unique ids, padding and ids outside the table of a few batches.
     """
     embeddings_missing: str | None = None
     """Reason why tables may be missing: the step of the loop could not be read."""

@@ -17,7 +17,10 @@ from pipediag.session.files import SESSION_FILE, parse_json, read_limited, write
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.record import to_json
 
-_ANEW = "It was cut off or changed since it was written: measure again with `pipediag analyze`."
+_ANEW = (
+    "It was cut off, changed since it was written, or is of another version of pipediag: measure "
+    "again with `pipediag analyze`."
+)
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""

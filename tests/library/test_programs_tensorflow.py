@@ -188,7 +188,7 @@ def test_a_fit_that_raises_ends_its_callback_too(watched: Report) -> None:
     assert cut["outcome"] == "raised"
     assert cut["detail"] == "`fit` did not finish."
     assert cut["callbacks"] == ["Fails"]
-    assert watched["again"]["outcome"] == "finished"
+    assert watched["following"]["outcome"] == watched["again"]["outcome"] == "finished"
 
 
 IMPORTS_WITHIN = """

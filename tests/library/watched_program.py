@@ -132,9 +132,14 @@ def main() -> None:
     callback = pipediag.callback(**WINDOWS)
     with suppress(ZeroDivisionError):
         model.fit(dataset, epochs=3, verbose=0, callbacks=[callback, Fails()])
+    with pipediag.watch(**WINDOWS) as following:
+        model.fit(dataset, epochs=1, verbose=0)
+    report["cut"], report["following"] = reported(callback), reported(following)
     again = pipediag.callback(**WINDOWS)
+    with suppress(ZeroDivisionError):
+        model.fit(dataset, epochs=3, verbose=0, callbacks=[pipediag.callback(**WINDOWS), Fails()])
     model.fit(dataset, epochs=3, verbose=0, callbacks=[again])
-    report["cut"], report["again"] = reported(callback), reported(again)
+    report["again"] = reported(again)
 
     report["unhooked"] = [
         f"{owner}: {name}"

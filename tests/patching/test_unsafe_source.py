@@ -208,6 +208,12 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         POOL,
         "perhaps for another pipeline",
     ),
+    "options of a part of the pipeline": (
+        "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
+        "ds = read(x).batch(3)\nfirst = ds.prefetch(1).with_options(o)\nmodel.fit(ds)\n",
+        POOL,
+        "perhaps for another pipeline",
+    ),
     "options in some cases": (
         "o = tf.data.Options()\nif debug:\n    o.threading.private_threadpool_size = 1\n"
         "ds = read(x).batch(3)\nds = ds.with_options(o)\nmodel.fit(ds)\n",

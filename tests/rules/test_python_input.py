@@ -218,7 +218,8 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_ker
 
 def test_draws_of_one_function_are_rewritten_together() -> None:
     op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
-    lines = [(9, "rows", WEIGHTED), (7, "rows", WEIGHTED), (8, "rows", "pass"), (3, "f", WEIGHTED)]
+    other = WEIGHTED.replace("p=", "replace=False, p=")
+    lines = [(9, "rows", WEIGHTED), (7, "rows", WEIGHTED), (8, "rows", other), (3, "f", WEIGHTED)]
     hot = [
         HotLine(
             file="data.py", line=at, function=name, percent=4.0 * at, thread="source", code=code
