@@ -86,7 +86,8 @@ class StepCompute:
     def ms_of(self, operations: Collection[str]) -> float | None:
         """Return the milliseconds of a step in these operations.
 
-        None where XLA computed them together with others, or in programs that were not kept.
+        None where the profile has none of them, or XLA computed them together with others, or in
+        programs that were not kept.
         """
         times, wanted = self.times, set(operations)
 
@@ -101,7 +102,7 @@ class StepCompute:
                 own += ns
             elif any(map(among_them, work.holds)):
                 unclear += ns
-        if unclear >= _NOTICED * times.total_ns:
+        if not own or unclear >= _NOTICED * times.total_ns:
             return None
         return self.compute_ms * own / times.total_ns
 

@@ -334,7 +334,7 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
     softmaxes = loop.softmaxes if loop is not None else []
     alone = len(softmaxes) == 1
     for softmax in (one for one in softmaxes if one.classes > SAMPLED):
-        took_ms = (session.vocabulary_ms or None) if alone else None
+        took_ms = session.vocabulary_ms if alone else None
         advice = (
             f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
             f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "

@@ -211,7 +211,7 @@ class Session(Record):
     """Of a step, on a number for each of many classes: logits, loss, gradients, and the update of
     weights that are no table; None where the profile does not have it."""
     metrics_ms: float | None = None
-    """Of a step, in operations that nothing but its metrics needs."""
+    """Of a step, in operations that nothing but its metrics needs; None as above."""
     device_memory_bytes: int | None = None
     """Value of `--device-memory`; None if it was not given."""
     text_work: TextWork | None = None
