@@ -367,6 +367,7 @@ def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None
     passes = _added(
         table.passes_ms
         for table in session.embeddings
-        if (table.rows, table.dim) == (softmax.classes, softmax.features)
+        if (table.variable or "").removesuffix(":0") == softmax.weights
+        and {table.rows, table.dim} == {softmax.classes, softmax.features}
     )
     return class_ms(session, ["device_compute"]) if passes is None else took_ms + passes

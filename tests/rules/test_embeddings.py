@@ -189,6 +189,28 @@ def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None
     assert decided(FULL_SOFTMAX, session) == expected
 
 
+TIED = {"variable": "dense/kernel:0", "rows": 50_000, "dim": 128, "passes_ms": 3.1}
+SEPARATE = {**TIED, "variable": "embedding/embeddings:0"}
+
+
+@cases(
+    {
+        "no table": (None, 2.56),
+        "separate table of the same shape": (SEPARATE, 2.56),
+        "tied": (TIED, 12.5),
+        "tied, transposed": ({**TIED, "rows": 128, "dim": 50_000}, 12.5),
+        "tied, not timed": ({**TIED, "passes_ms": None}, 11.1),
+    },
+    "table, at_most",
+)
+def test_a_sampled_softmax_spares_passes_over_tied_weights(
+    table: dict[str, Any] | None, at_most: float
+) -> None:
+    tables = [] if table is None else [make_embedding(**table)]
+    finding = only(FULL_SOFTMAX, softmax({}, embeddings=tables))
+    assert finding.speedup_at_most == pytest.approx(at_most, rel=0.01)
+
+
 # Metrics in the training step
 
 

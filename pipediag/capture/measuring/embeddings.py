@@ -142,6 +142,8 @@ class Embeddings:
             record = self._recording.table(replace(like, layer=f"{like.layer} #{number}"))
         record.tell_anew(like)
         record.use = table.use
+        if table.softmax is not None and record.path is not None:
+            table.softmax.weights = record.path
         record.loop_id = self._loop.record.id
         return record
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ class ToyTable:
     ids_missing: str | None = None
     ids_incomplete: str | None = None
     cast_through: str | None = None
+    softmax: Softmax | None = None
 
     def __init__(self) -> None:
         self.record = RecordedVariable("words", 10, 4, "float32", trainable=True)
@@ -212,6 +214,21 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     (table,) = measured.recording.variables
     assert table.ids is not None
     assert any("no input_dim" in note for note in measured.recording.notes)
+
+
+def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measured) -> None:
+    record = RecordedVariable("words", 10, 4, "float32", path="model/words/embeddings")
+    tables = ToyTables()
+    softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
+    tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
+    measured.runtime.tables = tables
+    trainer = SimpleNamespace(known_tables=lambda _: [(ToyTable.variable, record)])
+    measured.loop.trainer = trainer  # type: ignore[assignment]
+    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    measured.until(Phase.IDS)
+
+    assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
+    assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]
 
 
 def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:

@@ -73,6 +73,8 @@ class TableInStep:
             mask_zero=masks_zero(step, lookups),
         )
         self.use = whole.use_of(variable, lookups, writes)
+        self.softmax: Softmax | None = None
+        """The loss that is taken over all of its rows, where it serves as output weights."""
         self.ids_missing: str | None = None
         """Reason why its ids can't be computed from a batch."""
         self.cast_through: str | None = None
@@ -204,10 +206,11 @@ class TracedTables:
             names.setdefault(label, []).append(name)
         self.vocabulary_operations = names.get(_VOCABULARY, [])
         self.metric_operations = names.get(_METRICS, [])
+        seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
         for table in self.tables:
             table.use.pass_operations = names.get(("pass", id(table.variable)), [])
             table.use.copy_operations = names.get(("copy", id(table.variable)), [])
-        seen = {id(weight): one for step in steps for weight, one in step.softmaxes}
+            table.softmax = seen.get(id(table.variable))
         self.softmaxes: Sequence[Softmax] = list(seen.values())
         self.constant_bytes = sum(step.constant_bytes for step in steps)
 
