@@ -201,6 +201,11 @@ def _check_regularized_table(session: Session) -> list[Finding]:
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
+    took_ms = _added(table.passes_ms for table in tables)
+    little = (percent_of_step(session, took_ms) or 0.0) < OPERATION_SHARE.value
+    # Without a constraint, an optimizer with slots goes on with passes of its own.
+    if not little and any(table.slot_bytes and not table.regularizer for table in tables):
+        took_ms = None
     return [
         _judged(
             rule,
@@ -209,7 +214,7 @@ def _check_regularized_table(session: Session) -> list[Finding]:
             f"Give {_names_of(tables)} `activity_regularizer` instead of "
             "`embeddings_regularizer`, and remove `embeddings_constraint`: both work on all rows.",
             _evidence_of(tables, terms=", ".join(sorted(terms))),
-            took_ms=_added(table.passes_ms for table in tables),
+            took_ms=took_ms,
             edit=None,
             place=next(((file, line) for file, line in made_at if line is not None), None),
             untried="It is another objective, which you have to choose and to tune.",

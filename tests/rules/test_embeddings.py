@@ -119,6 +119,21 @@ def test_a_term_over_a_whole_table(session: Session, expected: object) -> None:
     assert decided(REGULARIZED_TABLE, session) == expected
 
 
+@cases(
+    {
+        "regulariser": ({}, True),
+        "constraint": ({**CONSTRAINED, "slot_bytes": 0}, True),
+        "constraint and slots": (CONSTRAINED, False),
+    },
+    "table, bounded",
+)
+def test_passes_of_an_optimizer_stay_without_a_constraint(
+    table: dict[str, Any], bounded: bool
+) -> None:
+    finding = only(REGULARIZED_TABLE, termed({**table, "passes_ms": 5.0}))
+    assert (finding.speedup_at_most is not None) == bounded
+
+
 # Copies
 
 COPIED = {
