@@ -48,7 +48,8 @@ _LONG_ROW = 16
 def padding_percent(table: Embedding) -> float | None:
     """Return the share of the table's lookups that is padding, in percent.
 
-    None where nothing says which id is padding, as `mask_zero` does.
+    None where nothing says which id is padding: the model does by `mask_zero`, and the lookup layer
+    in front does where it gives 0 for no token.
     """
     return table.ids.zero_percent if table.ids is not None and _zero_pads(table) else None
 
@@ -72,11 +73,12 @@ def padded_percent(session: Session) -> float | None:
 
 
 def _zero_pads(table: Embedding) -> bool:
-    return table.mask_zero and not masks_a_token(table)
+    given_for_none = table.ids is not None and table.ids.zero_is_a_token is False
+    return (table.mask_zero or given_for_none) and not masks_a_token(table)
 
 
 def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> bool:
-    many = (ids.zero_percent or 0.0) >= AT_ENDS.value
+    many = (ids.zero_percent or 0.0) >= AT_ENDS.value and not ids.zero_is_a_token
     rows = ids.batches * (batch or 0) * (table.lookups or 1)
     in_a_row = ids.lookups / rows if rows else 0.0
     return many and in_a_row >= _LONG_ROW and within_percent(ids) < WITHIN.value
@@ -85,7 +87,9 @@ def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> b
 def masks_a_token(table: Embedding) -> bool:
     """Return True if the table masks id 0 although that stands for a token."""
     ids = table.ids
-    return ids is not None and table.mask_zero and within_percent(ids) >= WITHIN.value
+    if ids is None or not table.mask_zero:
+        return False
+    return bool(ids.zero_is_a_token) or within_percent(ids) >= WITHIN.value
 
 
 def within_percent(ids: EmbeddingIds) -> float:

@@ -128,9 +128,17 @@ MASKED_TOKEN = _ids_rule(
 def _check_masked_token(session: Session) -> Iterator[Finding]:
     for table, ids in _seen(session):
         if masks_a_token(table):
+            advice = (
+                f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} "
+                f"ids of `{table.layer}` are zeros between other ids of their row."
+            )
+            if ids.zero_is_a_token:
+                advice = (
+                    f"Give the lookup layer before `{table.layer}` a `mask_token`, or remove "
+                    "`mask_zero`: the layer returns 0 for a token."
+                )
             yield MASKED_TOKEN.finding(
                 "fail",
-                f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} "
-                f"ids of `{table.layer}` are zeros between other ids of their row.",
+                advice,
                 evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
             )

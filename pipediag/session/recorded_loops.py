@@ -125,6 +125,9 @@ class EmbeddingIds:
     """Lookups below 0 or past the last row."""
     outside_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: batch and id."""
+    zero_is_a_token: bool | None = None
+    """True if the lookup layer in front gives 0 for a token; None where there is none in the model,
+    or that token may be a name for padding."""
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
     incomplete: str | None = None

@@ -284,6 +284,8 @@ CHANGED = {"changed": 400, "changed_examples": [(257, 256), (642, 640)]}
         "no float": (COLLIDING_IDS, cast(None, 100_000_000), "pass"),
         "few zeros within": (MASKED_TOKEN, looked_at(MASKED, zeros_within=7), "pass"),
         "zeros within": (MASKED_TOKEN, looked_at(MASKED, zeros_within=8), "fail"),
+        "a token": (MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=True), "fail"),
+        "no token": (MASKED_TOKEN, looked_at(MASKED, zero_is_a_token=False), "pass"),
         "no mask": (MASKED_TOKEN, looked_at(zeros_within=500), "pass"),
     },
     "rule, session, status",

@@ -101,7 +101,7 @@ class Embeddings:
         if self._read:
             return
         self._read = True
-        record, known = self._loop.record, self._known_tables()
+        record, known = self._loop.record, self._ask_trainer("known_tables")
         functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
         try:
             self._step = step = self._loop.runtime.step_tables(functions)
@@ -119,7 +119,7 @@ class Embeddings:
         record.metric_operations = list(step.metric_operations)
         record.softmaxes = list(step.softmaxes)
         record.constant_bytes = step.constant_bytes
-        lack = lack_of()
+        lack, vocabularies = lack_of(), self._ask_trainer("vocabularies")
         for table in step.tables:
             counted = _Counted(table, self._record_of(table, known))
             self._tables.append(counted)
@@ -128,6 +128,8 @@ class Embeddings:
                 continue
             counted.tally = tally = IdTally(counted.record.rows, table.cast_through)
             tally.record.incomplete = table.ids_incomplete
+            zeros = [is_token for one, is_token in vocabularies if id(one) in table.vocabularies]
+            tally.record.zero_is_a_token = any(zeros) if zeros else None
 
     def _record_of(
         self, table: StepTable, known: list[tuple[Any, RecordedVariable]]
@@ -157,12 +159,12 @@ class Embeddings:
             return _SEVERAL_DRAWS
         return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)
 
-    def _known_tables(self) -> list[tuple[Any, RecordedVariable]]:
+    def _ask_trainer(self, method: str) -> list[Any]:
         model = self._loop.model() if self._loop.model is not None else None
         if self._loop.trainer is None or model is None:
             return []
         try:
-            return list(self._loop.trainer.known_tables(model))
+            return list(getattr(self._loop.trainer, method)(model))
         except Exception as error:
             let_pass(error)
             self._with.recorder.note(

@@ -33,6 +33,7 @@ class ToyTable:
     softmax: Softmax | None = None
 
     def __init__(self) -> None:
+        self.vocabularies: set[int] = set()
         self.record = RecordedVariable("words", 10, 4, "float32", trainable=True)
         self.use = RecordedTableUse(
             variable="words", gradient="sparse", slot_bytes=320, writes_whole=True
@@ -191,7 +192,7 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
     known = RecordedVariable("words", 10, 4, "float32", trainable=True)
-    trainer = SimpleNamespace(known_tables=lambda _: [(None, known)])
+    trainer = SimpleNamespace(known_tables=lambda _: [(None, known)], vocabularies=lambda _: [])
     measured.runtime.tables = None
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
@@ -204,7 +205,7 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     def fails(_: Any) -> list[Any]:
         raise AttributeError("no input_dim")
 
-    trainer = SimpleNamespace(known_tables=fails)
+    trainer = SimpleNamespace(known_tables=fails, vocabularies=fails)
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
     measured.until(Phase.IDS)
@@ -222,13 +223,33 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
     softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
     tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
     measured.runtime.tables = tables
-    trainer = SimpleNamespace(known_tables=lambda _: [(ToyTable.variable, record)])
+    known = (ToyTable.variable, record)
+    trainer = SimpleNamespace(known_tables=lambda _: [known], vocabularies=lambda _: [])
     measured.loop.trainer = trainer  # type: ignore[assignment]
     measured.loop.model = lambda: "model"  # type: ignore[assignment]
     measured.until(Phase.IDS)
 
     assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
     assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]
+
+
+@pytest.mark.parametrize(("in_front", "zero_is_a_token"), [(True, True), (False, None)])
+def test_a_lookup_layer_in_front_tells_what_zero_stands_for(
+    measured: Measured, in_front: bool, zero_is_a_token: bool | None
+) -> None:
+    handle, tables = object(), ToyTables()
+    tables.tables[0].vocabularies = {id(handle)} if in_front else set()
+    measured.runtime.tables = tables
+    asked = {"known_tables": lambda _: [], "vocabularies": lambda _: [(handle, True)]}
+    measured.loop.trainer = SimpleNamespace(**asked)  # type: ignore[assignment]
+    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    measured.until(Phase.IDS)
+    next(read_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
+    measured.diagnosis.finish("the script ended")
+
+    (table,) = measured.recording.variables
+    assert table.ids is not None
+    assert table.ids.zero_is_a_token is zero_is_a_token
 
 
 def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:

@@ -107,6 +107,12 @@ def cast_of(step: StepGraph, ids: At) -> tuple[str, At | None] | None:
         at = step.source(at.inputs()[0])
 
 
+def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
+    """Return the handles of the tables of tokens that ids are looked up in."""
+    tables = (at.inputs()[0] for at in step.upwards([ids]) if at.op.type in LOOKUP)
+    return [handle for one in tables if (handle := step.captured(one)) is not None]
+
+
 def _gathers(step: StepGraph) -> Iterator[Lookup]:
     for frame, op in step.operations:
         if in_gradients(op) or not gathers_rows(step, frame, op):

@@ -18,6 +18,7 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     lookups_in,
     masks_zero,
     sources_of,
+    vocabularies_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     Key,
@@ -79,6 +80,8 @@ class TableInStep:
         """Reason why its ids can't be computed from a batch."""
         self.cast_through: str | None = None
         """The narrowest float type that they pass on their way."""
+        self.vocabularies: set[int] = set()
+        """Tables of tokens that give the ids, by the ids of their handles."""
         self.ids_incomplete: str | None = None
         """Reason why some of its lookups are not counted."""
         self._followed: list[Lookup] = []
@@ -98,6 +101,7 @@ class TableInStep:
                 continue
             self._followed.append(lookup)
             self._needed |= {one.key for one in sources}
+            self.vocabularies |= {id(one) for one in vocabularies_of(self._step, lookup.ids)}
         if not self._needed:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
