@@ -21,7 +21,7 @@ from pipediag.session.loops import Steps
 from pipediag.session.model import Host
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
-from pipediag.trace.operations import TextTimes
+from pipediag.trace.operations import ComputeTimes, TextTimes
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
@@ -89,6 +89,27 @@ def test_what_pytorch_computes_is_python_to_tensorflows_profiler(
     assert (found.breakdown["unattributed"].percent == 0.0) == told
     assert (found.breakdown["python"].percent > 0.0) == told
     assert notes == ([] if told else [BESIDE_TENSORFLOW])
+
+
+@pytest.mark.parametrize(
+    ("work", "known"),
+    [
+        ({"logits/MatMul:MatMul": 60.0, "in_top_k/InTopKV2:InTopKV2": 40.0}, (True, True)),
+        ({"logits/MatMul:MatMul": 100.0}, (True, False)),
+        ({"dense/MatMul:MatMul": 100.0}, (False, False)),
+    ],
+)
+def test_logits_and_metrics_that_the_profile_does_not_name_have_no_time(
+    monkeypatch: pytest.MonkeyPatch, work: dict[str, float], known: tuple[bool, bool]
+) -> None:
+    split = make_split(input_wait=1.0, device_compute=8.0, dispatch=1.0)
+    trace = make_trace(steps=split, compute=ComputeTimes(100, work, 0.0))
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (trace, None))
+    recording = make_recording()
+    recording.loops[0].vocabulary_operations = ["logits/MatMul"]
+    recording.loops[0].metric_operations = ["in_top_k/InTopKV2"]
+    found, _ = measured(recording)
+    assert (found.vocabulary_ms is not None, found.metrics_ms is not None) == known
 
 
 def test_a_profile_that_began_behind_the_last_step_says_nothing_of_the_steps() -> None:
