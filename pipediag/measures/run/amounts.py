@@ -17,7 +17,7 @@ from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import SpanKind
+from pipediag.vocabulary import LoopRole, SpanKind
 
 _FEWEST_STEPS = 5
 """For an interval, and on a repeated batch."""
@@ -141,6 +141,14 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
 """Spans of which the rest is no one thing that comes again."""
+_EVALUATED_BY: Mapping[LoopRole, str] = {
+    "validation": "the step of `evaluate`",
+    "evaluate": "the step of `evaluate`",
+    "predict": "the step of `predict`",
+}
+"""The name of the function that is traced where such a loop begins."""
+
+
 _OF_A_LOOP = frozenset({"iterator", "first_batch", "steps"})
 
 
@@ -185,6 +193,8 @@ def amounts_of(
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call
         if loop.role == "training" and loop.id in step_ns:
             _settle(amounts, spent, recording, loop, step_ns[loop.id])
+        elif loop.role in _EVALUATED_BY:
+            _settle_evaluation(amounts, loop)
     return amounts
 
 
@@ -230,6 +240,16 @@ def _settle(
     if recording.environment.keras_backend == "jax" and not built and loop.first_step_ns:
         place = Place("compile", "the step of `fit`", loop.file, loop.line)
         amounts.move(round(loop.first_step_ns - step_ns), steps, place)
+
+
+def _settle_evaluation(amounts: Amounts, loop: RecordedLoop) -> None:
+    """Move the wait for a first batch from the tracing call to the evaluation."""
+    here = [place for place in amounts.ns if (place.file, place.line) == (loop.file, loop.line)]
+    built = (place for place in here if place.what == _EVALUATED_BY[loop.role])
+    evaluated = (place for place in here if place.part == "evaluation")
+    source, target = next(built, None), next(evaluated, None)
+    if source is not None and target is not None:
+        amounts.move(loop.fill_ns or 0, source, target)
 
 
 def _settle_waits(

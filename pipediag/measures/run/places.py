@@ -335,6 +335,8 @@ _FEWEST_MS = 50
 
 
 Shares = dict[Place, dict[Place, float]]
+_Evaluating = Mapping[tuple[str | None, int | None], Place]
+"""The loops that evaluate, by their lines."""
 
 
 def line_shares(
@@ -342,8 +344,13 @@ def line_shares(
 ) -> Shares:
     """Return the shares of each place that its lines took, and imports as start-up. Lines that were
     seen for longer than a place has are scaled down to it."""
+    evaluating = {
+        (one.place.file, one.place.line): one.place
+        for one in spent
+        if one.place.part == "evaluation" and one.place.what == EVALUATING_LOOP
+    }
     return {
-        place: _shares(place, lines, ns_at[place])
+        place: _shares(place, lines, ns_at[place], evaluating)
         for place, lines in _by_place(spent, seen).items()
         if place.part in _LINED and place.what is None
     }
@@ -411,7 +418,9 @@ def _by_place(
     return places
 
 
-def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[Place, float]:
+def _shares(
+    place: Place, lines: Mapping[SeenLine, int], whole_ns: int, evaluating: _Evaluating
+) -> dict[Place, float]:
     seen_ns = sum(lines.values())
     if whole_ns <= 0 or seen_ns <= 0:
         return {}
@@ -420,14 +429,17 @@ def _shares(place: Place, lines: Mapping[SeenLine, int], whole_ns: int) -> dict[
     for line, ns in lines.items():
         if line.importing or ns * scale >= _FEWEST_MS * 1_000_000:
             # An import was seen in its own code, and in a framework's that it imports.
-            own = _of_line(place, line)
+            own = _of_line(place, line, evaluating)
             shares[own] = shares.get(own, 0.0) + ns * scale / whole_ns
     return shares
 
 
-def _of_line(place: Place, line: SeenLine) -> Place:
+def _of_line(place: Place, line: SeenLine, evaluating: _Evaluating) -> Place:
     if line.importing:
         return Place("startup", "imports", line.file, line.line)
+    evaluation = evaluating.get((line.file, line.line))
+    if evaluation is not None and place.part != "before_training":
+        return evaluation
     what = OWN_LINE if line.function == "<module>" else f"in `{line.function}`"
     whose = IN_FRAMEWORK if line.in_framework else ""
     return replace(place, what=what + whose, file=line.file, line=line.line)

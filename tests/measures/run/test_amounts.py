@@ -12,7 +12,7 @@ from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
-from tests.measures.run.runs import own_loop
+from tests.measures.run.runs import Written, ledger, own_loop, recording_of
 from tests.recordings import (
     make_block,
     make_recorded_loop,
@@ -116,6 +116,21 @@ def test_an_epoch_that_begins_with_a_first_call_tells_no_wait(
     stretches.add(COMPILE, 1000, "first_call", loop_id="loop1")
 
     assert amounts(stretches, loop).waits_ns == {"loop1": waits}
+
+
+@pytest.mark.parametrize(("fill_ns", "waited_s"), [(400 * MS, 0.4), (None, 0.0), (5000 * MS, 0.6)])
+def test_what_an_evaluations_first_call_waited_is_not_its_building(
+    fill_ns: int | None, waited_s: float
+) -> None:
+    run = Written()
+    run.span("script", 0.0, 10.0)
+    run.span("evaluation", 5.0, 6.0, "evaluate", 30)
+    run.steps(5.0, 6.0, "loop2")
+    run.span("first_call", 5.0, 5.6, "test_function", 30)
+    loop = make_recorded_loop(id="loop2", role="evaluate", line=30, fill_ns=fill_ns)
+    report = ledger(run, recording_of(loop), 10.0)
+    assert report.seconds_of("compile") == pytest.approx(0.6 - waited_s)
+    assert report.seconds_of("evaluation") == pytest.approx(0.4 + waited_s)
 
 
 BEGIN_MS = 1000

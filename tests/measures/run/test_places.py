@@ -18,7 +18,7 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.session.ledger import IN_FRAMEWORK, OWN_LINE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, SpanKind
@@ -247,6 +247,18 @@ def test_a_line_is_put_where_it_was_met_and_not_where_most_of_its_group_lies() -
     assert line_shares(spent, [met(0, 1500, before, at_wait)], NS_AT) == {
         BEFORE: {own(BEFORE, 3): 0.25}
     }
+
+
+def test_what_a_loop_that_evaluates_lets_go_of_is_a_part_of_the_evaluation() -> None:
+    evaluation = Place("evaluation", EVALUATING_LOOP, "train.py", 7, "loop1")
+    spent = [
+        Spent(END, 0, 100 * MS),
+        Spent(evaluation, 100 * MS, 900 * MS),
+        Spent(END, 900 * MS, 1300 * MS),
+    ]
+    groups = [met(900, 1300, a_line(7, 300), a_line(8, 100))]
+
+    assert line_shares(spent, groups, NS_AT) == {END: {evaluation: 0.6, own(END, 8): 0.2}}
 
 
 @pytest.mark.parametrize(("ms", "told"), [(49.9, False), (50, True)])
