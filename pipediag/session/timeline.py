@@ -143,6 +143,10 @@ class HostReading:
     asked_bytes: int | None = None
     """Bytes that it asked for in reads, of files on a disk, in memory or of another kind."""
     available_bytes: int | None = None
+    io_wait_ticks: int | None = None
+    """Ticks in which a CPU of the machine was idle with disk reads or writes outstanding."""
+    machine_ticks: int | None = None
+    """Ticks of all CPUs of the machine, idle ones included."""
     allowed_busy_ns: int | None = None
     """Of the CPUs that the process may use, in which one of them worked for whatever program."""
     allowed_idle_ns: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.pauses import PAUSED_NS
@@ -18,6 +18,9 @@ _MOST_OURS = 0.1
 
 _HIDDEN = 0.5
 """Own choice: of an end that is mostly pipediag's own time, too little is the script's."""
+
+_MOST = 0.5
+"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
 
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
@@ -207,22 +210,25 @@ def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
 
 
 def without_pauses(
-    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, at_line: Sequence[Place]
-) -> Epochs:
+    amounts: Amounts, loop: RecordedLoop, epochs: Epochs, share_at_line: Mapping[Place, float]
+) -> tuple[Epochs, list[Place]]:
     """Move pauses to rows of their own: one that came once stands for no other epoch, and several
-    are what ends take beyond the shortest of them. `at_line` are ends in which mostly the loop's
-    own line ran, which frees its iterator."""
+    are what ends take beyond the shortest of them.
+
+    `share_at_line` is the share of ends for which the loop's own line ran, which frees its
+    iterator. Also return the places of which only that share was moved.
+    """
     ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
-    once = False
+    apart = _pauses_within(amounts, loop, epochs, share_at_line, ends)
+    once = bool(apart)
     for place, times in epochs.usual_ends_ns.items():
-        if place.what != MAKING and place not in at_line:
+        if place.what != MAKING and share_at_line.get(place, 0.0) < _MOST:
             continue
         first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
         number = pause_among(times, first_ns)
         if number is not None:
-            once, paused_ns, pause = True, times[number], _row_of(PAUSE, place, loop)
-            amounts.move(paused_ns, place, pause)
-            amounts.count[pause] = 1
+            once, paused_ns = True, times[number]
+            _set_pause_apart(amounts, paused_ns, place, loop)
             if place in amounts.count:
                 amounts.count[place] = max(1, amounts.count[place] - 1)
             ends[place] = [*times[:number], *times[number + 1 :]]
@@ -238,7 +244,34 @@ def without_pauses(
                 before[pauses] = paused_ns
         if not epochs.ends_seen:
             before[place] -= paused_ns
-    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once)
+    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once), apart
+
+
+def _pauses_within(
+    amounts: Amounts,
+    loop: RecordedLoop,
+    epochs: Epochs,
+    share_at_line: Mapping[Place, float],
+    ends: dict[Place, list[int]],
+) -> list[Place]:
+    """Move the pause of the only end that was seen out of places where the script does something
+    else, too, as evaluating, which comes with each epoch; return these places."""
+    apart = []
+    for place, times in epochs.usual_ends_ns.items() if epochs.ends_seen == 1 else ():
+        share = share_at_line.get(place, 0.0)
+        paused_ns = round(share * sum(times))
+        if share < _MOST and paused_ns >= PAUSED_NS:
+            apart.append(place)
+            _set_pause_apart(amounts, paused_ns, place, loop)
+            ends[place] = [sum(times) - paused_ns]
+    return apart
+
+
+def _set_pause_apart(amounts: Amounts, ns: int, place: Place, loop: RecordedLoop) -> None:
+    """Move one pause from a place to a row of its own."""
+    pause = _row_of(PAUSE, place, loop)
+    amounts.move(ns, place, pause)
+    amounts.count[pause] = 1
 
 
 def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:

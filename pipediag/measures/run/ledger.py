@@ -24,12 +24,13 @@ from pipediag.measures.run.places import (
     Place,
     Shares,
     Spent,
+    at_line_of,
     callback_lines,
-    ends_at_line,
     line_shares,
     run_spans,
     segments_of,
     spent_on,
+    without_line_of,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
 from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
@@ -76,7 +77,8 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
         settle_cache_fill(amounts, recording, last, epochs, step.ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
-        epochs = without_pauses(amounts, last, epochs, ends_at_line(last, shares))
+        epochs, apart = without_pauses(amounts, last, epochs, at_line_of(last, shares))
+        shares = without_line_of(last, shares, apart)
     projection = None
     ended = ended_from_outside(end.outcome, end.script_status)
     if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -356,20 +356,28 @@ def line_shares(
     }
 
 
-_MOST = 0.5
-"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
-
-
-def ends_at_line(loop: RecordedLoop, shares: Shares) -> list[Place]:
-    """Return ends of epochs in which mostly the loop's own line ran, which frees its iterator."""
+def at_line_of(loop: RecordedLoop, shares: Shares) -> dict[Place, float]:
+    """Return the shares of the ends of epochs for which the loop's own line ran."""
     own = (loop.file, loop.line)
-    return [
-        place
+    return {
+        place: sum(share for line, share in lines.items() if (line.file, line.line) == own)
         for place, lines in shares.items()
-        if place.part == "epoch_end"
-        and place.loop_id == loop.id
-        and sum(share for line, share in lines.items() if (line.file, line.line) == own) >= _MOST
-    ]
+        if place.part == "epoch_end" and place.loop_id == loop.id
+    }
+
+
+def without_line_of(loop: RecordedLoop, shares: Shares, places: Container[Place]) -> Shares:
+    """Return the shares; those of the places without the loop's line, and as large as before."""
+    found = {}
+    for place, lines in shares.items():
+        rest = {
+            line: share
+            for line, share in lines.items()
+            if place not in places or (line.file, line.line) != (loop.file, loop.line)
+        }
+        left = 1.0 - sum(lines.values()) + sum(rest.values())
+        found[place] = {line: share / left for line, share in rest.items()} if left > 0.0 else {}
+    return found
 
 
 _MOST_LINES = 12

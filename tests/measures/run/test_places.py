@@ -18,7 +18,7 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, SpanKind
@@ -312,14 +312,14 @@ KEEPS = SeenLine(SCRIPT, 41, "keeps", importing=False, ns=150 * MS)
 LETS_GO = replace(KEEPS, line=FIT_LINE, function="<module>")
 
 
-def two_epochs_with(line: SeenLine) -> Run:
-    """Epochs of 20 steps in a `fit`, and 200 ms after the first, 150 of them in one line."""
+def two_epochs_with(*lines: SeenLine) -> Run:
+    """Epochs of 20 steps in a `fit`, and 200 ms after the first, some of them in these lines."""
     run = Written()
     run.span("script", 0.0, 0.6)
     run.span("fit", 0.0, 0.6, "fit", FIT_LINE)
     run.steps(0.0, 0.2)
     run.steps(0.4, 0.6)
-    run.saw(0.2, 0.4, line)
+    run.saw(0.2, 0.4, *lines)
     loop = fit_loop(epochs=10, steps_per_epoch=20, fill_ns=0)
     return ledger(run, recording_of(loop), 0.6, "stopped")
 
@@ -335,4 +335,14 @@ def test_a_line_that_a_fit_comes_to_after_each_epoch_is_carried_on_and_not_count
 def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> None:
     run = two_epochs_with(LETS_GO)
     assert run.seconds_of("epoch_end") == pytest.approx(0.2)
+    assert PAUSE_SEEN_ONCE in run.not_seen
+
+
+def test_a_pause_beside_other_work_is_not_carried_on_but_that_work_is() -> None:
+    run = two_epochs_with(replace(LETS_GO, ns=80 * MS), replace(KEEPS, ns=120 * MS))
+    [pause] = [part for part in run.parts if part.what == PAUSE]
+    assert pause.seconds == pytest.approx(0.08)
+    in_line = sum(part.seconds for part in run.parts if part.line == KEEPS.line)
+    assert in_line == pytest.approx(10 * 0.12)
+    assert run.seconds_of("epoch_end") == pytest.approx(0.08 + 10 * 0.12)
     assert PAUSE_SEEN_ONCE in run.not_seen
