@@ -119,6 +119,7 @@ def make_host(**overrides: Any) -> Host:
         "threads": {"tf_data": 95.0, "eigen": 10.0, "python_main": 12.0, "others": 3.0},
         "rss_bytes": 600 * 2**20,
         "available_bytes": 4 * 2**30,
+        "io_wait_percent": 0.0,
         "read_bytes_per_s": 0.0,
         "hot_python": [
             HotLine(file=SCRIPT, line=6, function="parse", percent=80.0, thread="source")
@@ -226,6 +227,7 @@ def make_host_samples() -> list[HostSample]:
             cpu_percent=60.0,
             rss_bytes=600 * 2**20,
             available_bytes=4 * 2**30,
+            io_wait_percent=0.0,
             read_bytes_per_s=0.0,
         )
         for index in range(4)

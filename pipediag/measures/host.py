@@ -173,6 +173,7 @@ def measure_host(
     python_ids = {native_id for window in windows for native_id in window.python_threads}
     cores_busy = spans.cores(lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
     all_busy = spans.cores(lambda r: r.allowed_busy_ns)
+    waited, ticks = spans.gain(lambda r: r.io_wait_ticks), spans.gain(lambda r: r.machine_ticks)
     return Host(
         cpu_percent=100 * cores_busy / cores_allowed,
         cores_busy=cores_busy,
@@ -182,6 +183,7 @@ def measure_host(
         threads=spans.pools_percent(python_ids, cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
         available_bytes=min(available, default=None),
+        io_wait_percent=None if waited is None or not ticks else 100 * waited / ticks,
         read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
         asked_bytes_per_s=spans.per_s(lambda r: r.asked_bytes),
         hot_python=hot_lines(stacks),
@@ -239,10 +241,11 @@ def host_samples(
 ) -> list[HostSample]:
     """Return a row for each span between two readings; `at_ms` is its end, since `started_ns`.
 
-    `window` is the kind of the window in which the middle of the span lies, or `outside`. GPU
-    utilisation is read more rarely than the rest and is None in between.
+    `window` is the kind of the window in which the middle of the span lies, or `outside`. Disk
+    waits and GPU utilisation are read more rarely than the rest and are None in between.
     """
     rows = []
+    asked: HostReading | None = track.readings[0] if track.readings else None
     for before, reading in pairwise(track.readings):
         elapsed = reading.at_ns - before.at_ns
         if elapsed <= 0:
@@ -260,11 +263,23 @@ def host_samples(
                 cpu_percent=round(100 * cpu_ns / elapsed / cores_allowed, _DIGITS),
                 rss_bytes=reading.rss_bytes,
                 available_bytes=reading.available_bytes,
+                io_wait_percent=_io_wait_since(asked, reading),
                 read_bytes_per_s=read,
                 gpu_percent=round(fmean(busy), _DIGITS) if busy else None,
             )
         )
+        if reading.machine_ticks is not None:
+            asked = reading
     return rows
+
+
+def _io_wait_since(asked: HostReading | None, reading: HostReading) -> float | None:
+    """Return disk waits in percent since the last reading that asked the machine for them."""
+    if asked is None or asked.machine_ticks is None or reading.machine_ticks is None:
+        return None
+    ticks = reading.machine_ticks - asked.machine_ticks
+    waited = (reading.io_wait_ticks or 0) - (asked.io_wait_ticks or 0)
+    return round(100 * max(0, waited) / ticks, _DIGITS) if ticks > 0 else None
 
 
 def host_of_loop(

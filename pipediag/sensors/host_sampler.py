@@ -66,13 +66,19 @@ interrupts, stolen by the hypervisor. Guests, behind them, are in the first two 
 def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> tuple[int, int] | None:
     """Return busy and idle clock ticks of these CPUs; None where the system does not show them. An
     idle CPU worked for no program and for no other virtual machine."""
-    names = {f"cpu{number}" for number in cpus}
-    # A line for each CPU, so the file may be longer than what `read_file` gives.
-    lines = map(str.split, text_of(root / "proc/stat").splitlines())
-    ticks = [[int(one) for one in line[1 : 1 + _COUNTED]] for line in lines if names & {*line[:1]}]
+    each = _read_ticks(root)
+    ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
     whole = sum(map(sum, ticks))
     idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)
     return (whole - idle, idle) if whole else None
+
+
+def _read_ticks(root: Path) -> dict[str, list[int]]:
+    """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
+    # A line for each CPU, so the file may be longer than what `read_file` gives.
+    lines = text_of(root / "proc/stat").splitlines()
+    cpus = (line.split() for line in lines if line.startswith("cpu"))
+    return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
 
 
 # A thread names itself just after it started, so its first names are looked at again.
@@ -118,6 +124,7 @@ class ProcessReader:
         for child in self._children:
             with suppress(OSError):
                 self._children[child] = max(self._children[child], self._cpu_ns(child))
+        machine = _read_ticks(self._root).get("cpu") if thorough else None
         allowed = None
         with suppress(AttributeError, OSError):
             if thorough:
@@ -133,6 +140,8 @@ class ProcessReader:
             read_bytes=read_bytes,
             asked_bytes=asked_bytes,
             available_bytes=self._available_bytes(),
+            io_wait_ticks=None if machine is None else machine[_DISK],
+            machine_ticks=None if machine is None else sum(machine),
             allowed_busy_ns=None if allowed is None else allowed[0] * _TICK_NS,
             allowed_idle_ns=None if allowed is None else allowed[1] * _TICK_NS,
         )

@@ -60,6 +60,8 @@ class Host(Record):
     """Percent of one core by pool: `tf_data`, `eigen`, `python_main`, `python_other`, `others`."""
     rss_bytes: int
     available_bytes: int | None = None
+    io_wait_percent: float | None
+    """Of the CPU time of the machine, in which a CPU was idle with disk reads or writes waiting."""
     read_bytes_per_s: float | None
     """Bytes that came from storage; those that the page cache had are not among them."""
     asked_bytes_per_s: float | None = None
@@ -77,6 +79,7 @@ class HostSample(Record):
     cpu_percent: float
     rss_bytes: int
     available_bytes: int | None
+    io_wait_percent: float | None
     read_bytes_per_s: float | None
     gpu_percent: float | None = None
 

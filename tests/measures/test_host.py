@@ -51,6 +51,7 @@ def test_cpu_memory_and_disk() -> None:
     assert host.cpu_percent == pytest.approx(60)
     assert host.rss_bytes == 1015
     assert host.available_bytes == 8985
+    assert host.io_wait_percent == pytest.approx(5)
     assert host.read_bytes_per_s == pytest.approx(40_000)
     assert host.asked_bytes_per_s == pytest.approx(50_000)
     assert host.samples == 10
@@ -126,6 +127,8 @@ def test_one_row_for_each_span_between_readings() -> None:
     assert first.cpu_percent == pytest.approx(60)
     assert first.rss_bytes == 1001
     assert first.available_bytes == 8999
+    waits = [row.io_wait_percent for row in rows]
+    assert waits == [None, None, None, None, 5.0, None], "asked at the first and the sixth reading"
     assert first.read_bytes_per_s == pytest.approx(40_000)
 
 

@@ -74,6 +74,8 @@ def make_reading(index: int, **overrides: Any) -> HostReading:
     }
     if index % 5 == 0:
         values |= {
+            "machine_ticks": 20 * index,
+            "io_wait_ticks": index,
             "allowed_busy_ns": index * 170 * MS,
             "allowed_idle_ns": index * 30 * MS,
         }

@@ -37,6 +37,7 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert reading.read_bytes == 4096
     assert reading.asked_bytes == 9
     assert reading.available_bytes == 5000 * 1024
+    assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)
 
 
 def test_what_the_cpus_did_that_it_may_use_is_counted_for_all_programs(
