@@ -36,7 +36,6 @@ _CALL = "Iterator::"
 _RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
 _WORKER = re.compile(r"([A-Z]\w*?)(Produce|InitializeInput)$")
 _INSTANCE = re.compile(r"\[\d+\]")
-_FUSED = re.compile(r"fused\(|[,)]")
 _NUMBERED_NAME = re.compile(r"\w*Dataset\w*:\d+$")
 _UNKNOWN = -1
 
@@ -195,8 +194,21 @@ def user_names(name: str) -> tuple[str, ...]:
 
     TensorFlow's substitute for a missing name (`RepeatDataset:25`) is none.
     """
-    parts = _FUSED.split(name) if name.startswith("fused(") else [name]
-    return tuple(part for part in parts if part and not _NUMBERED_NAME.match(part))
+    if name.startswith("fused(") and name.endswith(")"):
+        parts = _split_arguments(name.removeprefix("fused(").removesuffix(")"))
+        return tuple(found for part in parts for found in user_names(part))
+    return () if not name or _NUMBERED_NAME.match(name) else (name,)
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def kind_of(path: str) -> str:

@@ -2,16 +2,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipediag.trace.pipeline import (
     IteratorActivity,
     Spans,
     Window,
     iterator_activity,
     pipeline_records,
+    user_names,
 )
 from tests.trace.builder import TraceBuilder
 
 ROOT, BATCH, MAP, SOURCE = 1, 2, 3, 4
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("fused(fused(a,b),c)", ("a", "b", "c")),
+        ("fused(crop (224,224),RepeatDataset:25)", ("crop (224,224)",)),
+        ("resize(8,8)", ("resize(8,8)",)),
+        ("", ()),
+    ],
+)
+def test_a_fused_operation_has_the_names_of_its_parts(name: str, names: tuple[str, ...]) -> None:
+    assert user_names(name) == names
 
 
 def map_and_batch() -> TraceBuilder:
