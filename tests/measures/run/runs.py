@@ -112,7 +112,7 @@ def ledger(
     assert abs(sum(part.percent for part in run.parts) - 100.0) < 1e-6
     for part in run.parts:
         assert part.seconds > 0
-        assert part.basis == "measured" or part.ci95_percent is not None
+        assert (part.basis == "measured") == (part.ci95_percent is None)
         if part.ci95_percent is not None:
             low, high = part.ci95_percent
             assert 0 <= low <= part.percent + 1e-9

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.run.amounts import Amounts, amounts_of, starts_of, steady_step, steps_of
+from pipediag.measures.run.amounts import (
+    Amounts,
+    Projected,
+    amounts_of,
+    in_doubt,
+    starts_of,
+    steady_step,
+    steps_of,
+)
 from pipediag.measures.run.places import Place, Spent
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedEnvironment, RecordedWindow
@@ -157,9 +165,14 @@ def built_in(*numbers: int, durations_ms: list[int], call_ms: int = 90) -> list[
     return spans
 
 
-def steady_ms(spans: list[Span], *windows: RecordedWindow, **of_loop: Any) -> float:
+def steady(spans: list[Span], *windows: RecordedWindow, **of_loop: Any) -> Projected | None:
     loop = make_recorded_loop(**of_loop)
-    step = steady_step(Timeline(spans), make_recording(loops=[loop], windows=list(windows)), loop)
+    return steady_step(Timeline(spans), make_recording(loops=[loop], windows=list(windows)), loop)
+
+
+def steady_ms(spans: list[Span], *windows: RecordedWindow) -> float:
+    step = steady(spans, *windows)
+    assert step is not None
     return step.ns / MS
 
 
@@ -179,3 +192,28 @@ def test_where_each_builds_a_repeated_batch_tells_and_the_waits_beside_it() -> N
     # Where the step asks for its batch itself, tf.data's own clock tells of the wait.
     gaps = [97_000, 117_000, 107_000, 97_000]
     assert steady_ms(spans, baseline(*durations, gaps_us=gaps), repeated) == pytest.approx(11.0)
+
+
+@pytest.mark.parametrize(
+    ("spans", "windows", "ms"),
+    [
+        ([], [baseline(10, 12, 11, 11)], 11.0),
+        ([], [make_window("warmup", make_block(3, 8.0))], 8.0),
+        ([], [], 2 * 6.0),
+        (built_in(0, 1, durations_ms=[100, 120]), [baseline(100, 120)], 110.0 - 45.0),
+    ],
+)
+def test_few_steps_or_none_are_as_uncertain_as_what_comes_once(
+    spans: list[Span], windows: list[RecordedWindow], ms: float
+) -> None:
+    found = steady(spans, *windows, batches_per_call=2, elapsed_ns=600 * MS, steps=100)
+    assert found is not None
+    assert found.ns == pytest.approx(ms * MS)
+    assert found == in_doubt(found.ns, 1)
+
+
+def test_five_steps_have_the_limits_of_their_scatter_and_no_step_has_none() -> None:
+    five = steady([], baseline(10, 10, 10, 10, 10))
+    assert five is not None
+    assert five.limits_ns == (five.ns, five.ns)
+    assert steady([], elapsed_ns=0, steps=0) is None
