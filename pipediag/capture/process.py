@@ -121,9 +121,9 @@ def random_state_kept() -> Iterator[None]:
         state.restore()
 
 
-_EXCHANGING = ("horovod", "mpi4py", "torch.distributed", "jax")
+_EXCHANGING = ("horovod", "mpi4py")
 """Through these they talk in their steps; a launcher alone may start what is independent."""
-_LAUNCHED = "HOROVOD_SIZE OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS WORLD_SIZE".split()
+_LAUNCHED = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 """Variables in which launchers say how many processes they started."""
 
 
@@ -132,7 +132,7 @@ def train_along(runtime: Runtime) -> str | None:
 
     By what it has imported or set up: operations that add up are the same within one process.
     """
-    found = runtime.other_processes() or _launched_together()
+    found = runtime.other_processes() or _launched_together() or _in_a_group()
     return found and (
         f"other processes train along ({found}) and would wait for steps that this one makes alone"
     )
@@ -147,3 +147,15 @@ def _launched_together() -> str | None:
         if size.isdecimal() and int(size) > 1:
             return f"{package} in one of {size} processes, by {variable}"
     return None
+
+
+def _in_a_group() -> str | None:
+    """Return the group of processes that another backend of Keras's has joined, if any."""
+    torch = sys.modules.get("torch.distributed")
+    if torch is not None and torch.is_available() and torch.is_initialized():
+        size = torch.get_world_size()
+        if size > 1:
+            return f"torch.distributed has {size} processes"
+    jax = sys.modules.get("jax._src.distributed")
+    size = getattr(getattr(jax, "global_state", None), "num_processes", None) or 1
+    return f"jax.distributed has {size} processes" if size > 1 else None

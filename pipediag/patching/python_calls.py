@@ -87,7 +87,7 @@ CUT = f".map({CUT_PADDING}, num_parallel_calls=tf.data.AUTOTUNE)"
 
 def padding_cut(source: Source, call: cst.Call) -> list[Change]:
     """Cut the padding of batches: their own padding is to the longest, or it is cut behind them."""
-    shorter = _padded_to_longest(source, call)
+    shorter = _padded_to_longest(source, call, targets=False)
     if shorter:
         return shorter
     lines, start = lines_of(CUT_PADDING), source.span(call).start
@@ -95,8 +95,9 @@ def padding_cut(source: Source, call: cst.Call) -> list[Change]:
     return [*definition, *inserted(source, call, CUT.replace(CUT_PADDING, name))]
 
 
-def _padded_to_longest(source: Source, call: cst.Call) -> list[Change]:
-    """Return the changes of a `padded_batch` that writes the length of its rows of features."""
+def _padded_to_longest(source: Source, call: cst.Call, *, targets: bool) -> list[Change]:
+    """Return the changes of a `padded_batch` that writes the length of its rows of features, and of
+    `targets` as long as these."""
     if called(call) != "padded_batch" or (given := argument(call, "padded_shapes")) is None:
         return []
     shapes = given.value
@@ -104,7 +105,7 @@ def _padded_to_longest(source: Source, call: cst.Call) -> list[Change]:
     lengths = {source.code(one) for one in _lengths(source, features)}
     return [
         replaced(source.span(one), "None")
-        for one in _lengths(source, shapes)
+        for one in _lengths(source, shapes if targets else features)
         if source.code(one) in lengths
     ]
 
@@ -135,7 +136,7 @@ def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> l
     name, definition = defined(source, lines, _BUCKETS, span.start, *modules)
     method, opened = source.span(call.func.attr), free_name(source, "examples")
     given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
-    shorter = _padded_to_longest(source, call) if to_longest else []
+    shorter = _padded_to_longest(source, call, targets=True) if to_longest else []
     if to_longest and not shorter:
         raise NotPatchableError("Its `padded_shapes` do not write out the length of a row.")
     return [

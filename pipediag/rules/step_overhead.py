@@ -194,8 +194,8 @@ HOST_OVERHEAD = Rule(
     id="host-overhead",
     title="Run several steps per call",
     why="Keras starts every step from Python, reads its metrics back and runs callbacks.",
-    fix="Use `compile(steps_per_execution=16)`, or a tf.function that loops over several batches. "
-    "Callbacks and the progress bar then see only every 16th step.",
+    fix="Use `compile(steps_per_execution=16)`. Callbacks and the progress bar then see only every "
+    "16th step.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(OVERHEAD, LITTLE, GAIN, INPUT_BOUND),
     frees=FREED_BY_FEWER_CALLS,

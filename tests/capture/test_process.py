@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture import process
 from pipediag.capture.frameworks.hooking import FRAMEWORKS as KNOWN
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder, describe_environment
@@ -82,9 +81,9 @@ def test_the_tighter_limit_counts(tmp_path: Path, limit: str, free: int) -> None
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in process._LAUNCHED:
+    for name in ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
         monkeypatch.delenv(name, raising=False)
-    for name in process._EXCHANGING:
+    for name in ("horovod", "mpi4py", "torch.distributed", "jax._src.distributed"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
@@ -105,12 +104,7 @@ def test_what_the_framework_is_connected_to_is_told_as_it_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "variable"),
-    [
-        ("horovod", "HOROVOD_SIZE"),
-        ("mpi4py", "OMPI_COMM_WORLD_SIZE"),
-        ("torch.distributed", "WORLD_SIZE"),
-    ],
+    ("package", "variable"), [("horovod", "HOROVOD_SIZE"), ("mpi4py", "OMPI_COMM_WORLD_SIZE")]
 )
 def test_several_processes_that_exchange_train_together(
     monkeypatch: pytest.MonkeyPatch, package: str, variable: str
@@ -122,6 +116,22 @@ def test_several_processes_that_exchange_train_together(
     for size in ("1", "", "many"):
         monkeypatch.setenv(variable, size)
         assert train_along(ToyRuntime()) is None
+
+
+@pytest.mark.parametrize(
+    ("joined", "size", "alone"), [(False, 2, True), (True, 1, True), (True, 2, False)]
+)
+def test_a_group_of_torchs_counts_once_it_is_joined(
+    monkeypatch: pytest.MonkeyPatch, joined: bool, size: int, alone: bool
+) -> None:
+    imported(
+        monkeypatch,
+        "torch.distributed",
+        is_available=lambda: True,
+        is_initialized=lambda: joined,
+        get_world_size=lambda: size,
+    )
+    assert (train_along(ToyRuntime()) is None) is alone
 
 
 def full(*_: object, **__: object) -> int:

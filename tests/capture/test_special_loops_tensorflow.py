@@ -23,6 +23,9 @@ IN_GRAPH = """
         for x in batches:  # loop
             weights.assign_add(tf.reduce_mean(tf.cast(x, tf.float32)))
 
+    for batch in dataset:
+        print(batch.shape)
+        break
     for _ in range(3):
         epoch(dataset)
         epoch(iter(dataset))
@@ -130,6 +133,7 @@ def test_a_loop_in_a_function_is_named_and_its_first_call_is_no_compiling(
     assert in_graph.status == 0, in_graph.stderr
     (use,) = in_graph.recording.other_uses
     assert (use.file, use.line) == (str(in_graph.script), in_graph.line("loop"))
+    assert all(one.role != "training" for one in in_graph.recording.loops)
     spans = read_timeline(in_graph.directory / "capture" / "timeline.jsonl").spans
     assert not any(span.kind == "first_call" for span in spans)
 

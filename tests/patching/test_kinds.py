@@ -446,7 +446,6 @@ def shorter(text: str, change: Change = CUT, **keras: Any) -> str:
     ("shapes", "after"),
     [
         ("([LENGTH], [])", "([None], [])"),
-        ("([n + 1], [n + 1], [3])", "([None], [None], [3])"),
         (
             '({"ids": [LENGTH], "user": [1]}, [CLASSES])',
             '({"ids": [None], "user": [1]}, [CLASSES])',
@@ -460,6 +459,12 @@ def test_batches_are_padded_to_their_longest(shapes: str, after: str, change: Ch
     found = shorter(declaring("keras.Input((LENGTH,))", shapes), change)
     assert f"padded_shapes={after}" in found
     assert ("in_buckets(examples, 32, " in found) == (change is LONGEST)
+
+
+def test_targets_are_cut_where_the_trial_cut_them() -> None:
+    text = declaring("keras.Input((LENGTH,))", "([n + 1], [n + 1], [3])")
+    assert "padded_shapes=([None], [n + 1], [3])" in shorter(text)
+    assert "padded_shapes=([None], [None], [3])" in shorter(text, LONGEST)
 
 
 @pytest.mark.parametrize("shapes", ["shapes", "((LENGTH,), ())"])

@@ -267,7 +267,7 @@ class StepClock:
         # A thread that goes on while another one leaves must not end the script once more.
         if self._over or self._is_part_of_step(thread, consumer, now_ns, wait_ns):
             return
-        self._learn_role(thread)
+        self._learn_role(thread, goes_on=thread.last is consumer)
         if thread.last is not consumer:
             if thread.last is not None:
                 self._interrupt(thread)
@@ -370,7 +370,7 @@ class StepClock:
         self, thread: StepParts, *, exhausted: bool = False, at_ns: int | None = None
     ) -> None:
         """Note that no step follows the last one, but something else."""
-        self._learn_role(thread)
+        self._learn_role(thread, goes_on=False)
         if self._held.loop is None or not self._held.loop.runs_elsewhere():
             self._with.state.show()
             self._updates.take_updated()  # what that wrote is ours, and no step's of what follows
@@ -383,12 +383,15 @@ class StepClock:
         if loop.diagnosis is not None:
             loop.diagnosis.interrupted(last, exhausted)
 
-    def _learn_role(self, thread: StepParts) -> None:
+    def _learn_role(self, thread: StepParts, *, goes_on: bool) -> None:
         """Take the loop of a step that wrote a trainable variable for a training loop.
 
-        What is written after an interruption, as weights that are loaded, is no step's work.
+        What is written after an interruption, as weights that are loaded, is no step's work. Nor is
+        what a function writes that loops over data by itself, unless another step of the loop
+        follows: it may be called after a preview.
         """
-        if self._updates.take_updated() and thread.last is not None:
+        looped = self._updates.here.looped
+        if self._updates.take_updated() and thread.last is not None and (goes_on or not looped):
             loop = thread.last.loop
             if loop.interruption is None and not loop.record.updates_variables:
                 learn_role(loop.record)

@@ -31,6 +31,9 @@ class Running:
     is_of_tf_data: bool = field(default_factory=runs_tf_data)
     updated: bool = False
     """True if a trainable variable was written."""
+    looped: bool = False
+    """True if a function that loops over data by itself was called: what it wrote may be no step's
+    of the loop around it."""
     tracing: bool = False
     tracing_ns: int = 0
     """Time spent tracing functions called from the script's own level, since the last step."""
@@ -57,7 +60,7 @@ class UpdateWatch:
     def take_updated(self) -> bool:
         """Return True if this thread wrote a trainable variable since it was last asked."""
         here = self.here
-        updated, here.updated = here.updated, False
+        updated, here.updated, here.looped = here.updated, False, False
         return updated
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:

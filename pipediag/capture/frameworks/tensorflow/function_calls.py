@@ -123,6 +123,8 @@ class FunctionCalls:
 
     def _ended(self, visit: _Visit) -> None:
         self._updates.leave()
+        if self._updates.loops_itself(visit.function):
+            self._updates.here.looped = True
         count = visit.function.experimental_get_tracing_count()
         if count == visit.traced_before:
             self._streak.follows(visit.function, count, self._updates.here.functions)
