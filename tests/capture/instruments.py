@@ -204,7 +204,8 @@ class FakeTimeline:
 
 class FakeInstruments:
     def __init__(self, directory: Path) -> None:
-        self.recorder = Recorder(directory / "recording.json")
+        self.file = directory / "recording.json"
+        self.recorder = Recorder(self.file)
         self.profiler = FakeProfiler()
         self.pace = CountingPace()
         self.state = FakeState()

@@ -20,13 +20,12 @@ pytestmark = pytest.mark.tensorflow
 LIMIT_S = 280
 SCRIPT = Path(__file__).with_name("each_entry.py")
 # Reached while TensorFlow is being imported, by a step while stacks are
-# sampled, or by hundreds of steps: frameworks/test_tensorflow.py and
-# frameworks/test_callbacks.py let those fail.
+# sampled, or by hundreds of steps: frameworks/test_tensorflow.py,
+# frameworks/test_callbacks.py and measuring/test_sampling.py let those fail.
 NOT_BY_THESE_PARTS = {
     "clocking callbacks",
     "measuring the Python functions of pipelines",
     "noting short steps",
-    "noting TensorFlow's version",
     "watching loops inside tf.functions",
 }
 

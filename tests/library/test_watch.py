@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -84,6 +85,18 @@ def test_a_directory_of_something_else_is_left_alone(
 def test_a_number_that_nobody_can_be_given_is_refused() -> None:
     with pytest.raises(ValueError, match="steps is "):
         pipediag.watch(steps=0)
+
+
+@pytest.mark.parametrize("half_imported", [False, True])
+def test_a_callback_without_keras_is_refused(
+    monkeypatch: pytest.MonkeyPatch, half_imported: bool
+) -> None:
+    for name in ("keras", "tf_keras"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    if half_imported:
+        monkeypatch.setitem(sys.modules, "keras", ModuleType("keras"))
+    with pytest.raises(PipediagError, match="Keras is not imported"):
+        pipediag.callback()
 
 
 @pytest.fixture

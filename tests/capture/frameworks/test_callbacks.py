@@ -151,6 +151,24 @@ def test_callbacks_are_clocked_while_stacks_are_sampled(
     assert stage.notes == []
 
 
+def test_after_an_error_of_ours_all_of_them_hear_of_the_batch(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = stage.listed("one", "two")
+    own = listed.callbacks
+    monkeypatch.delattr(CALLBACK_CLOCK, "running")
+    for batch in range(2):
+        listed.on_train_batch_begin(batch)
+        listed.on_train_batch_end(batch)
+
+    heard = [("begin", 0), ("end", 0), ("begin", 1), ("end", 1)]
+    assert (stage.of("one"), stage.of("two")) == (heard, heard)
+    assert listed.callbacks is own
+    # Once for the begin of a batch, and once for its end.
+    assert len(stage.notes) == 2
+    assert all("stopped clocking callbacks after an error" in note for note in stage.notes)
+
+
 class TimedStage(TimelineStage):
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path, monkeypatch)

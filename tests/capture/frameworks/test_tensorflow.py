@@ -359,3 +359,16 @@ def test_writes_that_tensorflow_has_put_around_those_of_the_class_are_seen() -> 
 
     assert Resource().assign(3) == 3
     assert updates.here.updated
+
+
+def test_loops_that_can_not_be_watched_are_registered_as_ever() -> None:
+    notes: list[str] = []
+    registered: list[str] = []
+    hooks: Any = SimpleNamespace(_loops=None, _guard=Guard(notes.append))
+    module = SimpleNamespace(register_overrides=registered.append)
+    TensorFlow._on_dataset_autograph(hooks, module)
+    module.register_overrides("loops over datasets")
+
+    assert registered == ["loops over datasets"]
+    (note,) = notes
+    assert "stopped watching loops inside tf.functions after an error" in note

@@ -163,6 +163,20 @@ def test_calls_count_while_it_runs(clocked: Clocked) -> None:
     assert clocked.is_native
 
 
+def test_an_error_of_ours_behind_a_call_is_not_the_scripts(
+    clocked: Clocked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocked.clock.begin()
+    monkeypatch.delattr(clocked.clock, "_totals")
+    clocked.clock.running = True
+
+    assert [clocked.call(value=value) for value in (1, 2)] == [1, 2]
+    with pytest.raises(ValueError, match="the script's own"):
+        clocked.call("fails", "the script's own")
+    (note,) = clocked.notes
+    assert "stopped measuring the Python functions of pipelines after an error" in note
+
+
 def test_after_a_fork_and_when_given_up_the_registry_is_as_it_was(clocked: Clocked) -> None:
     clocked.clock.begin()
     clocked.guard._forked()

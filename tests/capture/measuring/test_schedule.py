@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,23 @@ def test_a_block_ends_with_a_reading_and_the_baseline_goes_on(measured: Measured
     baseline = measured.recording.windows[1]
     assert [len(block.durations_ns) for block in baseline.blocks] == [2, 2, 2]
     assert len(measured.recording.snapshots) == 4
+
+
+@pytest.mark.parametrize(("every_ns", "saved"), [(0, [2, 2]), (10**18, [])])
+def test_blocks_of_an_open_baseline_are_saved_every_few_seconds(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch, every_ns: int, saved: list[int]
+) -> None:
+    monkeypatch.setattr(module, "_SAVE_EVERY_NS", every_ns)
+    measured.pace.block, measured.pace.baseline = 2, 100
+    measured.until(Phase.BASELINE)
+    for _ in range(5):
+        measured.step()
+
+    recording = json.loads(measured.instruments.file.read_text(encoding="utf-8"))
+    baselines = [window for window in recording["windows"] if window["kind"] == "baseline"]
+    blocks = [block for window in baselines for block in window["blocks"]]
+    assert measured.diagnosis.phase is Phase.BASELINE
+    assert [len(block["durations_ns"]) for block in blocks] == saved
 
 
 def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:

@@ -134,7 +134,6 @@ def test_workers_of_any_keras_serve_one_loop_only(module: str) -> None:
 
 OWN = "def rows(count):\n    for row in range(count):\n        yield row + 1\n"
 PATCHED = "def rows(count):\n    for row in range(count):\n        yield row + 2\n"
-ADDING = "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)")
 Function = Callable[[int], Iterator[int]]
 
 
