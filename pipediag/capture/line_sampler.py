@@ -8,9 +8,10 @@ from __future__ import annotations
 import _thread
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
 from pipediag.session.timeline import SeenLine, SeenLines
@@ -119,7 +120,7 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                line = self._line_seen()
+                line = self._line_in(current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -137,15 +138,14 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _line_seen(self) -> ScriptLine | None:
+    def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:
         """Return the line of the chosen thread, or else that of the main one.
 
-        Frames go when this returns. Kept while the sampler sleeps, they made Python 3.11.7 crash in
-        one run of twenty: a function that returns meanwhile has to leave its frame to their owner.
+        The frames are an argument, as no variable of a function that goes on may hold them: among
+        them is the sampler's own, with which they would live in a circle, and with them what the
+        script's functions had. Kept while the sampler sleeps, they also crash Python 3.11.7.
         """
-        frames = current_frames()
-        chosen = script_line_of(frames.get(self._thread))
-        return chosen or script_line_of(frames.get(self._home))
+        return script_line_of(frames.get(self._thread)) or script_line_of(frames.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}
