@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,11 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
     metavar="SIZE",
     help="Memory of the device, such as 16GB, to plan embedding tables.  [default: the GPU's]",
 )
+@click.option(
+    "--no-source",
+    is_flag=True,
+    help="Keep the script's code out of session and report; there is no patch then.",
+)
 @click.option("--force", is_flag=True, help="Write over an earlier report instead of keeping it.")
 @click.option(
     "--json",
@@ -191,6 +196,8 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         args=args,
         script_output_to_stderr=options["json_mode"],
     )
+    if options["no_source"]:
+        request = replace(request, source=False)
     if options["quiet"]:
         return analyse(request, silent)
     progress = ProgressLine(sys.stderr)

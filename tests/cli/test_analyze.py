@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipediag.cli.analyze import analyze_status, command, say_since, script_arguments, wanted_loop
-from pipediag.errors import ExitStatus
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.runner.analysis import AnalysisRequest
 from pipediag.session.store import save_session
 from tests.comparison.sides import run_of
 from tests.probe import Behaviour, run
@@ -203,6 +204,20 @@ def test_the_contract(
     )
 
     assert given == expected
+
+
+def test_code_is_left_out_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[AnalysisRequest] = []
+
+    def analyse(request: AnalysisRequest, _progress: object) -> None:
+        asked.append(request)
+        raise PipediagError("enough")
+
+    monkeypatch.setattr("pipediag.runner.analysis.analyse", analyse)
+    for given in ([], ["--no-source"]):
+        with pytest.raises(PipediagError):
+            command.main(["-q", *given, __file__], standalone_mode=False)
+    assert [one.source for one in asked] == [True, False]
 
 
 def test_after_an_edit_the_step_before_and_now_is_said(
