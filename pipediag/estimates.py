@@ -201,8 +201,8 @@ def clearly_apart(one: Measured, other: Measured) -> bool:
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
-"""Of Gauss's quadrature over -1 to 1. From one degree of freedom on they give quantiles to 1e-7 up
-to a probability of 0.9999."""
+"""Places and weights of Gauss's quadrature over -1 to 1. From one degree of freedom on they give
+quantiles to 1e-7 up to a probability of 0.9999."""
 
 
 def student_interval(values: Sequence[float], error: float) -> Interval:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pipediag.capture.callsites import call_site
 from pipediag.capture.link import how_it_ended
 from pipediag.encoding import one_line
-from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
     from pipediag.library.result import Result
@@ -43,7 +42,8 @@ class CellMagic:
         from pipediag.library.watch import Watch
 
         if line.strip().startswith("-"):
-            raise PipediagError("%%pipediag takes the directory of the report, and no options.")
+            tell("%%pipediag takes the directory of the report, no options. The cell was not run.")
+            return None
         watch = Watch(Path(line.strip()) if line.strip() else None, None, "cell")
         watch.begin()
         if watch.is_open:

@@ -151,7 +151,7 @@ class WatchingCallback:
     """
 
     _running: ClassVar[tuple[Watch, int] | None] = None
-    """What measures a `fit`, and the thread of that."""
+    """Watch that measures a `fit`, and the thread of that."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()

@@ -45,6 +45,7 @@ from pipediag.vocabulary import Scalar
 # Generators of `from_generator`: slow calls in them, and single elements
 
 _DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
+_WITHOUT = re.compile(r"replace\s*=\s*False")
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -89,11 +90,6 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 """Lines that are known to be slow, and what to do instead."""
 
 
-def _draws_again(code: str) -> bool:
-    return _DRAWS.search(code) is not None and _WITHOUT.search(code) is None
-
-
-_WITHOUT = re.compile(r"replace\s*=\s*False")
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
@@ -154,11 +150,16 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
 
 
 def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> Iterator[int]:
-    """Yield the lines of a draw's function that draw with weights as it does."""
-    for one in own:
-        of_one_function = (one.file, one.function) == (line.file, line.function)
-        if of_one_function and all(_draws_again(each.code or "") for each in (line, one)):
-            yield one.line
+    """Yield the lines of the function that draw with weights and replacement, if the line does."""
+    beside = [
+        one
+        for one in own
+        if (one.file, one.function) == (line.file, line.function)
+        and _DRAWS.search(one.code or "")
+        and not _WITHOUT.search(one.code or "")
+    ]
+    if line in beside:
+        yield from (one.line for one in beside)
 
 
 def _hot_lines(session: Session) -> list[HotLine]:

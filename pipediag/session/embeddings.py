@@ -24,11 +24,11 @@ class Embedding(TableUse, TableFacts):
     """What lookups copy of the table: all of it for each read of the variable, where rows are
     scattered into it and XLA does not compile the lookup."""
     passes_ms: float | None = None
-    """Of a step, in operations on all of the table or its slots, such as its optimizer's and a
+    """Time of a step in operations on all of the table or its slots, such as its optimizer's and a
     regulariser's, and in writing rows; None where the profile does not have it, or XLA fused these
     with others."""
     copy_ms: float | None = None
-    """Of a step, in reading and casting all of the table for lookups; None as above."""
+    """Time of a step in reading and casting all of the table for lookups; None as above."""
 
 
 class TextWork(Record):

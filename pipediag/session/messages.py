@@ -63,7 +63,7 @@ class RunSettings(RunOptions, WrittenFile):
     args: tuple[str, ...]
     module: bool
     capture_directory: str
-    """Where the child writes its recording, `timeline.jsonl` and `trace/`."""
+    """Directory in which the child writes its recording, `timeline.jsonl` and `trace/`."""
     progress_fd: int | None = None
     """A pipe on which the child tells its phases, one JSON object a line."""
     warmup: int | None = None

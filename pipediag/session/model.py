@@ -61,7 +61,7 @@ class Host(Record):
     rss_bytes: int
     available_bytes: int | None = None
     io_wait_percent: float | None
-    """Of the CPU time of the machine, in which a CPU was idle with disk reads or writes waiting."""
+    """Share of the machine's CPU time in which a CPU was idle with disk reads or writes waiting."""
     read_bytes_per_s: float | None
     """Bytes that came from storage; those that the page cache had are not among them."""
     asked_bytes_per_s: float | None = None

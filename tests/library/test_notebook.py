@@ -93,6 +93,12 @@ def test_a_cell_that_raises_fails_and_shows_its_traceback_once(shell: Shell) -> 
     assert Measured.ended == Ended("raised", 1, "ValueError: mine")
 
 
+def test_an_option_runs_nothing(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shell.magic("--steps 40", "model.fit(x)") is None
+    assert shell.ran == []
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_the_line_is_a_directory(shell: Shell) -> None:
     shell.magic(" my report ", "pass")
     assert Measured.asked == (Path("my report"), None)

@@ -33,7 +33,7 @@ class Culprit:
     tied: tuple[Culprit, ...] = ()
     """Operations that cost about as much."""
     filled_by: Culprit | None = None
-    """Of a shuffle whose buffer fills before the first batch, what makes the elements."""
+    """Maker of the elements of a shuffle whose buffer fills before the first batch."""
 
 
 def input_culprit(session: Session) -> Culprit | None:

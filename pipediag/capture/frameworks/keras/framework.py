@@ -35,7 +35,7 @@ _POLICIES = (
     ("keras.src.mixed_precision.policy", "global_policy"),
     ("keras.src.dtype_policies.dtype_policy", "dtype_policy"),
 )
-"""Where each Keras says what layers compute in by default. Several may be imported at once."""
+"""Modules in which each Keras has the type that layers compute in. Several may be imported."""
 
 
 class Keras:

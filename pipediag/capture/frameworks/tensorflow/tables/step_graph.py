@@ -39,7 +39,7 @@ class Frame:
     call: Any = None
     """The operation that calls it."""
     given: Sequence[Any] = ()
-    """What the call passes for each input."""
+    """Expression that the call passes for each input."""
     compiled_itself: bool = False
     """True if XLA compiles all of the outermost function."""
     positions: dict[str, int] = field(init=False)

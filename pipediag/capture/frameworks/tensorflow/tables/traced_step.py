@@ -42,7 +42,7 @@ from pipediag.capture.runtime import LookedUp, UnreadableStepError
 from pipediag.session.recorded_loops import RecordedVariable, Softmax
 
 _Label = tuple[Kind, int | None]
-"""What an operation does, and to which table, by the id of its variable."""
+"""Kind of work of an operation, and its table, by the id of the variable."""
 _VOCABULARY: _Label = ("vocabulary", None)
 _METRICS: _Label = ("metrics", None)
 _NOT_TRACED = (
