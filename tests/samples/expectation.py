@@ -156,7 +156,10 @@ def discrepancies(expected: Expectation, session: Session) -> list[str]:
         found.append("the script's own profiler is not reported")
     found += where_discrepancies(expected, session)
     found += _loop_discrepancies(expected, session)
-    return found + _rule_discrepancies(expected, session)
+    found += _rule_discrepancies(expected, session)
+    if found:  # A failure seen once, on another machine, has to be understood from this alone.
+        found.append(" ".join(["The session says:", verdict.summary, *verdict.reasons]))
+    return found
 
 
 def where_discrepancies(expected: Expectation, session: Session) -> list[str]:
