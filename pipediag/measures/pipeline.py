@@ -26,7 +26,10 @@ from pipediag.trace.summary import TraceSummary
 def with_python_calls(
     ops: list[Operation], recording: Recording, loop: RecordedLoop
 ) -> list[Operation]:
-    """Fill in calls, wall time and CPU time of the operations that call Python."""
+    """Fill in calls, wall time and CPU time of the operations that call Python.
+
+    An operation takes itself at least the wall time of its Python, also where a profile lost some.
+    """
     measured = [
         window
         for window in windows_of(recording, loop, "baseline")
@@ -53,10 +56,12 @@ def with_python_calls(
     def filled(op: Operation, count: int, wall_ns: int, cpu_ns: int) -> Operation:
         # The two clocks differ by their resolution.
         off_ns = max(0, wall_ns - cpu_ns)
+        wall_ms = wall_ns / 1e6 / steps
         return replace(
             op,
+            self_ms_per_step=max(op.self_ms_per_step or 0.0, wall_ms) or op.self_ms_per_step,
             python_calls_per_step=count / steps,
-            python_wall_ms_per_step=wall_ns / 1e6 / steps,
+            python_wall_ms_per_step=wall_ms,
             python_cpu_ms_per_step=cpu_ns / 1e6 / steps,
             python_off_cpu_percent=100.0 * off_ns / wall_ns if wall_ns else None,
         )

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from pipediag.session.pipeline import IteratorFigures
 from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
-from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS
+from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS, works_ahead
 from pipediag.trace.pipeline import IteratorActivity, IteratorKey, kind_of
 from pipediag.trace.summary import TraceSummary
 
@@ -238,11 +238,18 @@ def _from_model(rate: RanIterator, activity: IteratorActivity | None) -> RanIter
 
 
 def _from_trace(activity: IteratorActivity, batches: float, slowed: float) -> RanIterator:
+    """Return what the profile says of an iterator; nothing of its time where none was seen.
+
+    A profile may lose the events of a thread that ends while it is taken, as the one that starts
+    calls does with its epoch (TensorFlow 2.14): elements without work are no work of 0 ms.
+    """
+    lost = activity.calls and not activity.self_ns and works_ahead(activity.kind)
+    self_ms = activity.self_ns / 1e6 / batches / slowed if batches and not lost else None
     return RanIterator(
         path=activity.path,
         names=activity.names,
         elements=activity.calls / batches if batches else None,
-        self_ms_per_step=activity.self_ns / 1e6 / batches / slowed if batches else None,
+        self_ms_per_step=self_ms,
         parallelism=activity.parallelism,
         autotuned=activity.autotune if activity.parallelism or activity.buffer_size else None,
         buffer_size=activity.buffer_size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ from tests.recordings import (
     make_window,
 )
 from tests.records import make_operation
+
+MS = 1_000_000
 
 
 def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
@@ -77,6 +80,22 @@ def test_the_profile_stands_in_where_autotune_is_off() -> None:
     pipeline, operation_of = measure_pipeline(recording, loop, trace)
     assert pipeline.ops[1].self_ms_per_step == 2.0
     assert operation_of == {("Root::Map", ("pipediag_op2",)): "op2"}
+
+
+def test_a_profile_that_lost_the_work_leaves_it_to_the_python_that_was_timed() -> None:
+    """Elements without work are no operation that takes nothing: its thread ended meanwhile."""
+    loop = make_recorded_loop(autotune_enabled=False)
+    path = "Root::MapAndBatch"
+    trace = make_trace(make_activity(path, "pipediag_op2", "pipediag_op3", calls=10, self_ns=0))
+    timed = [RecordedPythonCalls("a", 320, 40 * MS, 10 * MS)]
+    for calls, own in ((timed, pytest.approx(4.0)), ([], None)):
+        plan = make_plan()
+        plan[1] = replace(plan[1], function=make_recorded_function(python_tokens=["a"]))
+        windows = [make_window("baseline", make_block(10, 5.0), python_calls=calls)]
+        recording = make_recording(loops=[loop], snapshots=[], operations=plan, windows=windows)
+        pipeline, _operation_of = measure_pipeline(recording, loop, trace)
+        assert pipeline.ops[1].self_ms_per_step == own
+        assert pipeline.bottleneck_op_id == ("op2" if calls else None)
 
 
 def test_what_a_profile_counts_is_brought_to_the_pace_of_unprofiled_steps() -> None:
@@ -192,9 +211,6 @@ def test_what_each_replica_has_of_its_own_is_left_out() -> None:
         ("rebatch", ["op2"], 2.0, 1.0),
         ("prefetch", ["tf1"], 2.0, 1.0),
     ]
-
-
-MS = 1_000_000
 
 
 def measured(
