@@ -30,14 +30,7 @@ from pipediag.rules.registry import reinstated, run_rules
 from pipediag.rules.relevance import input_first
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.output import OutputDirectory
-from pipediag.runner.source_files import (
-    MOST_NAMED,
-    sentence,
-    with_excerpt,
-    with_patches,
-    without_source,
-    written_since,
-)
+from pipediag.runner.source_files import with_excerpt, with_patches, without_source
 from pipediag.sensors.machine import describe_machine
 from pipediag.session.edits import (
     ENOUGH_THE_SAME,
@@ -309,6 +302,10 @@ WATCHED = (
     "A training that is watched is only observed, so nothing was tried; "
     "`pipediag analyze --rerun train.py` tries changes in a second run, which is then stopped."
 )
+STOPPED = (
+    "The script was stopped: files that it was writing may be incomplete, and its next run may "
+    "find and use them."
+)
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
 
 
@@ -356,7 +353,7 @@ def record(run: EndedRun) -> Recorded:
         if rerun or not settings.run_to_end:
             session = with_remark(session, remark(session, rerun=rerun))
         if session.script.outcome == "stopped" and settings.call is None:
-            session = _with_written_files(session, run, run.began_s, "The script was stopped.")
+            session = session.but(notes=[*session.notes, STOPPED])
         session = _with_code(session, run)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
@@ -377,11 +374,8 @@ def with_second_run(first: Recorded, second: SecondRun) -> Session:
     else:
         session = with_remark(session, second.says)
     script = session.script.but(second_run=second.says)
-    session = session.but(script=script, notes=[*session.notes, second.says])
-    if second.began_s is not None and second.cut_short:
-        stopped = "The script was stopped in its second run."
-        session = _with_written_files(session, run, second.began_s, stopped)
-    session = _with_code(session, run)
+    notes = [*session.notes, second.says, *([STOPPED] if second.cut_short else [])]
+    session = _with_code(session.but(script=script, notes=notes), run)
     save_session(session, run.output.path / SESSION_FILE)
     return session
 
@@ -411,15 +405,3 @@ def remark(session: Session, *, rerun: bool) -> str | None:
     if script.outcome == "stopped" or ended_well(script) or not edits_for_held_loop(session):
         return None
     return "It did not end normally, so it was not run a second time."
-
-
-def _with_written_files(session: Session, run: EndedRun, began_s: float, stopped: str) -> Session:
-    """Return the session with files that a script which was stopped may have left half written."""
-    settings, output = run.settings, run.output
-    folders = [Path.cwd(), *([] if settings.module else [Path(settings.script).parent])]
-    aside = [output.kept_aside] if output.kept_aside is not None else []
-    files = written_since(began_s, folders, [output.path, *aside])
-    if not files:
-        return session
-    script = session.script.but(files_written=files[:MOST_NAMED])
-    return session.but(script=script, notes=[*session.notes, sentence(files, stopped)])

@@ -72,8 +72,6 @@ class SecondRun:
     """Sentences that it was made, or why not."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
     """By the id of the loop; empty where nothing came to be tried."""
-    began_s: float | None = None
-    """Time of day at which it was started; None where it was not made."""
     cut_short: bool = False
     """True if it did not come to its own end, and so may have left files half written."""
 
@@ -101,7 +99,6 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     )
     tried = TrialsOfRun(lambda: first.session, on_progress, left_s)
     held = _Held(recording, settings.recording_path, loop.id, tried)
-    began_s = time.time()
     try:
         child = supervise(
             settings,
@@ -112,11 +109,11 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
             json_mode=run.request.script_output_to_stderr,
         )
     except PipediagError as error:
-        return SecondRun(f"The script could not be run a second time: {error}", began_s=began_s)
+        return SecondRun(f"The script could not be run a second time: {error}")
     finally:
         tried.close()
     cut_short = child.outcome not in ("finished", "exited")
-    return SecondRun(held.says(child), tried.outcomes, began_s, cut_short)
+    return SecondRun(held.says(child), tried.outcomes, cut_short)
 
 
 def _left_of_budget(first: Recorded, loop_id: str) -> float:

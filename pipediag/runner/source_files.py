@@ -1,15 +1,11 @@
-"""The user's files: the source around the line at fault, and what a stopped script has written."""
+"""The user's source: the lines around the one at fault, and patches."""
 
 from __future__ import annotations
 
 import io
-import os
-import time
 import tokenize
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -27,7 +23,6 @@ from pipediag.patching.workspace import GONE, current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
 from pipediag.session.edits import Edit
-from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
@@ -73,72 +68,6 @@ def _excerpt(
         line=place.line,
         first_line=first,
         lines=[line[:LONGEST_LINE] for line in lines[first - 1 : place.line + LINES_AROUND]],
-    )
-
-
-MOST_ENTRIES = 10_000
-LONGEST_S = 1.0
-MOST_NAMED = 20
-_SAID = 3
-_AUTOGRAPH_FILE = "__autograph_generated_file"
-"""TensorFlow's own, in the directory for temporary files; no script reads them."""
-_LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "venv"})
-
-
-def written_since(began_s: float, folders: Iterable[Path], left_out: Iterable[Path]) -> list[str]:
-    """Return files in and below these folders that were made or changed since then, sorted.
-
-    Relative to the working directory where they lie in it. The search is a short one, as a folder
-    may hold a data set: `MOST_ENTRIES` and `LONGEST_S` at most. Hidden folders, environments and
-    what `left_out` names are passed over, and so are files that our own output goes to.
-    """
-    ours = []
-    for descriptor in (1, 2):
-        with suppress(OSError):
-            ours.append(os.fstat(descriptor))
-    skipped = set(map(os.path.realpath, left_out))
-    give_up_at = time.monotonic() + LONGEST_S
-    found: set[str] = set()
-    for path in islice(_files(folders, skipped), MOST_ENTRIES):
-        if time.monotonic() > give_up_at:
-            break
-        with suppress(OSError):
-            status = os.lstat(path)
-            is_ours = any(os.path.samestat(status, one) for one in ours)
-            if max(status.st_mtime, status.st_ctime) >= began_s and not is_ours:
-                found.add(path)
-    working = os.path.realpath(".")
-    return sorted(
-        os.path.relpath(path, working) if os.path.commonpath([working, path]) == working else path
-        for path in found
-    )
-
-
-def _files(folders: Iterable[Path], skipped: Collection[str]) -> Iterator[str]:
-    tops = dict.fromkeys(map(os.path.realpath, folders))
-    for top in (one for one in tops if one not in skipped):
-        for folder, below, names in os.walk(top):
-            if SESSION_FILE in names:
-                below.clear()  # another report of pipediag's
-                continue
-            below[:] = [
-                name
-                for name in below
-                if not name.startswith(".")
-                and name not in _LEFT_OUT
-                and os.path.join(folder, name) not in skipped  # noqa: PTH118
-            ]
-            for name in names:
-                if not name.startswith(_AUTOGRAPH_FILE):
-                    yield os.path.join(folder, name)  # noqa: PTH118
-
-
-def sentence(files: list[str], stopped: str) -> str:
-    """Return the report's sentence on these files."""
-    more = f" and {len(files) - _SAID} more" if len(files) > _SAID else ""
-    return (
-        f"{stopped} Files that were created or changed while it ran, which the next run may find "
-        f"and use: {', '.join(files[:_SAID])}{more}."
     )
 
 

@@ -106,8 +106,6 @@ class Script(Record):
     """How it ended."""
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""
-    files_written: list[str] = []
-    """The first files that a script which was stopped, or its second run, had made or changed."""
     second_run: str | None = None
     """What came of running it a second time, for trials only (`--rerun`)."""
 

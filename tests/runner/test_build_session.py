@@ -14,6 +14,7 @@ from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.build_session import (
     NO_RECORDING,
     NOT_WAITED,
+    STOPPED,
     EndedRun,
     Recorded,
     diagnose,
@@ -301,8 +302,7 @@ def recorded(output: OutputDirectory) -> Recorded:
 def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
     output: OutputDirectory,
 ) -> None:
-    Path("log").write_text("half", encoding="utf-8")
-    second = SecondRun("It was made.", tried(map=trial("confirmed", 2.0)), time.time() - 60, True)
+    second = SecondRun("It was made.", tried(map=trial("confirmed", 2.0)), cut_short=True)
     concluded = with_second_run(recorded(output), second)
 
     assert concluded == load_session(output.path)
@@ -310,17 +310,15 @@ def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
     assert concluded.trials_missing is None
     assert concluded.script.outcome == "finished"
     assert concluded.script.second_run == "It was made."
-    assert concluded.script.files_written == ["log"]
-    assert concluded.notes[0] == "It was made."
-    assert concluded.notes[1].startswith("The script was stopped in its second run. Files")
+    assert concluded.notes == ["It was made.", STOPPED]
 
 
 def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirectory) -> None:
     first = recorded(output)
-    second = SecondRun("Nothing was tried.", began_s=time.time() - 60)
+    second = SecondRun("Nothing was tried.")
     concluded = with_second_run(first, second)
 
     assert concluded.findings[0].trial.reason == f"{NOT_WAITED} Nothing was tried."
     assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."
-    assert concluded.script.files_written == []  # it came to its own end
+    assert concluded.notes == [*first.session.notes, "Nothing was tried."]
     assert concluded.steps == first.session.steps

@@ -1,4 +1,4 @@
-"""The source that reports show, patches, files that a script wrote, and the output directory."""
+"""The source that reports show, patches, and the output directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import with_excerpt, with_patches, without_source, written_since
+from pipediag.runner.source_files import with_excerpt, with_patches, without_source
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.ledger import RunGain
@@ -84,39 +84,6 @@ def test_a_file_that_was_changed_since_is_left_alone(tmp_path: Path) -> None:
     file.write_text(TEXT, encoding="utf-8")
     assert with_excerpt(session(file), 0.0).verdict.source is None
     assert with_excerpt(session(tmp_path / "gone.py"), LATER).verdict.source is None
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("old.txt", "new.txt", "backup/latest.h5", "report/session.json", ".git/index",
-                 "__pycache__/main.pyc", "__autograph_generated_file1_x.py"):  # fmt: skip
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("x")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def test_what_is_new_is_found_but_for_reports_caches_and_hidden_folders(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    began = (folder / "new.txt").stat().st_ctime - 1000
-    assert written_since(began, [folder, folder], [folder / "report"]) == [
-        "backup/latest.h5",
-        "new.txt",
-        "old.txt",
-    ]
-    later = (folder / "new.txt").stat().st_ctime + 1000
-    assert written_since(later, [folder], []) == []
-    os.utime(folder / "new.txt", (later + 1, later + 1))
-    assert written_since(later, [folder], []) == ["new.txt"]
-
-
-def test_the_search_is_short(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_files, "MOST_ENTRIES", 1)
-    assert len(written_since(0.0, [folder], [])) == 1
-    monkeypatch.setattr(source_files, "LONGEST_S", -1.0)
-    assert written_since(0.0, [folder], []) == []
 
 
 CACHE = Edit("cache", "a cache", (Insert("map", "cache", {"elements": 3}),))
