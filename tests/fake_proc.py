@@ -41,23 +41,5 @@ def add_machine(root: Path) -> None:
 
 def add_cgroup_v2(root: Path, group: str, files: dict[str, str]) -> None:
     write(root, "proc/self/cgroup", f"0::/{group}\n")
-    write(
-        root,
-        "proc/self/mountinfo",
-        "30 23 0:26 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n",
-    )
-    for path, text in files.items():
-        write(root, f"sys/fs/cgroup/{path}", text)
-
-
-def add_cgroup_v1(root: Path, group: str, files: dict[str, str]) -> None:
-    """`files` begin with the controller's mount: `cpu/...` or `memory/...`."""
-    write(root, "proc/self/cgroup", f"4:memory:/{group}\n2:cpu,cpuacct:/{group}\n0::/\n")
-    write(
-        root,
-        "proc/self/mountinfo",
-        "31 2 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
-        "32 2 0:2 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-    )
     for path, text in files.items():
         write(root, f"sys/fs/cgroup/{path}", text)

@@ -8,10 +8,9 @@ apart) is read only when asked for: child processes and the counters of the whol
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,26 +19,14 @@ from pipediag.sensors.machine import Nvml, memory_limit, memory_use, text_of
 from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 
 
-def child_pids(pid: int, proc: str) -> list[int]:
-    """Return the processes that a thread of `pid` has started and that are still there."""
-    tasks = f"{proc}/{pid}/task"
-    found: list[int] = []
-    with suppress(OSError):
-        for tid in os.listdir(tasks):  # noqa: PTH208  (half the cost of iterdir)
-            with suppress(OSError):
-                found += map(int, read_file(f"{tasks}/{tid}/children").split())
-    return found
-
-
-def stat_fields(stat: bytes) -> list[bytes]:
+def _stat_fields(stat: bytes) -> list[bytes]:
     """Return the fields after the name, which may itself hold spaces and brackets."""
     return stat[stat.rindex(b")") + 2 :].split()
 
 
-def _kib(text: bytes, key: bytes) -> int | None:
-    """Return the bytes of a number of KiB that follows `key` in a file of named numbers."""
-    start = text.find(key)
-    return None if start < 0 else int(text[start + len(key) :].split(None, 1)[0]) * 1024
+def _number(text: bytes, key: bytes) -> int:
+    """Return the number that follows `key` in a file of named numbers."""
+    return int(text.partition(key)[2].split(None, 1)[0])
 
 
 def read_file(path: str) -> bytes:
@@ -63,17 +50,7 @@ _COUNTED = 8
 interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
 
 
-def ticks_of(cpus: Collection[int], root: Path = Path("/")) -> tuple[int, int] | None:
-    """Return busy and idle clock ticks of these CPUs; None where the system does not show them. An
-    idle CPU worked for no program and for no other virtual machine."""
-    each = _read_ticks(root)
-    ticks = [each[name] for number in cpus if (name := f"cpu{number}") in each]
-    whole = sum(map(sum, ticks))
-    idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in ticks)
-    return (whole - idle, idle) if whole else None
-
-
-def _read_ticks(root: Path) -> dict[str, list[int]]:
+def read_ticks(root: Path) -> dict[str, list[int]]:
     """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
     # A line for each CPU, so the file may be longer than what `read_file` gives.
     lines = text_of(root / "proc/stat").splitlines()
@@ -81,11 +58,22 @@ def _read_ticks(root: Path) -> dict[str, list[int]]:
     return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
 
 
+def busy_and_idle(
+    ticks: Mapping[str, Sequence[int]], cpus: Collection[int]
+) -> tuple[int, int] | tuple[None, None]:
+    """Return busy and idle time of these CPUs, in nanoseconds; None where it is not shown. An idle
+    CPU worked for no program and for no other virtual machine."""
+    found = [ticks[name] for number in cpus if (name := f"cpu{number}") in ticks]
+    whole = sum(map(sum, found))
+    idle = sum(cpu[_IDLE] + cpu[_DISK] for cpu in found)
+    return ((whole - idle) * _TICK_NS, idle * _TICK_NS) if whole else (None, None)
+
+
 # A thread names itself just after it started, so its first names are looked at again.
 _NAME_READINGS = 3
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-_TICK_NS = 1_000_000_000 // (os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100)
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -98,8 +86,8 @@ class _Thread:
 class ProcessReader:
     """Counters of the process `pid`, read through `root`, the place where /proc and /sys are.
 
-    `read` raises ProcessLookupError when the process has gone and PermissionError when another
-    user's process hides its counters.
+    `read` raises OSError when the process has gone, and PermissionError when another user's process
+    hides its counters.
     """
 
     def __init__(self, pid: int, root: Path = Path("/")) -> None:
@@ -124,11 +112,12 @@ class ProcessReader:
         for child in self._children:
             with suppress(OSError):
                 self._children[child] = max(self._children[child], self._cpu_ns(child))
-        machine = _read_ticks(self._root).get("cpu") if thorough else None
-        allowed = None
-        with suppress(AttributeError, OSError):
-            if thorough:
-                allowed = ticks_of(os.sched_getaffinity(self.pid), self._root)
+        ticks = read_ticks(self._root) if thorough else {}
+        machine = ticks.get("cpu")
+        allowed_busy_ns, allowed_idle_ns = None, None
+        with suppress(OSError):
+            cpus = os.sched_getaffinity(self.pid) if thorough else ()
+            allowed_busy_ns, allowed_idle_ns = busy_and_idle(ticks, cpus)
         read_bytes, asked_bytes = self._read_bytes()
         return HostReading(
             at_ns=at_ns,
@@ -142,38 +131,33 @@ class ProcessReader:
             available_bytes=self._available_bytes(),
             io_wait_ticks=None if machine is None else machine[_DISK],
             machine_ticks=None if machine is None else sum(machine),
-            allowed_busy_ns=None if allowed is None else allowed[0] * _TICK_NS,
-            allowed_idle_ns=None if allowed is None else allowed[1] * _TICK_NS,
+            allowed_busy_ns=allowed_busy_ns,
+            allowed_idle_ns=allowed_idle_ns,
         )
 
     def _available_bytes(self) -> int | None:
         """Return bytes available to new allocations, within the group's limit."""
-        available = None
-        with suppress(OSError):
-            available = _kib(read_file(str(self._root / "proc/meminfo")), b"MemAvailable:")
+        try:
+            meminfo = read_file(f"{self._proc}/meminfo")
+        except OSError:
+            return None
+        available = _number(meminfo, b"MemAvailable:") * 1024
         use = None if self._memory_limit is None else memory_use(self._root)
         if use is None or self._memory_limit is None:
             return available
         used, cache = use
-        room = max(0, self._memory_limit - used + cache)
-        return room if available is None else min(room, available)
+        return min(available, max(0, self._memory_limit - used + cache))
 
     def _rss_bytes(self) -> int:
-        try:
-            resident = int(read_file(f"{self._proc}/{self.pid}/statm").split()[1])
-        except FileNotFoundError as error:
-            raise ProcessLookupError(str(error)) from error
+        resident = int(read_file(f"{self._proc}/{self.pid}/statm").split()[1])
         if not resident:
             raise ProcessLookupError(f"process {self.pid} has ended")
         return resident * _PAGE_BYTES
 
     def _read_threads(self) -> dict[int, int]:
         """Return the CPU time since the last reading, of each thread that ran."""
-        try:
-            alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
-        except FileNotFoundError as error:
-            raise ProcessLookupError(str(error)) from error
-        self._alive = {tid: self._alive[tid] for tid in self._alive.keys() & alive}
+        alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
+        self._alive = {tid: thread for tid, thread in self._alive.items() if tid in alive}
         ran = {}
         for tid in alive:
             try:
@@ -188,7 +172,7 @@ class ProcessReader:
     def _read_thread(self, tid: int) -> int:
         thread = self._alive.get(tid)
         if thread is None:
-            started = int(stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
+            started = int(_stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
             self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
         if thread.readings < _NAME_READINGS:
             self._name(thread)
@@ -209,13 +193,14 @@ class ProcessReader:
 
     def _find_children(self) -> None:
         """Add processes that this one, or a child of it, has started."""
-        generation = [self.pid]
-        while generation:
-            parent = generation.pop()
-            for child in child_pids(parent, self._proc):
-                if child not in self._children:
-                    self._children[child] = 0
-                generation.append(child)
+        parents = [self.pid]
+        while parents:
+            tasks = f"{self._proc}/{parents.pop()}/task"
+            with suppress(OSError):
+                for tid in os.listdir(tasks):  # noqa: PTH208  (half the cost of iterdir)
+                    with suppress(OSError):
+                        parents += map(int, read_file(f"{tasks}/{tid}/children").split())
+            self._children.update(dict.fromkeys(set(parents) - self._children.keys(), 0))
 
     def _cpu_ns(self, pid: int) -> int:
         """Return the CPU time of a process, by its own clock where the system gives one."""
@@ -227,18 +212,16 @@ class ProcessReader:
 
     def _read_bytes(self) -> tuple[int | None, int | None]:
         """Return the bytes that came from storage, and those that were asked for."""
-        with suppress(OSError):
+        try:
             text = read_file(f"{self._proc}/{self.pid}/io")
-            read, asked = (
-                int(text.partition(key)[2].split(None, 1)[0]) for key in (b"read_bytes:", b"rchar:")
-            )
-            return read, asked
-        return None, None
+        except OSError:
+            return None, None
+        return _number(text, b"read_bytes:"), _number(text, b"rchar:")
 
 
 def _cpu_ns(stat: bytes) -> int:
     """Return the CPU time that a stat file has in clock ticks."""
-    fields = stat_fields(stat)
+    fields = _stat_fields(stat)
     return (int(fields[11]) + int(fields[12])) * _TICK_NS
 
 
@@ -269,9 +252,6 @@ class HostSampler:
     def start(self, pid: int) -> None:
         """Begin to sample process `pid`; return at once."""
         self._pid = pid
-        if sys.platform != "linux":
-            self._missing = f"The host sampler reads Linux's /proc; this is {sys.platform}."
-            return
         self._missing = "The process ended before the host sampler could read it."
         self._thread = threading.Thread(target=self._run, name="pipediag-host", daemon=True)
         self._thread.start()

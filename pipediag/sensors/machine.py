@@ -1,7 +1,7 @@
 """The machine: processor, memory, GPUs, and the limits of the control group and their effects.
 
-Control groups of version 2 and version 1 are read from the process's own group up to the topmost
-one that is visible, as a limit on any of them holds for all below.
+Control groups, of version 2, are read from the process's own one up to the topmost one that is
+visible, as a limit on any of them holds for all below.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import hashlib
 import json
 import os
 import platform
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,9 +61,7 @@ def cpu_model(root: Path = ROOT) -> str | None:
 
 def usable_cores() -> int:
     """Return the number of CPUs that the scheduler may put this process on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def memory_bytes(root: Path = ROOT) -> int:
@@ -77,31 +74,26 @@ def memory_bytes(root: Path = ROOT) -> int:
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """Return the CPUs that the control groups allow, or None where there is no limit."""
-    quotas = (_quota(directory) for directory in _directories("cpu", root))
-    return min((one for one in quotas if one is not None), default=None)
+    quotas = []
+    for group in _groups(root):
+        quota, _, period = text_of(group / "cpu.max").partition(" ")
+        if quota.isdigit() and period:  # else it is `max`
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
     """Return the bytes that the control groups allow, or None where there is no limit."""
-    found = [
-        limit
-        for directory in _directories("memory", root)
-        for name in ("memory.max", "memory.limit_in_bytes")
-        if (limit := _integer(directory / name)) is not None and limit < _UNLIMITED
-    ]
-    return min(found, default=None)
+    limits = (_integer(group / "memory.max") for group in _groups(root))
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
     """Return the bytes in use by the process's own group, and those of them that are page cache."""
-    for directory in _directories("memory", root):
-        for used_name, cache_name in (
-            ("memory.current", "file"),
-            ("memory.usage_in_bytes", "total_cache"),
-        ):
-            used = _integer(directory / used_name)
-            if used is not None:
-                return used, _table(directory / "memory.stat").get(cache_name, 0)
+    for group in _groups(root):
+        used = _integer(group / "memory.current")
+        if used is not None:
+            return used, _table(group / "memory.stat").get("file", 0)
     return None
 
 
@@ -110,12 +102,8 @@ def oom_kills(root: Path = ROOT) -> int | None:
 
     None where the system does not count them.
     """
-    for directory in _directories("memory", root):
-        for name in ("memory.events", "memory.oom_control"):
-            table = _table(directory / name)
-            if "oom_kill" in table:
-                return table["oom_kill"]
-    return None
+    tables = (_table(group / "memory.events") for group in _groups(root))
+    return next((table["oom_kill"] for table in tables if "oom_kill" in table), None)
 
 
 def killed_since(before: int | None) -> bool:
@@ -123,50 +111,14 @@ def killed_since(before: int | None) -> bool:
     return (oom_kills() or 0) > (before or 0)
 
 
-# Version 1 writes "no limit" as the largest page-aligned integer.
-_UNLIMITED = 1 << 60
-
-
-def _quota(directory: Path) -> float | None:
-    """Return the quota of one group, of version 2 or else of version 1."""
-    quota, _, period = text_of(directory / "cpu.max").partition(" ")
-    quota = quota or text_of(directory / "cpu.cfs_quota_us")
-    period = period or text_of(directory / "cpu.cfs_period_us")
-    # Without a limit, the first is `max`, or -1.
-    return int(quota) / int(period) if quota.strip().isdigit() and period else None
-
-
-def _directories(controller: str, root: Path) -> Iterator[Path]:
-    """Yield directories of the process's groups with the controller's files, innermost first."""
-    groups = _groups(root)
-    for mount_point, mount_root, kind, options in _mounts(root):
-        own = "" if kind == "cgroup2" else controller
-        path = groups.get(own) if not own or controller in options else None
-        if path is None or not kind.startswith("cgroup"):
-            continue
-        relative = Path(path.removeprefix(mount_root.rstrip("/")).lstrip("/"))
-        top = root / mount_point.lstrip("/")
-        for inner in (relative, *relative.parents):
-            if (top / inner).is_dir():
-                yield top / inner
-
-
-def _groups(root: Path) -> dict[str, str]:
-    """Return the process's group by controller; the version 2 group has the empty name."""
-    groups = {}
-    for line in text_of(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        groups.update(dict.fromkeys(controllers.split(","), path))
-    return groups
-
-
-def _mounts(root: Path) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Yield mount point, mounted directory, file system and its options of each mount."""
-    for line in text_of(root / "proc/self/mountinfo").splitlines():
-        place, _, system = line.partition(" - ")
-        fields, kind = place.split(), system.split()
-        if len(fields) >= 5 and len(kind) >= 3:
-            yield fields[4], fields[3], kind[0], kind[2].split(",")
+def _groups(root: Path) -> list[Path]:
+    """Return the directories of the process's control group and of those around it, innermost
+    first. In a container those outside of it are not there, and its own is the topmost."""
+    lines = text_of(root / "proc/self/cgroup").splitlines()
+    paths = [Path(line.removeprefix("0::/")) for line in lines if line.startswith("0::/")]
+    inner_first = (group for path in paths for group in (path, *path.parents))
+    directories = (root / "sys/fs/cgroup" / group for group in inner_first)
+    return [directory for directory in directories if directory.is_dir()]
 
 
 def _table(path: Path) -> dict[str, int]:
@@ -237,7 +189,7 @@ class Nvml:
             self._library = library
             for index in range(library.nvmlDeviceGetCount()):
                 handle = library.nvmlDeviceGetHandleByIndex(index)
-                self._gpus.append((_text(library.nvmlDeviceGetName(handle)), handle))
+                self._gpus.append((library.nvmlDeviceGetName(handle), handle))
 
     def names(self) -> list[str]:
         return [name for name, _ in self._gpus]
@@ -246,7 +198,7 @@ class Nvml:
         if self._library is None:
             return None
         with suppress(self._library.NVMLError):
-            return _text(self._library.nvmlSystemGetDriverVersion())
+            return str(self._library.nvmlSystemGetDriverVersion())
         return None
 
     def readings(self) -> tuple[GpuReading, ...]:
@@ -275,8 +227,4 @@ _DRIVER_TRACES = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 
 def _driver_may_exist() -> bool:
     """Return False on machines without a GPU, where importing the library would cost 0.1 s."""
-    return sys.platform != "linux" or any(Path(trace).exists() for trace in _DRIVER_TRACES)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return any(Path(trace).exists() for trace in _DRIVER_TRACES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from pipediag.sensors import machine
 from pipediag.sensors.machine import AMD, NVIDIA, Nvml, describe_machine, installed_gpus, pci_gpus
 from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
-from tests.fake_proc import add_cgroup_v1, add_cgroup_v2, write
+from tests.fake_proc import add_cgroup_v2, write
 
 
 def recorded() -> RecordedEnvironment:
@@ -82,7 +81,7 @@ def fake_library(**overrides: object) -> SimpleNamespace:
         "nvmlShutdown": lambda: None,
         "nvmlDeviceGetCount": lambda: 1,
         "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda handle: b"NVIDIA Example",
+        "nvmlDeviceGetName": lambda handle: "NVIDIA Example",
         "nvmlSystemGetDriverVersion": lambda: "550.1",
         "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=37),
         "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=80),
@@ -122,20 +121,9 @@ def test_quota_of_version_2_is_the_lowest_on_the_way_up(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) == 1.5
 
 
-def test_quota_of_version_1(tmp_path: Path) -> None:
-    files = {"cpu/box/cpu.cfs_quota_us": "250000\n", "cpu/box/cpu.cfs_period_us": "100000\n"}
-    add_cgroup_v1(tmp_path, "box", {**files, "cpu/cpu.cfs_quota_us": "-1\n"})
-    assert machine.cpu_quota(tmp_path) == 2.5
-
-
-def test_mounted_subdirectory_is_taken_off_the_path(tmp_path: Path) -> None:
-    write(tmp_path, "proc/self/cgroup", "0::/docker/abc/inner\n")
-    write(
-        tmp_path,
-        "proc/self/mountinfo",
-        "30 23 0:26 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-    )
-    write(tmp_path, "sys/fs/cgroup/inner/cpu.max", "300000 100000\n")
+def test_groups_outside_of_a_container_are_not_there(tmp_path: Path) -> None:
+    add_cgroup_v2(tmp_path, "docker/abc", {})
+    write(tmp_path, "sys/fs/cgroup/cpu.max", "300000 100000\n")
     assert machine.cpu_quota(tmp_path) == 3
 
 
@@ -158,14 +146,10 @@ def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
     assert machine.oom_kills(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("add", "file"),
-    [(add_cgroup_v2, "memory.events"), (add_cgroup_v1, "memory/memory.oom_control")],
-)
 def test_kills_for_want_of_memory_are_counted(
-    tmp_path: Path, add: Callable[..., None], file: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add(tmp_path, "", {file: "oom 2\noom_kill 3\n"})
+    add_cgroup_v2(tmp_path, "", {"memory.events": "oom 2\noom_kill 3\n"})
     assert machine.oom_kills(tmp_path) == 3
     monkeypatch.setattr(machine, "oom_kills", lambda: 3)
     assert [machine.killed_since(before) for before in (None, 2, 3)] == [True, True, False]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.sensors import host_sampler
-from pipediag.sensors.host_sampler import HostSampler, ProcessReader, ticks_of
+from pipediag.sensors.host_sampler import HostSampler, ProcessReader, busy_and_idle, read_ticks
 from pipediag.session.timeline import GpuReading, ThreadSeen
 from tests.fake_proc import add_machine, add_process, add_thread, write
 
@@ -111,8 +111,8 @@ STAT = (
 
 def test_the_cpus_that_are_asked_for_are_counted_and_their_guests_only_once(tmp_path: Path) -> None:
     write(tmp_path, "proc/stat", STAT)
-    found = ticks_of({1, 11}, tmp_path)
-    assert found == (300, 1700)
+    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    assert busy_and_idle(read_ticks(tmp_path), {1, 11}) == (300 * tick, 1700 * tick)
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
