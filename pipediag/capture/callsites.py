@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -84,15 +85,12 @@ def _installed_elsewhere(filename: str) -> str | None:
 @lru_cache(maxsize=64)
 def _installed_in(root: str) -> frozenset[str]:
     """Return the top-level names that an installer's records list for a directory."""
-    names: set[str] = set()
-    try:
+    paths: list[str] = []
+    with suppress(OSError):
         for record in Path(root).glob("*.dist-info/RECORD"):
-            with record.open(encoding="utf-8", errors="replace") as lines:
-                paths = (line.split(",")[0] for line in lines)
-                names.update(path.split("/")[0].removesuffix(".py") for path in paths)
-    except OSError:
-        return frozenset()
-    return frozenset(names)
+            text = record.read_text(encoding="utf-8", errors="replace")
+            paths += [line.partition(",")[0] for line in text.splitlines()]
+    return frozenset(path.partition("/")[0].removesuffix(".py") for path in paths)
 
 
 @lru_cache(maxsize=4096)
@@ -191,12 +189,6 @@ def name_of(code: CodeType) -> str:
     return getattr(code, "co_qualname", code.co_name)
 
 
-def line_of(frame: FrameType) -> int:
-    """Return the line that a frame is at; between two lines, where its function is defined."""
-    line: int | None = frame.f_lineno
-    return frame.f_code.co_firstlineno if line is None else line
-
-
 class ScriptLine(NamedTuple):
     """The innermost line of the script's own code on a stack."""
 
@@ -220,7 +212,9 @@ def script_line_of(frame: FrameType | None) -> ScriptLine | None:
         elif code.co_filename == "<frozen importlib._bootstrap>":
             importing = True
         elif package is None and is_users(code.co_filename):
-            place = (code.co_filename, line_of(frame), name_of(code), code.co_firstlineno)
+            # A frame between two lines has none.
+            line = frame.f_lineno or code.co_firstlineno
+            place = (code.co_filename, line, name_of(code), code.co_firstlineno)
             return ScriptLine(*place, importing, in_framework)
         frame = frame.f_back
     return None

@@ -125,15 +125,9 @@ def how_it_ended(error: BaseException | None) -> Ended:
     if error is None:
         return Ended("finished", 0)
     if isinstance(error, SystemExit):
-        return Ended("exited", exit_status_of(error))
+        code = 0 if error.code is None else error.code
+        return Ended("exited", code & 0xFF if isinstance(code, int) else 1)
     description = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
     if isinstance(error, KeyboardInterrupt):
         return Ended("interrupted", -signal.SIGINT, description)
     return Ended("raised", 1, description)
-
-
-def exit_status_of(error: SystemExit) -> int:
-    """Return the status with which Python ends on this exception: 0 to 255."""
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1

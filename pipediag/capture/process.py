@@ -73,20 +73,14 @@ def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int |
     with suppress(OSError):
         lines = meminfo.read_text(encoding="ascii").splitlines()
         known = [int(one.split()[1]) * 1024 for one in lines if one.startswith("MemAvailable:")]
-    left = _left_in_group(cgroup)
-    return min(known if left is None else [*known, left], default=None)
-
-
-def _left_in_group(cgroup: Path) -> int | None:
-    try:
+    with suppress(OSError, ValueError):  # no group, or no limit: `max`
         limit = int((cgroup / "memory.max").read_text(encoding="ascii"))
         used = int((cgroup / "memory.current").read_text(encoding="ascii"))
         statistics = (cgroup / "memory.stat").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return None  # no group, or no limit: `max`
-    # Files that were read and are not in use give way.
-    evictable = int(dict(zip(statistics[::2], statistics[1::2], strict=True))["inactive_file"])
-    return max(0, limit - used + evictable)
+        # Files that were read and are not in use give way.
+        evictable = int(statistics[statistics.index("inactive_file") + 1])
+        known.append(max(0, limit - used + evictable))
+    return min(known, default=None)
 
 
 class RandomState:

@@ -11,12 +11,11 @@ import os
 import signal
 import sys
 import threading
-import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import BuiltinFunctionType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
 from pipediag.capture.callsites import is_users, package_of
@@ -24,7 +23,6 @@ from pipediag.capture.link import Teller, how_it_ended
 from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
-from pipediag.vocabulary import OwnEnding
 
 if TYPE_CHECKING:
     from pipediag.capture import Capture
@@ -36,7 +34,7 @@ FLUSH_FAILED = 120
 
 _MARK = "__pipediag_alive__"
 _LAST = ("last_type", "last_value", "last_traceback", "last_exc")
-_CODE = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+_CODE = (ModuleType, FunctionType, BuiltinFunctionType, type)
 
 
 class Ending:
@@ -76,54 +74,49 @@ class Ending:
         threading.excepthook = hook
 
     def begins(self) -> None:
-        """The script's code is over, for whatever reason; one of the following says which."""
+        """Note that the script's code is over; one of the following says for which reason."""
         self._interrupts.hold()
 
     def finished(self) -> None:
-        """The script's last line has run."""
-        self._end("finished", 0, None)
+        """End a script whose last line has run."""
+        ended = Ended("finished", 0)
+        current = threading.current_thread()
+        others = (one for one in threading.enumerate() if one is not current)
+        if all(thread.daemon for thread in others):
+            self._save(ended)
+        else:
+            # The script goes on in its threads. They are joined before atexit handlers run.
+            atexit.register(self._save_at_exit, ended)
         self._interrupts.release()
 
     def stopped(self) -> None:
-        """Pipediag has seen enough and ended the script."""
-        self._end("stopped", None, None)
+        """End a script of which pipediag has seen enough."""
+        self._save(Ended("stopped", None))
         self._interrupts.release()
 
     def failed(self, error: BaseException) -> None:
-        """The script ended by `error`, which the caller lets through to the interpreter."""
+        """End a script by `error`, which the caller lets through to the interpreter."""
         ended = how_it_ended(error)
         if ended.outcome != "exited":
             self._show_without_own_frames()
-        self._end(ended.outcome, ended.status, ended.error)
+        self._save(ended)
         if ended.outcome == "exited":
             self._interrupts.release()
 
-    def _end(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
-        if os.getpid() != self._pid:
-            return
-        self._status = status or 0
+    def _save_at_exit(self, ended: Ended) -> None:
+        self._interrupts.hold()
+        self._save(ended)
+        self._interrupts.release()
 
-        def save_at_exit() -> None:
-            self._interrupts.hold()
-            self._save(outcome, status, error)
-            self._interrupts.release()
-
-        current = threading.current_thread()
-        others = (one for one in threading.enumerate() if one is not current)
-        if outcome == "finished" and not all(thread.daemon for thread in others):
-            # The script goes on in its threads. They are joined before atexit handlers run.
-            atexit.register(save_at_exit)
-        else:
-            self._save(outcome, status, error)
-
-    def _save(self, outcome: OwnEnding, status: int | None, error: str | None) -> None:
+    def _save(self, ended: Ended) -> None:
         if os.getpid() != self._pid or self._recorder is None:
             return
+        self._status = ended.status or 0
         try:
-            self._recorder.script_ended(outcome)
+            self._recorder.script_ended(ended.outcome)
         except Exception as problem:  # noqa: BLE001 - the script's own ending comes first
             self._teller.tell(NotSaved(f"{type(problem).__name__}: {problem}"))
-        self._teller.tell(Ended(outcome, status, error))
+        self._teller.tell(ended)
 
     def _leave(self) -> None:
         if os.getpid() != self._pid:
@@ -131,7 +124,7 @@ class Ending:
         self._interrupts.hold()
         self._teller.tell(Closing())
         if self._recorder is not None and self._recorder.let_go():
-            finalise_modules(_is_the_scripts)
+            finalise_modules()
             self._teller.tell(Leaving())
             leave_without_finalising(self._status)
         self._interrupts.release()
@@ -182,7 +175,7 @@ def _flush_standard_streams() -> bool:
 
 
 def _is_the_scripts(module: ModuleType) -> bool:
-    """Return True for the script and modules of the user's: Python closes their files."""
+    """Return True for the script and modules of the user's."""
     file = getattr(module, "__file__", None)
     own = isinstance(file, str) and is_users(file) and package_of(file) is None
     return module.__name__ == "__main__" or own
@@ -196,8 +189,8 @@ class _Mark:
     """Lies in a namespace, and tells whether that is still there."""
 
 
-def finalise_modules(is_the_scripts: Callable[[types.ModuleType], bool]) -> None:
-    """Let these modules go, as if the interpreter ended; the last imported goes first.
+def finalise_modules() -> None:
+    """Let the script's modules go, as if the interpreter ended; the last imported goes first.
 
     The order is Python's: a module that nothing else needs goes as a whole, with its names in place
     for the finalisers; of one that something holds, the names are taken away.
@@ -207,7 +200,7 @@ def finalise_modules(is_the_scripts: Callable[[types.ModuleType], bool]) -> None
             setattr(sys, name, None)
     marks = []
     for name, module in reversed(list(sys.modules.items())):
-        if isinstance(module, types.ModuleType) and is_the_scripts(module):
+        if isinstance(module, ModuleType) and _is_the_scripts(module):
             mark = vars(module)[_MARK] = _Mark()
             marks.append(weakref.ref(mark))
             sys.modules[name] = None  # type: ignore[assignment]  # as Python does
@@ -272,7 +265,8 @@ def contains(error: BaseException, kind: type[BaseException]) -> bool:
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:
-    """`error`, its causes and contexts, and the members of exception groups, each once."""
+    """Yield `error`, its causes and contexts, and the members of exception groups, each once."""
+    group = getattr(builtins, "BaseExceptionGroup", ())  # there since Python 3.11
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
     while waiting:
@@ -281,15 +275,8 @@ def chain_of(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(current))
         yield current
-        waiting += [current.__cause__, current.__context__]
-        waiting += _members(current)
-
-
-def _members(error: BaseException) -> Sequence[BaseException]:
-    """Return the members of a group; in Python 3.10 the package `exceptiongroup` has groups."""
-    home = sys.modules.get("exceptiongroup") if sys.version_info < (3, 11) else builtins
-    group = getattr(home, "BaseExceptionGroup", ())
-    return error.exceptions if isinstance(error, group) else ()
+        members = current.exceptions if isinstance(current, group) else ()
+        waiting += [current.__cause__, current.__context__, *members]
 
 
 def without_own_frames(traceback: TracebackType | None) -> TracebackType | None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture import line_sampler as module
+from pipediag.capture import timeline as module
 from pipediag.capture.callsites import ScriptLine, script_line_of
-from pipediag.capture.line_sampler import LineSampler
+from pipediag.capture.timeline import LineSampler
 from pipediag.session.timeline import SeenLine, SeenLines
 
 FEW_S = 10.0

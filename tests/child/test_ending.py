@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.link import exit_status_of
+from pipediag.capture.link import how_it_ended
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.child import ending
 from pipediag.child.ending import contains, remove_own_frames
@@ -23,7 +23,7 @@ from tests.probe import environment
     [(None, 0), (0, 0), (7, 7), (256, 0), (-1, 255), (True, 1), ("text", 1), (1.5, 1), ([], 1)],
 )
 def test_exit_status_is_the_one_python_would_give(code: object, status: int) -> None:
-    assert exit_status_of(SystemExit(code)) == status
+    assert how_it_ended(SystemExit(code)).status == status
 
 
 LEAVES = """

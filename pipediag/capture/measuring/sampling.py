@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import current_frames, script_line_of
+from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -73,8 +73,6 @@ class _SwitchInterval:
 SWITCH_INTERVAL = _SwitchInterval()
 
 
-_SeenLine = tuple[str, int, str, str, int]
-"""File, line and function, the kind of thread, and where the function begins."""
 _MOST_LINES = 100
 """Lines that are kept; what remains was seen once or twice."""
 
@@ -84,8 +82,8 @@ class StackSampler:
 
     def __init__(self, training_thread: int) -> None:
         self._training_thread = training_thread
-        self._samples: list[tuple[int, list[_SeenLine]]] = []
-        """The moment, and the lines of the user's code that threads were running."""
+        self._samples: list[tuple[int, list[tuple[ScriptLine, str]]]] = []
+        """The moment, and the lines of the user's code that threads of each kind were running."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipediag-stacks", daemon=True)
         self._thread.start()
@@ -105,8 +103,8 @@ class StackSampler:
             loop_id=loop_id,
             samples=len(samples),
             lines=[
-                StackLine(file, line, function, thread, count, begins)
-                for (file, line, function, thread, begins), count in lines.most_common(_MOST_LINES)
+                StackLine(line.file, line.line, line.function, thread, count, line.function_line)
+                for (line, thread), count in lines.most_common(_MOST_LINES)
             ],
         )
 
@@ -126,8 +124,7 @@ class StackSampler:
         for ident, frame in current_frames().items():
             found = None if ident == own or _is_parked(frame) else script_line_of(frame)
             if found is not None and not found.in_framework:
-                thread = "main" if ident == self._training_thread else "source"
-                lines.append((found.file, found.line, found.function, thread, found.function_line))
+                lines.append((found, "main" if ident == self._training_thread else "source"))
         self._samples.append((at_ns, lines))
 
 

@@ -373,8 +373,7 @@ class Diagnosis:
 
     def _profile(self, consumer: Consumer) -> Steps[Consumer]:
         window, profiler = self._open(Phase.PROFILE, "profile"), self._with.profiler
-        unwanted = self._with.pace.settings.profile_steps == 0
-        refused = "none was asked for" if unwanted else profiler.start(self.loop.record.id)
+        refused = profiler.start(self.loop.record.id)
         if refused is not None:
             window.close(complete=False, reason=refused)
             return consumer

@@ -284,9 +284,4 @@ def constant_bytes(operations: Iterable[Any]) -> int:
     TensorFlow writes but once, counts as if each were written.
     """
     constants = (one.outputs[0] for one in operations if one.type == _CONSTANT)
-    return sum(_bytes(tensor) for tensor in constants)
-
-
-def _bytes(tensor: Any) -> int:
-    count = tensor.shape.num_elements()
-    return 0 if count is None else int(count) * int(tensor.dtype.size or 0)
+    return sum(int((one.shape.num_elements() or 0) * (one.dtype.size or 0)) for one in constants)

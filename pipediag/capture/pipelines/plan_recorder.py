@@ -36,12 +36,11 @@ from pipediag.capture.pipelines.calls import (
     cardinality_of,
     element_bytes_of,
     forget,
-    given_in_place,
     making_again,
+    name_given,
     parameters_of,
     remember,
     replaying,
-    takes_name,
     user_site,
 )
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
@@ -65,7 +64,7 @@ _VERSION = re.compile(r"_v[12]$")
 def is_helpers(filename: str) -> bool:
     """Return True if functions in that file make pipelines for their callers."""
     path = PurePath(filename)
-    if _TENSORFLOWS in path.as_posix():
+    if _TENSORFLOWS in filename:
         return path.stem in _MODULES
     if package_of(filename) == _DATASETS:
         return True
@@ -252,11 +251,7 @@ class PlanRecorder:
                 forget(dataset)
 
     def _recorded(
-        self,
-        kind: str,
-        original: Callable[..., Any],
-        guard: Guard,
-        maker: type | None = None,
+        self, kind: str, original: Callable[..., Any], guard: Guard, maker: type | None = None
     ) -> Callable[..., Any]:
         """Return a hook for a method, or for the constructor of `maker`, which fills `args[0]`."""
         if not self._entries:  # shared by all hooks: where one call can't be recorded, none can
@@ -283,11 +278,7 @@ class PlanRecorder:
         return guard.hook(original, call)
 
     def _begins(
-        self,
-        kind: str,
-        original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        self, kind: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Call | InnerCall | None:
         """Return the call to be recorded, or what makes it instead; None if it is no user's."""
         caller = _caller()
@@ -301,12 +292,10 @@ class PlanRecorder:
         self.enter_unmarked((*args, *kwargs.values()))
         (site,) = again if again is not None else (user_site(),)
         helper = helper_called(caller) if again is None else None
-        in_place = given_in_place(original, args)
-        named = takes_name(original) and not in_place
+        own_name, named = name_given(original, args, kwargs)
         self._drop_unneeded()
         outer = self._calls.here.open
         operation = self._new_operation(kind, site)
-        own_name = next(iter(in_place), kwargs.get("name"))
         new_name = f"{NAME_BEGINS}{operation.id.removeprefix('op')}" if named else ""
         operation.name = own_name or new_name
         by_framework = site is None or site.by_framework or helper is not None
@@ -416,6 +405,6 @@ def _caller() -> FrameType:
 
 def _is_tensorflows_own(filename: str) -> bool:
     """Return True if tf.data calls itself here, as `list_files` and the readers do."""
-    if "tensorflow/python/" not in filename.replace("\\", "/") or "autograph" in filename:
+    if "tensorflow/python/" not in filename or "autograph" in filename:
         return False
     return not is_helpers(filename)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.capture.callsites import ScriptLine
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CallbackClock, PythonClock, StackSampler
 from pipediag.session.recording import RecordedStacks, StackLine
@@ -78,8 +79,8 @@ def test_a_thread_in_the_users_code_is_a_source() -> None:
 def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
     sampler = StackSampler(threading.get_ident())
     sampler.stop("fit", [])
-    line = ("train.py", 3, "fetch", "source", 2)
-    sampler._samples = [(at_ns, [line]) for at_ns in (5, 15, 25, 35)]
+    line = ScriptLine("train.py", 3, "fetch", 2, importing=False, in_framework=False)
+    sampler._samples = [(at_ns, [(line, "source")]) for at_ns in (5, 15, 25, 35)]
 
     stacks = sampler.stop("fit", [(0, 10), (30, 40)])
 

@@ -23,7 +23,7 @@ from pipediag.capture.pipelines.calls import (
     MARK,
     MOST_FILES,
     call_of,
-    given_in_place,
+    name_given,
     remember,
     uncompressed_bytes,
 )
@@ -90,16 +90,17 @@ def zipped(*args: Any, datasets: Any = None, name: str | None = None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "given"),
+    ("function", "args", "name", "takes"),
     [
-        (take, ("dataset", 2), ()),
-        (take, ("dataset", 2, "few"), ("few",)),
-        (take, ("dataset", 2, None), (None,)),
-        (zipped, ("one", "other", "third"), ()),
+        (take, ("dataset", 2), "own", True),
+        (take, ("dataset", 2, "few"), "few", False),
+        (take, ("dataset", 2, None), None, False),
+        (zipped, ("one", "other", "third"), "own", True),
+        (print, ("text",), "own", False),
     ],
 )
-def test_a_name_given_in_its_place(function: Any, args: tuple[Any, ...], given: Any) -> None:
-    assert given_in_place(function, args) == given
+def test_a_name_given_in_its_place(function: Any, args: Any, name: Any, takes: bool) -> None:
+    assert name_given(function, args, {"name": "own"}) == (name, takes)
 
 
 def written(folder: Path, name: str, content: bytes) -> str:

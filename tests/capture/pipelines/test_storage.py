@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipediag.capture.pipelines import storage
+from pipediag.capture.pipelines import calls
 
 MOUNTS = r"""/dev/vda / ext4 rw,relatime 0 0
 server:/export /data nfs4 rw,relatime 0 0
@@ -32,13 +32,13 @@ s3fs /stacked fuse.s3fs rw 0 0
     ],
 )
 def test_the_last_of_the_longest_mount_points_counts(path: str, expected: str) -> None:
-    assert storage.mount_type(path, MOUNTS.splitlines()) == expected
+    assert calls.mount_type(path, MOUNTS.splitlines()) == expected
 
 
 def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> str:
     """Let a directory with one file be a mount of that type; return the file."""
     (tmp_path / "mounts").write_text(f"/dev/vda / ext4 rw 0 0\nx {tmp_path} {kind} rw 0 0\n")
-    monkeypatch.setattr(storage, "_MOUNTS", str(tmp_path / "mounts"))
+    monkeypatch.setattr(calls, "_MOUNTS", str(tmp_path / "mounts"))
     file = tmp_path / "a.bin"
     file.write_bytes(b"a")
     return str(file)
@@ -53,7 +53,7 @@ def test_the_type_of_the_mount_tells(
 ) -> None:
     file = mounted(tmp_path, monkeypatch, kind)
     given: list[Any] = [file, file.encode(), np.array([file]), ([file], [1]), f"{tmp_path}/*.b?n"]
-    assert [storage.remote_storage_of(one) for one in given] == [expected] * len(given)
+    assert [calls.remote_storage_of(one) for one in given] == [expected] * len(given)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_the_type_of_the_mount_tells(
     ],
 )
 def test_a_scheme_tells_and_text_does_not(files: Any, expected: str | None) -> None:
-    assert storage.remote_storage_of(files) == expected
+    assert calls.remote_storage_of(files) == expected
