@@ -37,10 +37,10 @@ from pipediag.session.messages import (
     RunSettings,
     TrialsAwaited,
 )
-from pipediag.session.reading import read_recording
+from pipediag.session.store import read_recording
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
-from pipediag.trials.bench import Bench, FirstCalls, TakenBy
+from pipediag.trials.bench import Bench, TakenBy
 from pipediag.trials.candidates import candidates
 from pipediag.trials.contest import Contest
 from pipediag.trials.schedule import run_trials
@@ -153,7 +153,6 @@ def simulated(
             executor.clock,
             lambda _event: None,
             executor.clock(),
-            FirstCalls(),
         )
         contest = Contest(bench)
         changes = {f"edit-{n}": SetParameters(f"op{n}", {}) for n in range(edits)}

@@ -10,10 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
-from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import Ceiling, Differential, Loop, Perturbation, StepRow, Window
+from pipediag.session.loops import (
+    Ceiling,
+    Differential,
+    Embedding,
+    Loop,
+    Perturbation,
+    StepRow,
+    Window,
+)
 from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
 from tests.records import (

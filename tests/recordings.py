@@ -6,7 +6,6 @@ from typing import Any
 
 from pipediag.session.recorded_loops import KerasUse, RecordedLoop
 from pipediag.session.recording import (
-    RECORDING_FORMAT,
     Device,
     ModelNode,
     ModelSnapshot,
@@ -157,7 +156,6 @@ def make_snapshot(batches: int, **overrides: Any) -> ModelSnapshot:
 def make_recording(**overrides: Any) -> Recording:
     """Warm-up: 10 steps of 20 ms; baseline: 40 of 10 ms, gaps of 3 ms; repeat: 20 of 3 ms."""
     values: dict[str, Any] = {
-        "format": RECORDING_FORMAT,
         "pid": 100,
         "started_ns": 1000 * MS,
         "outcome": "stopped",

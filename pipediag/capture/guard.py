@@ -69,19 +69,6 @@ class Guard:
 
         return self.hook(original, ours)
 
-    def tell_before(
-        self,
-        owner: Any,
-        name: str,
-        what: str,
-        told: Callable[..., Any],
-        *,
-        vital: bool = False,
-    ) -> None:
-        """Replace a function of a class or a module by a hook that calls an entry before it."""
-        entry = self.entry(what, told, vital=vital)
-        setattr(owner, name, self.before(getattr(owner, name), entry))
-
     def entry(
         self,
         what: str,

@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipediag.capture.guard import attempt
-from pipediag.session.recording import (
-    RECORDING_FORMAT,
-    RecordedEnvironment,
-    RecordedOperation,
-    Recording,
-)
+from pipediag.session.recording import RecordedEnvironment, RecordedOperation, Recording
 from pipediag.vocabulary import RecordedOutcome
 
 
@@ -31,7 +26,6 @@ class Recorder:
         self._writing = threading.RLock()
         self._dropped_called_python = False
         self.recording = Recording(
-            format=RECORDING_FORMAT,
             pid=self._pid,
             started_ns=time.monotonic_ns(),
             outcome="running",

@@ -150,9 +150,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         say(f"pipediag: {note}")
     result = _analyse(options, args)
     if options["json_mode"]:
-        from pipediag.session.store import dump_session
+        from pipediag.session.record import to_json
 
-        deliver(dump_session(result.session))
+        deliver(to_json(result.session))
     if not options["quiet"]:
         _show_summary(result, verbose=options["verbose"])
         if result.kept_aside is not None:

@@ -214,13 +214,12 @@ def _say_suggested(session: Session, path: Path) -> None:
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
-    from pipediag.facts.run_gain import promised
+    from pipediag.facts.run_gain import gain_of_whole, promised
     from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import (
         compared,
         kept,
         obtained,
-        promised_of_whole,
         versions,
     )
 
@@ -241,7 +240,8 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         say(f"pipediag: {rounds} runs of each version to the end")
         measured = obtained(both, rounds, tell=tell)
     found = measured.gain
-    said, promise = promised(session), promised_of_whole(session, measured.script_s)
+    said = promised(session)
+    promise = gain_of_whole(said, session.run, measured.script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
         say("What happens once per run took longer than all of it does now: no promise follows.")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
-from pipediag.session.embeddings import Embedding
+from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import EmbeddingIds, KerasUse
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from pipediag.session.embeddings import Embedding
+from pipediag.session.loops import Embedding
 from pipediag.session.recorded_loops import (
     RecordedLoop,
     RecordedVariable,

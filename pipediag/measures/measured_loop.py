@@ -23,8 +23,7 @@ from pipediag.measures.steps import (
     profile_missing,
     steps_missing,
 )
-from pipediag.session.embeddings import TextWork
-from pipediag.session.loops import Ceiling, Share, Steps
+from pipediag.session.loops import Ceiling, Share, Steps, TextWork
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording

@@ -75,9 +75,9 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
 
 def session_file(session: Session) -> Iterator[tuple[str, str]]:
     """Yield the session as JSON, from which all other reports can be made again."""
-    from pipediag.session.store import dump_session
+    from pipediag.session.record import to_json
 
-    yield SESSION_FILE, dump_session(session)
+    yield SESSION_FILE, to_json(session)
 
 
 def failure_of(what: str, error: Exception) -> str:

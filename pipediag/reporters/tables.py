@@ -22,11 +22,10 @@ from pipediag.facts.embeddings import padding_percent
 from pipediag.facts.names import run_id
 from pipediag.measures.profile import all_gaps
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
-from pipediag.session.embeddings import Embedding
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
-from pipediag.session.loops import Loop, Share, StepRow, Window
+from pipediag.session.loops import Embedding, Loop, Share, StepRow, Window
 from pipediag.session.model import HostSample, HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts

@@ -8,8 +8,8 @@ from functools import partial
 
 from pipediag.facts.embeddings import WITHIN, masks_a_token, within_percent
 from pipediag.rules.rule import Rule
-from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import EmbeddingIds
 

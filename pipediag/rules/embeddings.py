@@ -20,8 +20,8 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Place, Rule
-from pipediag.session.embeddings import Embedding
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar

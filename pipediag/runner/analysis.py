@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 LOOK_THROUGH_S = 600.0
 """Longest time that a script goes on to find its longest loop. Own choice."""
-_WARMUP_IN_JOB, _STEPS_IN_JOB = 20, 30
-"""Steps of the windows of each worker of a job: counts, as by times each worker would choose others
-and sessions of different steps could not be joined. Own choice: as for one process."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,8 @@ class AnalysisRequest(RunOptions):
 
 
 Supervise = Callable[..., ChildResult]
-"""Has what is measured run, and watches over it until that is done: `supervise`, or the same for a
-program that was there before. Keywords are `on_started`, `on_progress` and `on_trials`."""
+"""`supervise`, or the same for a program that was there before. Keywords are `on_started`,
+`on_progress` and `on_trials`."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,12 @@ class AnalysisResult:
 
 
 def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult:
-    """Run the script, write the session and the reports, return the session.
+    """Run the script, write the session and the reports, return the session. A report that could
+    not be written is no error: the result says it.
 
-    Raises:
-        PipediagError: the script cannot be run or measured, or something could not be written.
-            What was measured by then is kept, and the error says where. A report that could not be
-            written is no error: the result says it.
-        KeyboardInterrupt: Ctrl-C came before the script was run.
+    Raises PipediagError: the script cannot be run or measured, or something could not be written;
+    what was measured by then is kept, and the error says where. KeyboardInterrupt: Ctrl-C came
+    before the script was run.
     """
     INTERRUPTS.finish_first()
     if not request.module:
@@ -92,7 +88,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         # Workers may share a disk, and are started with the same command.
         directory /= worker.name
     output = prepare_output(directory, request.force)
-    settings = _settings(request, output, in_job=worker is not None)
+    settings = _settings(request, output)
     try:
         start = partial(
             supervise,
@@ -104,7 +100,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         session = _conclude(run, on_progress)
         failure = _report(session, output)
     finally:
-        output.release()
+        output.lock.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child, failure)
 
 
@@ -120,17 +116,13 @@ def analyse_followed(
     return _conclude(run, silent)
 
 
-def _settings(request: AnalysisRequest, output: OutputDirectory, *, in_job: bool) -> RunSettings:
-    options = {one.name: getattr(request, one.name) for one in fields(RunOptions)}
-    if in_job and options["steps"] is None:
-        options["steps"] = _STEPS_IN_JOB
+def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
     return RunSettings(
         script=request.script,
         args=request.args,
         module=request.module,
         capture_directory=str(output.capture),
-        **options,
-        warmup=_WARMUP_IN_JOB if in_job else None,
+        **{one.name: getattr(request, one.name) for one in fields(RunOptions)},
         look_ahead_s=LOOK_THROUGH_S
         if request.loop == "longest"
         else float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
@@ -246,8 +238,7 @@ def silent(_: Shown) -> None:
 
 
 def check_script(path: str) -> None:
-    """Refuse what can't be read, or only once, as a pipe; Python itself says what it can't run.
-    Raises PipediagError: with one sentence that names the file."""
+    """Refuse what can't be read more than once, as a pipe. Raises PipediagError."""
     try:
         mode = Path(path).stat().st_mode
     except OSError as error:
@@ -261,7 +252,7 @@ def check_script(path: str) -> None:
 
 def check_tensorflow() -> None:
     """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
-    Raises PipediagError: every build that is installed is too old."""
+    Raises PipediagError."""
     versions = list(installed_builds().values())
     if versions and all(map(is_too_old, versions)):
         oldest = ".".join(map(str, OLDEST))

@@ -45,9 +45,8 @@ from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
 from pipediag.session.messages import ChildResult, RunSettings
 from pipediag.session.model import SCHEMA_VERSION, OtherProcesses, Script, Session
-from pipediag.session.reading import read_recording, read_timeline
 from pipediag.session.recording import Recording
-from pipediag.session.store import save_session
+from pipediag.session.store import read_recording, read_timeline, save_session
 from pipediag.session.timeline import HostTrack
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
 from pipediag.trials.candidates import is_of_prediction, with_prediction_trial
@@ -76,11 +75,8 @@ LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
 
 
 def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Session:
-    """Return the session of a run, rules and verdict included.
-
-    A child that died early gives a session in which everything that was not measured is None with a
-    reason. Raises PipediagError: the recording is there and can't be read.
-    """
+    """Return the session of a run, rules and verdict included; of a child that died early with a
+    reason for all that was not measured. Raises PipediagError: the recording can't be read."""
     recording = read_recording(settings.recording_path)
     environment = describe_machine(None if recording is None else recording.environment)
     left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
@@ -160,8 +156,7 @@ EVALUATION_OVER = "Its evaluation data was gone, or no time was left, when its t
 
 
 def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing: str) -> Session:
-    """Return the session with what was tried in its loop and in those that evaluate; `missing` says
-    why nothing was."""
+    """Return the session with what was tried in its loops, or `missing`, why nothing was."""
     loop = session.diagnosed_loop()
     outcome = outcomes.get(loop.id) if loop is not None else None
     missing = (loop.untried if loop is not None else None) or missing
@@ -209,8 +204,11 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
         return session.but(
             combined_missing=missing, pipeline_alone_missing=missing, trials_missing=missing
         )
-    tried = session.but(
-        combined=outcome.combined,
+    combined = outcome.combined
+    if combined is not None:
+        combined = combined.but(for_run=gain_of_all(session, combined))
+    return session.but(
+        combined=combined,
         combined_missing=outcome.combined_missing,
         pipeline_alone=outcome.pipeline_alone,
         pipeline_alone_missing=outcome.pipeline_alone_missing,
@@ -218,9 +216,6 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
         trials=outcome.run,
         trials_missing=None,
     )
-    if tried.combined is None:
-        return tried
-    return tried.but(combined=tried.combined.but(for_run=gain_of_all(tried, tried.combined)))
 
 
 def with_remark(session: Session, remark: str | None) -> Session:

@@ -8,41 +8,29 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
-from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
+from pipediag.runner.progress import Notice, awaited_after
 from pipediag.session.messages import (
     FROM_CHILD,
     Answer,
     Command,
     FromChild,
-    LoopFound,
-    LoopMeasured,
-    Started,
     Stopping,
     TrialsAwaited,
     WindowBegun,
     decode,
 )
-from pipediag.trials import ExecutorLostError
 
 CHUNK_BYTES = 1 << 16
 
-
-class ChildGone(ExecutorLostError):  # noqa: N818 - no error of anybody's
-    """The child does not answer any more; the message is a sentence that says why."""
-
-
 Ask = Callable[[Command, float], Answer]
-"""Puts a command to the child and waits for its answer, so many seconds at most.
-
-It raises ChildGone where there will be no answer. A child that hangs is ended."""
+"""Puts a command to the child and waits for its answer, so many seconds at most. It raises
+ExecutorLostError where there will be no answer. A child that hangs is ended."""
 OnTrials = Callable[[TrialsAwaited, Ask], None]
 
 
 class MessageReader:
-    """Reads what the child tells without ever waiting for the pipe's end.
-
-    Grandchildren may hold the pipe open long after the script has gone.
-    """
+    """Reads what the child tells without ever waiting for the pipe's end: grandchildren may hold it
+    open long after the script has gone."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -82,13 +70,11 @@ class Patience:
     def __init__(
         self, activity: Callable[[], object], clock: Callable[[], float] = time.monotonic
     ) -> None:
+        self.stage: Stage = "running"
         self._activity = activity
         self._clock = clock
-        self.stage: Stage = "running"
-        self._since = 0.0
+        self._since = self._active_at = self._looked_at = 0.0
         self._last: object = None
-        self._active_at = 0.0
-        self._looked_at = 0.0
         self._announced = False
 
     def stopping(self) -> None:
@@ -114,7 +100,10 @@ class Patience:
             return now - self._since > EXIT_GRACE_S
         if self.stage == "running":
             return False
-        self._look(now)
+        if now - self._looked_at >= _LOOK_EVERY_S:
+            self._looked_at, activity = now, self._activity()
+            if activity != self._last:
+                self._last, self._active_at = activity, now
         return now - self._active_at > IDLE_S or now - self._since > LONGEST_S
 
     def is_to_be_announced(self) -> bool:
@@ -122,14 +111,6 @@ class Patience:
         waits = self.stage == "stopping" and self._clock() - self._since > BUSY_AFTER_S
         before, self._announced = self._announced, self._announced or waits
         return waits and not before
-
-    def _look(self, now: float) -> None:
-        if now - self._looked_at < _LOOK_EVERY_S:
-            return
-        self._looked_at = now
-        activity = self._activity()
-        if activity != self._last:
-            self._last, self._active_at = activity, now
 
 
 def activity_of(pid: int) -> dict[int, object]:
@@ -140,12 +121,10 @@ def activity_of(pid: int) -> dict[int, object]:
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         for one in (process, *process.children(recursive=True)):
-            with suppress(psutil.Error):
-                cpu_s = one.cpu_times()[:4]
-                found[one.pid] = cpu_s
-                with suppress(psutil.Error, AttributeError):  # may be unreadable, or not exist
-                    written = one.io_counters()
-                    found[one.pid] = (*cpu_s, written.write_count, written.write_chars)
+            with suppress(psutil.Error, AttributeError):  # the second may be unreadable, or not be
+                found[one.pid] = cpu_s = one.cpu_times()[:4]
+                written = one.io_counters()
+                found[one.pid] = (*cpu_s, written.write_count, written.write_chars)
     return found
 
 
@@ -163,17 +142,12 @@ class Lookout:
 
     def heard(self, message: FromChild) -> None:
         """Take note of what the child tells."""
-        match message:
-            case Started():
-                self._waits_for(NO_LOOP_YET)
-            case LoopFound(line):
-                self._waits_for(not_warm_yet(line))
-            case LoopMeasured(line):
-                self._waits_for(looks_further(line))
-            case WindowBegun() | Stopping():
-                self._awaited = None
-            case TrialsAwaited():
-                self._since = None
+        if awaited := awaited_after(message):
+            self._awaited, self._since = awaited, self._clock()
+        elif isinstance(message, WindowBegun | Stopping):
+            self._awaited = None
+        elif isinstance(message, TrialsAwaited):
+            self._since = None
 
     def trials_over(self) -> None:
         """Note that the script goes on, if it was not stopped."""
@@ -185,6 +159,3 @@ class Lookout:
             return None
         awaited, self._awaited = self._awaited, None
         return awaited
-
-    def _waits_for(self, awaited: Notice) -> None:
-        self._awaited, self._since = awaited, self._clock()

@@ -17,14 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pipediag.encoding import without_styles
 from pipediag.errors import PipediagError
-from pipediag.runner.child_connection import (
-    ChildGone,
-    Lookout,
-    MessageReader,
-    OnTrials,
-    Patience,
-    activity_of,
-)
+from pipediag.runner.child_connection import Lookout, MessageReader, OnTrials, Patience, activity_of
 from pipediag.runner.progress import BUSY, OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
 from pipediag.sensors import machine
@@ -47,6 +40,7 @@ from pipediag.session.messages import (
     TrialsOver,
     encode,
 )
+from pipediag.trials import ExecutorLostError
 from pipediag.vocabulary import ScriptOutcome
 
 
@@ -105,10 +99,7 @@ def follow(
     on_progress: OnProgress,
     on_trials: OnTrials | None,
 ) -> ChildResult:
-    """Watch over a program that was there before us and goes on afterwards, until it is measured.
-
-    `on_trials` as in `supervise`.
-    """
+    """Watch over a program that was there before us and goes on, until it is measured."""
     kills_before = machine.oom_kills()
     on_started(process.pid)
     watch = _Watch(process, messages, on_progress, commands, on_trials)
@@ -129,8 +120,7 @@ def supervise(
 
     `on_trials` is called whenever a measured loop waits for what to try, with a function that asks
     it; without, no loop waits. With `json_mode` the script's standard output goes to standard
-    error. Signals sent to this process alone are passed on, see `HeldSignals`. Raises
-    PipediagError: the child could not start the script at all.
+    error. Raises PipediagError: the child could not start the script at all.
     """
     reading, writing = os.pipe()
     command_fd, commands = os.pipe() if on_trials is not None else (None, None)
@@ -213,8 +203,8 @@ class _Watch:
         self._lost_in_trial: str | None = None
         self._held_ns: int | None = None
         self._ends_by_itself = False
-        """True while trials are made that do not end the script: later loops follow, or its code is
-        over already."""
+        """True while trials are made that do not end the script, as it goes on or is over already.
+        """
 
     def until_exit(self) -> None:
         # Readable once the process exits; old kernels have none.
@@ -240,7 +230,7 @@ class _Watch:
         try:
             os.write(self._commands, encode(command))
         except OSError:
-            raise ChildGone("the script's process is gone.") from None
+            raise ExecutorLostError("the script's process is gone.") from None
         while self._answer is None:
             if self._process.poll() is not None:
                 self._read_messages()
@@ -248,7 +238,7 @@ class _Watch:
             if over := self._last(TrialsOver):
                 ended = f"they were ended: {over.reason}."
                 # How a script ends that goes on, or is over, is its own doing.
-                raise ChildGone(ended) if self._ends_by_itself else self._lost(ended)
+                raise ExecutorLostError(ended) if self._ends_by_itself else self._lost(ended)
             if time.monotonic() > give_up_at:
                 self._ended_by_us = "stopped"
                 self._process.kill()
@@ -292,9 +282,9 @@ class _Watch:
         # A process that was killed may still be torn down for a while.
         return self._ended_by_us is None and self._process.poll() is None
 
-    def _lost(self, why: str) -> ChildGone:
+    def _lost(self, why: str) -> ExecutorLostError:
         self._lost_in_trial = why
-        return ChildGone(why)
+        return ExecutorLostError(why)
 
     def _why_gone(self) -> str:
         if self._ended_by_us == "timed-out":
@@ -377,23 +367,19 @@ class _Watch:
         # Imported once the script is over, as it would start later for what that brings along.
         from pipediag.facts.script import ended_from_outside
 
-        outcome, status, detail = self._ending_but_for_trials(out_of_memory)
-        lost = self._lost_in_trial is not None and self._process.returncode != 0
-        if lost and not ended_from_outside(outcome, status):
-            return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
-        return outcome, status, detail
-
-    def _ending_but_for_trials(
-        self, out_of_memory: bool
-    ) -> tuple[ScriptOutcome, int | None, str | None]:
         status = self._process.returncode
         reported = self._last(Ended)
         ended = reported or Ended("exited", status)
+        outcome: ScriptOutcome = ended.outcome
+        own, detail = status, ended.error and without_styles(ended.error)
         if self._ended_by_us is not None:
-            why = _WHY_ENDED_BY_US[self._ended_by_us].format(limit_s=self._timeout_s)
-            return self._ended_by_us, reported.status if reported else None, why
-        if ended.outcome == "stopped":
-            return "stopped", None, None
-        if status < 0 and ended.outcome != "interrupted":
-            return "killed", status, describe_death(-status, out_of_memory=out_of_memory)
-        return ended.outcome, status, ended.error and without_styles(ended.error)
+            outcome, own = self._ended_by_us, reported.status if reported else None
+            detail = _WHY_ENDED_BY_US[self._ended_by_us].format(limit_s=self._timeout_s)
+        elif outcome == "stopped":
+            own = detail = None
+        elif status < 0 and outcome != "interrupted":
+            outcome, detail = "killed", describe_death(-status, out_of_memory=out_of_memory)
+        lost = self._lost_in_trial is not None and status != 0
+        if lost and not ended_from_outside(outcome, own):
+            return "stopped", None, f"A trial ended it: {self._lost_in_trial}"
+        return outcome, own, detail

@@ -121,7 +121,7 @@ def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
 
 def _cpus_beside(script_pid: int | None) -> list[int]:
     """Return the CPUs that this machine has beside those that the script may use."""
-    if script_pid is None or not hasattr(os, "sched_getaffinity"):
+    if script_pid is None:
         return []
     try:
         own = os.sched_getaffinity(script_pid)
@@ -153,34 +153,28 @@ def measured(
     prepare: Callable[[Variant], object],
     run: Callable[[RunBlock], BlockRun],
 ) -> InputService | None:
-    """Return what batches of one worker take without the training, and what sending one takes.
-
-    None where the script's process can't be asked any more, or a worker is gone.
-    """
+    """Return what batches of one worker take without the training, and what sending one takes; None
+    where the script's process can't be asked any more, or a worker is gone."""
     import psutil
 
-    def batch_ms(variant: Variant) -> float:
-        if variant.name != BASE:
-            prepare(variant)
-        return run(RunBlock(variant.name, PULL_S, alone=True)).step_ms
+    def batch_ms(name: str, change: Distribute) -> float:
+        prepare(Variant(name, (change,)))
+        return run(RunBlock(name, PULL_S, alone=True)).step_ms
 
-    served = Variant("service alone", (distribute,))
     copies = replace(distribute, repeats_element=True)
-    sent = Variant("sending", (copies,))
-    raw = Variant("sending raw", (replace(copies, compression=None),))
     try:
-        prepare(served)
-        own_ms = batch_ms(Variant(BASE))
+        prepare(Variant("service alone", (distribute,)))
+        own_ms = run(RunBlock(BASE, PULL_S, alone=True)).step_ms
         cpu_s, began_s = service.cpu_s(), time.monotonic()
-        served_ms = run(RunBlock(served.name, 2 * PULL_S, alone=True)).step_ms
+        served_ms = run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
         cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
         return InputService(
             own_cpus=service.own_cpus,
             after=distribute.after,
             pipeline_ms=round(own_ms, 4),
             served_ms=round(served_ms, 4),
-            send_ms=round(batch_ms(sent), 4),
-            send_raw_ms=round(batch_ms(raw), 4),
+            send_ms=round(batch_ms("sending", copies), 4),
+            send_raw_ms=round(batch_ms("sending raw", replace(copies, compression=None)), 4),
             cores_busy=round(cores, 3),
             worker_memory_bytes=service.memory_bytes(),
         )

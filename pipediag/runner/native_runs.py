@@ -23,7 +23,6 @@ import numpy as np
 
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.estimates import Estimate, estimate
-from pipediag.facts.run_gain import gain_of_whole, promised
 from pipediag.runner.child_process import CHILD
 from pipediag.runner.signals import wait_for
 from pipediag.session.ledger import RunGain
@@ -53,8 +52,7 @@ class NativeRun:
     name: str
     """Name by which its time or its failure is printed."""
     command: tuple[str, ...]
-    directory: Path | None = None
-    """Working directory; None is ours."""
+    directory: Path
 
 
 def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> Obtained:
@@ -73,8 +71,8 @@ def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> Obta
 
 
 def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
-    """Run a program to its end; return how long that took. Raises PipediagError: it does not end in
-    time, or with an error."""
+    """Run a program to its end; return how long that took. Raises PipediagError: it fails, or is
+    late."""
     began = time.monotonic()
     with subprocess.Popen(
         run.command,
@@ -106,20 +104,12 @@ def kept(promised: RunGain, found: Estimate) -> bool:
     return low <= found.high and found.low <= high
 
 
-def promised_of_whole(session: Session, script_s: float) -> RunGain | None:
-    """Return that gain for all that the script takes without pipediag, from start to exit."""
-    return gain_of_whole(promised(session), session.run, script_s)
-
-
 @contextmanager
 def versions(
     session: Session, contents: Mapping[str, bytes]
 ) -> Iterator[tuple[NativeRun, NativeRun]]:
     """Give the program as it was measured, and with patched files, which lie elsewhere meanwhile.
-
-    Both run in the working directory and with the arguments of the session. Raises PipediagError:
-    it can't be run again.
-    """
+    Raises PipediagError: it can't be run again."""
     script = session.script
     directory = Path(script.directory or Path.cwd())
     if script.call is not None or not directory.is_dir():
@@ -181,8 +171,7 @@ def compared(
     timeout_s: float = TIMEOUT_S,
     tell: Tell = lambda *_: None,
 ) -> list[str]:
-    """Run both with one seed, and the old one with another; return a sentence on batches and one
-    on losses, or one on the run that failed."""
+    """Run both with one seed, the old one with another too; return sentences on what they did."""
     try:
         with tempfile.TemporaryDirectory(prefix="pipediag-results-") as folder:
             place = Path(folder, "results.json")

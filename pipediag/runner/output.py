@@ -15,21 +15,20 @@ from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import TRACE_DIRECTORY
 
+CAPTURE_PREFIX = ".capture-"
+
 
 class DirectoryLock:
-    """Held until it is released or this process ends, however that comes about.
-
-    Where the file system has no locks, every process gets it.
-    """
+    """Held until it is released or this process ends, however that comes about. Where the file
+    system has no locks, every process gets it."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-        except OSError:
-            return
+        with suppress(OSError):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.release()
 
     def is_of(self, path: Path) -> bool:
         """Return True if it was got, and the directory still has that name."""
@@ -46,24 +45,6 @@ class DirectoryLock:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
-
-
-REPORT_FILES = frozenset(
-    {
-        SESSION_FILE,
-        "report.html",
-        "run.csv",
-        "steps.csv",
-        "pipeline.csv",
-        "findings.csv",
-        "trials.csv",
-        "gaps.csv",
-        "devices.csv",
-        "host.csv",
-        TRACE_DIRECTORY,
-    }
-)
-CAPTURE_PREFIX = ".capture-"
 
 
 @dataclass(frozen=True)
@@ -86,10 +67,8 @@ class OutputDirectory:
             recorded.replace(kept)
 
     def anew(self) -> OutputDirectory:
-        """Return the same directory with a capture directory for another run of the script. Raises
-        PipediagError: it cannot be made."""
+        """Return it with a capture directory for another run. Raises PipediagError."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             return replace(self, capture=_new_capture(self.path))
         except OSError as error:
             raise PipediagError(
@@ -107,10 +86,6 @@ class OutputDirectory:
                 self.path.rmdir()
         if self.kept_aside is not None and not self.path.exists():
             self.kept_aside.replace(self.path)
-        self.release()
-
-    def release(self) -> None:
-        """Let another analysis have the directory."""
         self.lock.release()
 
 
@@ -121,8 +96,8 @@ def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDire
     """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
-    Raises PipediagError: it cannot be made or written, another analysis is writing to it, or it
-    holds something other than a report; it names the `option` that chooses another one.
+    Raises PipediagError, which names the `option` that chooses another one: it cannot be written
+    to, another analysis does so, or it holds something other than a report.
     """
     path = path.absolute()
     made = not path.exists()
@@ -148,6 +123,8 @@ def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDire
 
 
 def _new_capture(path: Path) -> Path:
+    # The script may have removed the directory since.
+    path.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
 
 
@@ -167,7 +144,7 @@ def _keep_aside(path: Path, option: str) -> Path | None:
     names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
-    if not any(name in REPORT_FILES or name.startswith(CAPTURE_PREFIX) for name in names):
+    if not any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names):
         force = ", or write into this one with --force" if option == _OPTION else ""
         raise PipediagError(
             f"{path} is not empty and holds no pipediag report. Nothing was measured. Choose "

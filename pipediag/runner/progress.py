@@ -64,8 +64,7 @@ WINDOWS: dict[WindowKind, str] = {
     "stacks": "sampling Python stacks",
     "profile": "profiling a few steps",
 }
-"""Each is a line before the window's first step: the child saves what it has, and leaves out a step
-or two, before it times any."""
+"""Each is a line before the window's first step: the child leaves out a step or two then."""
 
 TRIED_IN_LOOP = (
     "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output "
@@ -84,19 +83,20 @@ NO_LOOP_YET = Notice(
 )
 
 
-def not_warm_yet(line: int | None) -> Notice:
-    """Return what to say of a loop that has run for a while and whose steps can't be timed."""
-    return Notice(
-        f"{_loop(line)} is still warming up: its steps are long, something interrupts them each "
-        "time, or its first epoch fills a cache. --timeout ends the script sooner."
-    )
-
-
-def looks_further(line: int | None) -> Notice:
-    """Return what to say of a script that goes on long after its loop was measured."""
-    return Notice(
-        f"{_loop(line)} has been measured, and the script continues. --timeout ends it sooner."
-    )
+def awaited_after(message: FromChild) -> Notice | None:
+    """Return what to say where nothing follows on this message for long."""
+    match message:
+        case Started():
+            return NO_LOOP_YET
+        case LoopFound(line):
+            return Notice(
+                f"{_loop(line)} is still warming up: its steps are long, something interrupts them "
+                "each time, or its first epoch fills a cache. --timeout ends the script sooner."
+            )
+        case LoopMeasured(line):
+            measured = f"{_loop(line)} has been measured, and the script continues."
+            return Notice(f"{measured} --timeout ends it sooner.")
+    return None
 
 
 def runs_again(changes: int) -> Notice:
@@ -113,9 +113,8 @@ NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an 
 class ProgressLine:
     """Says on a terminal what is going on; silent once the steps of a window are measured.
 
-    That no loop comes, that one stays in its warm-up, that the script goes on after one, that a
-    batch is repeated, that trials begin, that the script is run a second time for them, and which
-    change one of them has confirmed, is printed on anything that standard error goes to.
+    What takes long, what disturbs the script and what a trial has confirmed is printed on anything
+    that standard error goes to.
     """
 
     def __init__(self, stream: TextIO) -> None:

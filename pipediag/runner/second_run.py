@@ -6,6 +6,7 @@ Nothing is measured again: session and edits are those of the first run.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,9 +20,9 @@ from pipediag.runner.child_process import supervise
 from pipediag.runner.progress import OnProgress, runs_again
 from pipediag.runner.trials_of_run import TrialsOfRun
 from pipediag.session.messages import ChildResult, TrialsAwaited
-from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
+from pipediag.session.store import read_recording
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BY_ITSELF
 
@@ -29,31 +30,28 @@ if TYPE_CHECKING:
     from pipediag.runner.build_session import Recorded
 
 
-class BehavedOtherwiseError(Exception):
-    """The second run is not like the first; the message is the end of a sentence."""
-
-
-def refuse_others(first: Recording, second: Recording, loop_id: str) -> None:
-    """Refuse a second run in which loop or operations, by their ids, are not those of the first.
-    Raises BehavedOtherwiseError: the loop of that id is another one, or reads from other
-    operations."""
+def difference(first: Recording, second: Recording | None, loop_id: str) -> str | None:
+    """Return how the loop of that id, or its operations, are not those of the first run, as the end
+    of a sentence; None where they are."""
     one, other = _loop(first, loop_id), _loop(second, loop_id)
+    if second is None:
+        return "nothing was recorded"
+    if one is None or other is None:
+        return "its loop did not run"
     if _place(one) != _place(other):
         before, now = (f"line {loop.line} of {loop.file}" for loop in (one, other))
-        raise BehavedOtherwiseError(f"it ran the loop on {now} instead of the one on {before}")
+        return f"it ran the loop on {now} instead of the one on {before}"
     read, read_then = (
         [(op.id, _place(op), op.inside_function_of) for op in plan_of(of.operations, root)]
         for of, root in ((first, one.root_op_id), (second, other.root_op_id))
     )
     if one.root_op_id != other.root_op_id or read != read_then:
-        raise BehavedOtherwiseError("its loop read from a different pipeline")
+        return "its loop read from a different pipeline"
+    return None
 
 
-def _loop(recording: Recording, loop_id: str) -> RecordedLoop:
-    for loop in recording.loops:
-        if loop.id == loop_id:
-            return loop
-    raise BehavedOtherwiseError("its loop did not run")
+def _loop(recording: Recording | None, loop_id: str) -> RecordedLoop | None:
+    return next((one for one in recording.loops if one.id == loop_id), None) if recording else None
 
 
 def _place(one: RecordedLoop | RecordedOperation) -> tuple[str, str | None, int | None]:
@@ -77,10 +75,8 @@ class SecondRun:
 
 
 def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> SecondRun | None:
-    """Run the script once more, to try what its first run was over too soon for.
-
-    None where there is nothing to try so. `--budget` and `--timeout` are for both runs.
-    """
+    """Run the script once more, to try what its first run was over too soon for; None where there
+    is nothing to try so. `--budget` and `--timeout` are for both runs."""
     edits = edits_for_second_run(first.session)
     loop, recording, run = first.session.diagnosed_loop(), first.recording, first.run
     if not edits or loop is None or recording is None:
@@ -138,13 +134,14 @@ class _Held:
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
         try:
-            refuse_others(self.first, self._second(), self.hold_loop)
-        except BehavedOtherwiseError as otherwise:
-            self.otherwise = f"the script behaved differently this time: {otherwise}"
+            found = difference(self.first, read_recording(self.recording_path), self.hold_loop)
         except PipediagError as error:
             self.otherwise = str(error)
-        else:
+            return
+        if found is None:
             self.tried(waiting, ask)
+        else:
+            self.otherwise = f"the script behaved differently this time: {found}"
 
     def says(self, child: ChildResult) -> str:
         outcome = self.tried.outcomes.get(self.hold_loop)
@@ -160,17 +157,10 @@ class _Held:
 
     def _untried(self) -> str | None:
         """Return why the loop could not be held, as its own process reported it."""
-        try:
-            loops = self._second().loops
-        except (BehavedOtherwiseError, PipediagError):
-            return None
-        return next((one.untried for one in loops if one.id == self.hold_loop), None)
-
-    def _second(self) -> Recording:
-        recording = read_recording(self.recording_path)
-        if recording is None:
-            raise BehavedOtherwiseError("nothing was recorded")
-        return recording
+        with suppress(PipediagError):
+            loop = _loop(read_recording(self.recording_path), self.hold_loop)
+            return loop.untried if loop is not None else None
+        return None
 
 
 def _ending_of(child: ChildResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import signal
@@ -17,10 +18,8 @@ GIB = 1 << 30
 
 
 def describe_death(number: int, *, out_of_memory: bool) -> str:
-    """Return one sentence on a process that signal `number` ended.
-
-    `out_of_memory`: its control group counted such a kill meanwhile.
-    """
+    """Return one sentence on a process that signal `number` ended. `out_of_memory`: its control
+    group counted such a kill meanwhile."""
     name = f"signal {number}"
     with suppress(ValueError):
         name = signal.Signals(number).name
@@ -92,24 +91,20 @@ def are_interrupts_blocked() -> bool:
 
 def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
     """Wait until a process has ended; return what it has written to standard error. Raises
-    subprocess.TimeoutExpired: it has not ended within the limit; it runs on; KeyboardInterrupt:
-    Ctrl-C came; it runs on."""
-    give_up_at = None if limit_s is None else time.monotonic() + limit_s
+    subprocess.TimeoutExpired, or KeyboardInterrupt at Ctrl-C: it runs on."""
+    give_up_at = time.monotonic() + (math.inf if limit_s is None else limit_s)
     while True:
         if INTERRUPTS.came:
             raise KeyboardInterrupt
-        left_s = _LOOK_S if give_up_at is None else give_up_at - time.monotonic()
-        try:
+        left_s = give_up_at - time.monotonic()
+        with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=max(0.0, min(_LOOK_S, left_s)))[1]
-        except subprocess.TimeoutExpired:
-            if left_s <= _LOOK_S and limit_s is not None:
-                raise subprocess.TimeoutExpired(process.args, limit_s) from None
+        if left_s <= _LOOK_S:
+            raise subprocess.TimeoutExpired(process.args, limit_s or 0.0)
 
 
 class HeldSignals:
     """Holds back the signals in `FORWARDED` from this thread while a child runs.
-
-    A signal that was ignored when we were started, as `nohup` does, is ignored by the child too.
 
     On a terminal the child stays in our process group: Ctrl-C, a hang-up and a new size reach both
     from the kernel, and job control is the shell's. Elsewhere it has a group of its own, so that a

@@ -84,18 +84,14 @@ def with_patches(session: Session, began_s: float) -> Session:
         for finding in session.findings
     ]
     session = session.but(findings=findings)
-    found = confirmed_findings(session)
-    confirmed = [one.edit for one in found if one.edit is not None and not only_by_name(one)]
+    found = [(one, one.edit) for one in confirmed_findings(session) if one.edit is not None]
+    confirmed = [edit for one, edit in found if not only_by_name(one)]
     by_name = [
-        LeftOut(edit=finding.edit.id, reason=_why_by_name(finding))
-        for finding in found
-        if finding.edit is not None and only_by_name(finding)
+        LeftOut(edit=edit.id, reason=_why_by_name(one)) for one, edit in found if only_by_name(one)
     ]
-    together = _patch(session, confirmed, began_s) if confirmed else None
-    if by_name:
-        together = together or Patch()
-        together = together.but(left_out=[*together.left_out, *by_name])
-    return session.but(patch=together)
+    together = _patch(session, confirmed, began_s) if confirmed else Patch()
+    together = together.but(left_out=[*together.left_out, *by_name])
+    return session.but(patch=together if found else None)
 
 
 def only_by_name(finding: Finding) -> bool:
@@ -107,9 +103,8 @@ def only_by_name(finding: Finding) -> bool:
 def confirmed_findings(session: Session) -> list[Finding]:
     """Return findings whose edits were confirmed and help together, if they were tried so.
 
-    Where only one edit is left of those tried together, return the one that the report names first
-    instead: their gains may be the same. Where none of those left can be written into the source,
-    return the first that can.
+    Where only one of these is left, it is the one that the report names first: their gains may be
+    the same. Where none can be written into the source, it is the first that can.
     """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     found = [
@@ -154,8 +149,7 @@ def _patch(session: Session, edits: list[Edit], began_s: float) -> Patch:
 
 
 def as_measured(path: str, began_s: float) -> bytes:
-    """Return the bytes of a source file that has not been changed since. Raises NotPatchableError:
-    it has been, or it can't be read."""
+    """Return the bytes of a source file. Raises NotPatchableError where it was changed since."""
     file = Path(path)
     try:
         known = file.stat()

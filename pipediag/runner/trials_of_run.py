@@ -1,8 +1,4 @@
-"""The trials of a run: called for by each measured loop that waits, within one budget of time.
-
-A loop waits while the parent works out what would help it; what it answers to each command is what
-`pipediag.trials` decides by.
-"""
+"""The trials of a run: called for by each measured loop that waits, within one budget of time."""
 
 from __future__ import annotations
 
@@ -92,10 +88,8 @@ class ChildExecutor:
 
 
 def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) -> None:
-    """Raise VariantRefusedError for a cache in a pipeline that a loop makes anew for each epoch.
-
-    What a cache holds in memory goes with its dataset, so that each epoch would fill another one.
-    """
+    """Raise VariantRefusedError for a cache in a pipeline that a loop makes anew for each epoch:
+    what it holds in memory goes with its dataset."""
     loop = session.diagnosed_loop()
     if loop is None or loop.kind == "keras":
         return
@@ -122,12 +116,9 @@ def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
     return {path: source.text for path, source in files.items()}
 
 
-Draft = Callable[[], Session]
-
-
 OF_EVALUATION = 0.25
-"""Share of the budget that is kept for the pipeline of an evaluation, where there is an edit of it.
-Own choice: one edit on a pipeline alone takes less than several in a training."""
+"""Share of the budget that is kept for edits of the pipeline of an evaluation. Own choice: one edit
+on a pipeline alone takes less than several in a training."""
 
 
 SPARE_FOR_EPOCHS = 1.5
@@ -136,8 +127,7 @@ to a third longer than those before it. Own choice."""
 
 
 SERVICE_S = 15.0
-"""Part of the budget that is kept for times of a tf.data service, where one is the last resort: it
-takes 4 s to start, and three pulls."""
+"""Part of the budget that is kept for times of a tf.data service: it takes 4 s to start."""
 
 
 def _service_of(findings: Iterable[Finding]) -> Distribute | None:
@@ -158,7 +148,7 @@ def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
 class TrialsOfRun:
     """Called whenever a measured loop waits; keeps what came of its trials."""
 
-    draft: Draft
+    draft: Callable[[], Session]
     """The session of what was measured so far."""
     on_progress: OnProgress
     budget_s: float
@@ -184,7 +174,7 @@ class TrialsOfRun:
         """End what was started beside the script, which must have let go of it."""
         if self._service is not None:
             self._service.stop()
-            self._service = None
+        self._service = None
 
     def _serving(self, workers: int) -> LocalService:
         if self._service is None:
@@ -192,12 +182,8 @@ class TrialsOfRun:
         return self._service
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
-        """Try what the diagnosis of the waiting loop calls for, in what is left of the budget.
-
-        It counts from when the loop's step time was known and pipediag began to look closer.
-
-        A fault of ours ends the trials and nothing else: the script and the diagnosis go on.
-        """
+        """Try what the diagnosis of the waiting loop calls for, in what is left of the budget since
+        its step time was known. A fault of ours ends the trials and nothing else."""
         try:
             self._try(waiting, ask)
         except Exception as error:  # noqa: BLE001
@@ -220,18 +206,16 @@ class TrialsOfRun:
         if waiting.alone and self.rerun and edits_for_held_loop(session):
             return
         epoch = None if waiting.alone else epoch_worth_trying(session)
-        budget_s, needed_s = self._share_of_budget(waiting, session, epoch)
-        no_epochs = self._no_epochs(epoch, needed_s, budget_s)
-        by_steps = epoch is None or no_epochs is not None
-        # An epoch that is to be timed needs its buffers as they are.
-        shared = shorter_shuffles(session) if by_steps else ()
-        left_out = (SHORTER_SHUFFLES,) if shared else ()
-        if waiting.alone:
-            taken_by = TakenBy("pipeline", None, consumer_ms(session) or 0.0, left_out=left_out)
-        elif epoch is None or by_steps:
-            taken_by = TakenBy(left_out=left_out)
-        else:
+        budget_s, no_epochs = self._share_of_budget(waiting, session, epoch)
+        shared: tuple[Change, ...] = ()
+        if epoch is not None and no_epochs is None:
+            # An epoch that is to be timed needs its buffers as they are.
             taken_by = TakenBy("epoch", epoch.examples)
+        else:
+            shared = shorter_shuffles(session)
+            taken_by = TakenBy(left_out=(SHORTER_SHUFFLES,) if shared else ())
+        if waiting.alone:
+            taken_by = replace(taken_by, basis="pipeline", consumer_ms=consumer_ms(session) or 0.0)
         executor = ChildExecutor(ask, shared, session, self._serving)
         further = last_resort(session, session.findings, failed=True)
         service = _service_of(session.findings)
@@ -260,8 +244,8 @@ class TrialsOfRun:
         executor: ChildExecutor,
         kept_s: float,
     ) -> TrialOutcome:
-        """Return the outcome with what a tf.data service takes by itself; `kept_s` of the budget
-        were kept for that."""
+        """Return the outcome with what a tf.data service takes by itself, in `kept_s` of the
+        budget."""
         began_s, found = time.monotonic(), None
         if edit is not None:
             with suppress(PipediagError, OSError):
@@ -296,41 +280,29 @@ class TrialsOfRun:
         run = outcome.run.but(start_ms=waiting.since_ms)
         self.outcomes[waiting.loop_id] = replace(outcome, run=run)
 
-    def _no_epochs(
-        self, epoch: Epoch | None, needed_s: float | None, budget_s: float
-    ) -> str | None:
-        """Return why whole epochs are not tried although they would be worth it, as a clause."""
-        if epoch is not None and epoch.behind is not None:
-            return f"{epoch.behind} may gain more: apply that first, and analyse again"
-        if needed_s is None or needed_s <= self._given_s:
-            return None
-        return (
-            f"its waits are so long that this takes `--budget {math.ceil(needed_s)}`, and "
-            f"{budget_s:.0f} s were given"
-        )
-
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None
-    ) -> tuple[float, float | None]:
-        """Return the loop's part, and the least budget of the run with which its whole epochs are
-        tried; None where they are not worth it.
+    ) -> tuple[float, str | None]:
+        """Return the loop's part, and why whole epochs are not tried although they would be worth
+        it, as a clause.
 
         The part is half where later loops may matter more than this one, but what whole epochs
-        need and some more. Less where the pipeline of an evaluation is to be tried after it.
+        need.
         """
-        evaluates = any(
-            finding.edit is not None
-            and finding.edit.loop_id is not None
-            and not is_of_prediction(finding)
-            for finding in session.findings
-        )
-        part = 1.0 - OF_EVALUATION if evaluates else 1.0
+        evaluated = [one for one in session.findings if one.edit and one.edit.loop_id is not None]
+        part = 1.0 if all(map(is_of_prediction, evaluated)) else 1.0 - OF_EVALUATION
         most_s = part * self.budget_s
         budget_s = most_s / 2 if waiting.more_to_come else most_s
-        if epoch is None or epoch.behind is not None:
+        if epoch is None:
             return budget_s, None
+        if epoch.behind is not None:
+            return budget_s, f"{epoch.behind} may gain more: apply that first, and analyse again"
         # The budget counts from when pipediag began to look closer.
         needed_s = epoch.budget_s + max(0.0, time.monotonic() - waiting.since_ns / 1e9)
         if needed_s <= most_s:
-            budget_s = max(budget_s, min(most_s, SPARE_FOR_EPOCHS * needed_s))
-        return budget_s, self._given_s - self.budget_s + needed_s / part
+            return max(budget_s, min(most_s, SPARE_FOR_EPOCHS * needed_s)), None
+        of_run_s = self._given_s - self.budget_s + needed_s / part
+        return budget_s, (
+            f"its waits are so long that this takes `--budget {math.ceil(of_run_s)}`, and "
+            f"{budget_s:.0f} s were given"
+        )

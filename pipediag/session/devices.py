@@ -11,8 +11,7 @@ class DeviceGap(Record):
     """A time in which no stream of the device had any activity."""
 
     start_ms: float
-    """From the first step's start, or the recording's where no steps were seen; negative for a gap
-    before the first step."""
+    """From the first step's start, or the recording's where no steps were seen."""
     duration_ms: float
     cause: str
     """The cause of most of it, a `GapCause`."""
@@ -45,8 +44,6 @@ class DeviceCopies(Record):
 
 
 class DeviceKernel(Record):
-    """All runs of one kernel."""
-
     name: str
     count: int
     ms: float
@@ -98,10 +95,8 @@ class DeviceActivity(Record):
     exposed_collective_ms: float | None = None
     """Collectives while no other kernel ran."""
     matmul_ms: float | None = None
-    """Kernels that are matrix products or convolutions and whose names say whether they use tensor
-    cores, summed."""
+    """Matrix products and convolutions whose names say if they use tensor cores, summed."""
     tensor_core_ms: float | None = None
-    """The part of it in kernels that use tensor cores."""
     copies: list[DeviceCopies] = []
     kernels: list[DeviceKernel] = []
     """The ones that took most time."""
@@ -121,8 +116,6 @@ class ClassShare(Record):
 
 
 class TraceSteps(Record):
-    """The steps of one host's profile."""
-
     count: int
     basis: StepBasis
     mean_ms: float
@@ -159,6 +152,5 @@ class TraceReport(Record):
     path: str
     hosts: list[TraceHost]
     unread: list[UnreadFile] = []
-    """Files of the profile that could not be read."""
     devices: list[DeviceActivity]
     findings: list[Finding] = []

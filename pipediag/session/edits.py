@@ -1,6 +1,6 @@
 """Changes of a recommendation, by name, to the recorded pipeline or the model.
 
-Plain dataclasses, because the user's process builds them too, without any import of its own.
+Plain dataclasses, because the user's process builds them too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeGuard, get_args
 from pipediag.vocabulary import Scalar
 
 AUTOTUNE = -1
-"""The value of `tf.data.AUTOTUNE`."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class Insert:
 CUT_PADDING = "cut_padding"
 """Kind of that map, and name of the function that it calls."""
 BUCKETS = "bucket_by_sequence_length"
-"""Kind of operation that takes the place of a batch of padded examples. Its parameter `to_longest`
-drops the length that examples are padded to."""
+"""Kind of operation in place of a padded batch; `to_longest` drops the length to pad to."""
 SHORTEST_CUT = 16
 """Ids in a row. Own choice: shorter rows hold little padding, and may be other features."""
 
@@ -133,7 +131,6 @@ class ExtractStep:
     do: Literal["extract"] = "extract"
 
     def __post_init__(self) -> None:
-        """Make a tuple of what JSON has as a list."""
         object.__setattr__(self, "numbers", tuple(self.numbers))
 
 
@@ -142,7 +139,6 @@ class RewriteCall:
     """A known slow call in a function that makes elements is written another way."""
 
     op_id: str
-    """The operation that calls the function."""
     file: str
     line: int
     function: str
@@ -168,7 +164,6 @@ class Distribute:
 
     after: str
     workers: int = 1
-    """Processes that a trial starts for it."""
     address: str | None = None
     """Host and port of the dispatcher, which is known in a trial only."""
     compression: str | None = "AUTO"
@@ -196,14 +191,13 @@ Change = (
 
 
 Touched = Literal["elements", "options", "model"]
-"""What a change takes effect on: what the pipeline hands out or how, its options, the model or what
-is called next to it."""
+"""What a change takes effect on: what the pipeline hands out, its options, or the model."""
 
 
 Check = Literal["equal", "shape", "repeats", "outputs"]
-"""What must hold on real elements before an edit is timed: the same batches as before, batches of
-the same structure, the same elements in two passes before an added cache, or the same outputs of
-the model for the batches before and after."""
+"""What must hold on real elements before an edit is timed: the same batches, batches of the same
+structure, the same elements in two passes before an added cache, or the same outputs of the model.
+"""
 
 ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
@@ -235,8 +229,7 @@ class Edit:
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
     instead_of: str | None = None
-    """Id of another edit against the same cause: this one is only tried where that is not
-    confirmed."""
+    """Id of another edit against the same cause: this one is tried where that is not confirmed."""
 
 
 _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
@@ -282,8 +275,7 @@ def saves_pauses(edit: Edit | None) -> bool:
 
 
 def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | ExtractStep | None:
-    """Return the change of a call, or of a step, that is timed where the script makes it; None for
-    other edits."""
+    """Return the change of a call, or of a step, that is timed where the script makes it."""
     timed = PredictOnBatch | CompileCall | ExtractStep
     changes = edit.changes if edit is not None else ()
     return next((one for one in changes if isinstance(one, timed)), None)
@@ -329,8 +321,8 @@ CACHED_BATCHES = (
 def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
     """Return True if changes that are right one by one would cache batches instead of examples.
 
-    One moves an operation after the batch, and another puts a cache after that operation. Where one
-    of the kinds of operations shuffles, the batches would stay as they were in the first epoch.
+    One moves an operation after the batch, another puts a cache after that operation: where the
+    pipeline shuffles, the batches would stay as they were in the first epoch.
     """
     listed = list(changes)
     moved = {one.op_id for one in listed if isinstance(one, Move)}

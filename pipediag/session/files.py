@@ -39,9 +39,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     """Yield the file to write to, which moves to `path` when the block ends without an error.
 
-    It gets that mode, by default the one of a new file.
-
-    Raises PipediagError, which says what to do; what was at `path` is still there then.
+    It gets that mode, by default the one of a new file. Raises PipediagError, which says what to
+    do; what was at `path` is still there then.
     """
     temporary: Path | None = None
     try:
@@ -96,10 +95,8 @@ def read_limited(file: Path) -> bytes:
 
 
 def parse_json(content: bytes) -> Any:
-    """Return the value, in which every text is one that UTF-8 can hold.
-
-    Raises ValueError, with the end of a sentence, for what is no JSON or no measurement.
-    """
+    """Return the value, in which every text is one that UTF-8 can hold. Raises ValueError, with the
+    end of a sentence, for what is no JSON or no measurement."""
     try:
         text = content.decode(json.detect_encoding(content), "surrogatepass")
         value = json.loads(

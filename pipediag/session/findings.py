@@ -20,8 +20,6 @@ from pipediag.vocabulary import (
 
 
 class SourceExcerpt(Record):
-    """Some lines as they were measured."""
-
     file: str
     line: int
     """The one that is meant."""
@@ -30,8 +28,6 @@ class SourceExcerpt(Record):
 
 
 class PatchedFile(Record):
-    """A source file that a patch changes."""
-
     path: str
     sha256: str
     """Of its bytes when it was measured: a patch is for that file and no other."""
@@ -50,7 +46,6 @@ class Patch(Record):
     """One or more edits as a change of the files in which their calls are written."""
 
     edits: list[str] = []
-    """Ids of those that are in it."""
     diff: str | None = None
     """Unified; None where no edit could be written down."""
     files: list[PatchedFile] = []
@@ -78,11 +73,11 @@ class Verdict(Record):
     where_file: str | None = None
     where_line: int | None = None
     source: SourceExcerpt | None = None
-    """The line that the verdict or its first advice is about, with those around it; None where
-    there is none, where its file was changed since, and with PIPEDIAG_NO_SOURCE."""
+    """Lines around what the verdict or its first advice is about; None where its file was changed
+    since, and with PIPEDIAG_NO_SOURCE."""
     python_source: SourceExcerpt | None = None
-    """The line of Python that the named operation calls and that was seen running most, with those
-    around it, where it stands elsewhere; None as `source` is."""
+    """Lines around the Python that the operation calls and that ran most, where it stands
+    elsewhere."""
 
 
 class Finding(Record):
@@ -94,8 +89,8 @@ class Finding(Record):
     severity: FindingSeverity
     subject: FindingSubject = "speed"
     part: RunPartName = "steps"
-    """The part of the run that its advice makes faster; its speed-ups are of that part, or of the
-    whole loop where the advice is about the waits between its epochs."""
+    """The part of the run that its advice makes faster, and that its speed-ups are of; of waits
+    between epochs they are of the whole loop."""
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
@@ -105,18 +100,16 @@ class Finding(Record):
     effect_on_results: EffectOnResults | None = None
     condition: str | None = None
     """What must hold for the edit to keep the results right, and what only the user can know, as a
-    clause: `if the generator yields the same data in every epoch`; None where nothing must."""
+    clause: `if the generator yields the same data in every epoch`."""
     speedup_at_most: float | None = None
-    """Upper bound on the speed-up of its part, by Amdahl's law on measured times: that part over
-    the part without what the advice could free; None where that was not measured."""
+    """Upper bound on the speed-up of its part, by Amdahl's law on measured times."""
     for_run: RunGain | None = None
-    """What the measured speed-up comes to in all of the run, or what its advice could save of it at
-    most; None where that is not known."""
+    """What the measured speed-up, or the most that its advice could save, comes to in the run."""
     edit: Edit | None = None
     """What the advice would change, in a form that a trial can apply."""
     patch: Patch | None = None
-    """The edit as a change of the source, or why there is none; None where there is no edit, where
-    a trial refuted it, and with PIPEDIAG_NO_SOURCE."""
+    """The edit as a change of the source, or why there is none; None for a refuted edit, and with
+    PIPEDIAG_NO_SOURCE."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""

@@ -26,8 +26,8 @@ MAKING = "making the iterator"
 PAUSE = "one pause as the last epoch's iterator was destroyed, not extrapolated"
 """What a row is that came once among the boundaries of epochs, and is no rate of anything."""
 PAUSES = "pauses as the iterators of epochs are destroyed"
-"""What a row is that several ends of epochs have beyond the shortest. Their number and length are
-chance (`facts/pauses.py`), so no headline has them."""
+"""What a row is that several ends of epochs have beyond the shortest: number and length are chance
+(`facts/pauses.py`), so no headline has them."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 EXITING = "exit"
@@ -68,7 +68,6 @@ class RunSpan(Record):
     """By the clock of windows, steps and host samples; negative before the recording began."""
     duration_ms: float
     what: str | None = None
-    """What it is, as in the row of the part."""
 
 
 class EpochSeen(Record):
@@ -79,7 +78,6 @@ class EpochSeen(Record):
     end_ms: float
     """By the clock of windows, steps and host samples."""
     steps_ms: float
-    """Time of its steps."""
 
 
 class CallbackLine(Record):
@@ -95,15 +93,11 @@ class CallbackLine(Record):
     in_framework: bool = False
     """True if a framework's code was running for it."""
     code: str | None = None
-    """The source line, where it could be read."""
 
 
 class Run(Record):
-    """Ledger of all of the run's time."""
-
     scope: RunScope
-    """`run`: from start to end; one `epoch`, or `1000_steps`, where nothing says how long it
-    trains."""
+    """`epoch` or `1000_steps` where nothing says how long it trains."""
     total_s: float
     """What was seen of it, without what pipediag took."""
     projected_total_s: float | None = None
@@ -120,11 +114,10 @@ class Run(Record):
     """What the whole holds that was never seen, so that the ledger is without it."""
     parts: list[RunPart]
     seen: list[RunPart] = []
-    """Where the ledger speaks of less than the run: all that was seen of it, in percent of
-    `total_s`."""
+    """All that was seen, in percent of `total_s`, where the ledger speaks of less than the run."""
     callback_lines: list[CallbackLine] = []
-    """Lines that ran in callbacks of the script's own at the ends of epochs; of each those that
-    took most, the first one first."""
+    """Lines of the script's own callbacks at the ends of epochs; of each callback those that took
+    most."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
     whole_epochs: list[EpochSeen] = []
@@ -163,8 +156,8 @@ class RunGain(Record):
     scope: RunScope
     """What the seconds are of."""
     once_s: float | None = None
-    """What tracing and compiling its other training step takes once more, in seconds, which may be
-    negative: in `after_s` where that is of the run. None where that was not measured."""
+    """Seconds that tracing and compiling its other training step takes once more, and that
+    `after_s` of a run holds; may be negative. None where that was not measured."""
     once_ci95_s: Interval | None = None
     ends_seen: bool = True
     """False where the seconds are projected and no end of an epoch was seen to project."""

@@ -1,4 +1,4 @@
-"""The loops of a script, and what their model and callbacks are."""
+"""The loops of a script, with their steps and the tables that these use."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
-from pipediag.session.recorded_loops import LoopFacts
-from pipediag.vocabulary import Contention, InputMethod, StepClass, WindowKind
+from pipediag.session.recorded_loops import LoopFacts, TableFacts, TableUse
+from pipediag.vocabulary import Contention, InputMethod, SparseOrDense, StepClass, WindowKind
 
 
 class Steps(Record):
@@ -34,8 +34,6 @@ class Steps(Record):
 
 
 class Share(Record):
-    """One class of the step's time."""
-
     ms: float
     percent: float
     ci95_percent: Interval
@@ -120,9 +118,39 @@ class Loop(LoopFacts):
     projected_s: float | None = None
     """What the whole loop takes by the ledger of the run; None where that is of less."""
     epoch_ends: int = 0
-    """Ends of epochs that were seen."""
     filled_cache_op_id: str | None = None
     """The cache that its measured steps filled, so that they stand for no later epoch."""
     pipeline: Pipeline | None = None
-    """Pipeline that it reads, as written; only of a loop that does not train: the diagnosed one's
-    is the session's."""
+    """Pipeline that it reads, as written; only of a loop that does not train."""
+
+
+@dataclass(kw_only=True)
+class Embedding(TableUse, TableFacts):
+    """A table of vectors, and what a step does with it as its traced graph has it."""
+
+    table_bytes: int
+    update: SparseOrDense | None
+    """`dense` where the step passes over the whole table, or a slot of it, to update it."""
+    rows_touched_per_step: int | None
+    """Mean number of different rows that a batch looks up; None where not all lookups are known."""
+    missing: str | None = None
+    """Why `gradient` and `update` are not known."""
+    copied_bytes_per_step: int | None = None
+    """All of the table for each read, where rows are scattered into it and XLA compiles no lookup.
+    """
+    passes_ms: float | None = None
+    """Time of a step in operations on all of the table or its slots, and in writing rows; None
+    where the profile does not have it, or XLA fused these with others."""
+    copy_ms: float | None = None
+    """Time of a step in reading and casting all of the table for lookups; None as above."""
+
+
+class TextWork(Record):
+    """Operations of the step's graph that split, hash, look up or decode."""
+
+    percent: float
+    """Of the profiled step, in which any of them ran."""
+    ms: float
+    """The same of the mean step without a profiler."""
+    operations: dict[str, float] = {}
+    """Percent of the step by type, the largest first; what runs at once counts for each."""

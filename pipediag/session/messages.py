@@ -169,8 +169,8 @@ class TrialsAwaited:
     more_to_come: bool
     """True if the script is let run on to later loops once this one was tried."""
     since_ns: int
-    """When the loop's step time was known and pipediag began to look closer, later by what the
-    script itself did between two epochs since then."""
+    """When the loop's step time was known, later by what the script did between epochs since then.
+    """
     since_ms: float | None = None
     """The same by the clock of windows and steps, which starts with the recording."""
 
@@ -181,8 +181,7 @@ class Prepared:
 
     variant: str
     first_ns: int | None = field(default=None, compare=False)
-    """From its new iterator to the end of its first step, tracing included; None of batches alone.
-    """
+    """From its new iterator to the end of its first step, tracing included."""
     same_elements: int | None = field(default=None, compare=False)
     """How many elements were the same in two passes; None where that was not checked."""
 
@@ -205,8 +204,7 @@ class BlockRun:
     examples: int
     elapsed_ns: int
     first_ns: int | None = None
-    """From the variant's new iterator to the end of the step that waited for its first batch; None
-    of batches alone."""
+    """From the variant's new iterator to the end of its first step; None of batches alone."""
     first_batches: int = 1
     """How many that step took."""
     traces: int | None = None

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipediag.session.devices import DeviceActivity
-from pipediag.session.embeddings import Embedding, TextWork
 from pipediag.session.findings import Finding, Patch, Verdict
 from pipediag.session.ledger import Run
 from pipediag.session.loops import (
     Ceiling,
     Differential,
+    Embedding,
     InputWait,
     Loop,
     Perturbation,
     Share,
     StepRow,
     Steps,
+    TextWork,
     Window,
 )
 from pipediag.session.pipeline import InputService, Operation, Pipeline
@@ -39,12 +40,10 @@ class HotLine(Record):
     line: int
     function: str
     function_line: int | None = None
-    """The line at which the function begins."""
     percent: float
     """Share of the stack samples in which this line of the thread was running."""
     thread: str
     code: str | None = None
-    """The source line, where it could be read."""
 
 
 class Host(Record):
@@ -103,7 +102,6 @@ class Script(Record):
     status: int | None = None
     """The script's own exit status; negative for a signal; None where pipediag stopped it."""
     outcome: ScriptOutcome
-    """How it ended."""
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""
     second_run: str | None = None
@@ -156,22 +154,21 @@ class Session(Record):
     schema_version: str
     """Version of the format; files of other versions are refused."""
     pipediag_version: str
-    """Version of pipediag that wrote it."""
     created_at: str
     """ISO 8601, UTC."""
     script: Script
     """Path or module, arguments, exit status, and how the script ended."""
     environment: Environment
-    """Python, TensorFlow, Keras and its backend, machine and devices; a fingerprint that tells
-    comparable machines."""
+    """Python, TensorFlow, Keras and its backend, machine and devices; a fingerprint of the machine.
+    """
     verdict: Verdict
-    """Bottleneck, severity, one sentence, confidence, reasons, next steps, file and line; the part
+    """Bottleneck, severity, one sentence, confidence, reasons, next steps; file and line; the part
     of the run that costs the most (`where`); the source lines concerned."""
     run: Run | None = None
     """Ledger of the run's time: each second is in one of `parts`, with a row for each part and
-    place, measured or projected, with seconds, percent and interval. The percentages add up to 100
-    of the whole: `total_s`, or `projected_total_s` if the script was stopped. `scope` names the
-    whole. `pipediag_s` is in no part; `not_seen` lists what is missing; `spans` is a timeline."""
+    place, measured or projected. The percentages add up to 100 of the whole: `total_s`, or
+    `projected_total_s` if the script was stopped. `pipediag_s` is in no part; `not_seen` lists what
+    is missing."""
     run_missing: str | None = None
     steps: Steps | None
     """Steps of the window without a profiler, warm-up excluded: count, mean, median, 95th
@@ -183,7 +180,7 @@ class Session(Record):
     breakdown_missing: str | None = None
     input_wait: InputWait | None = None
     """Input wait by tf.data's own clock and by the trace, which of them the breakdown uses, and why
-    they differ; `unsettled` if another method would give another verdict."""
+    they differ."""
     perturbation: Perturbation | None
     """Slow-down of the step by the profiler."""
     perturbation_missing: str | None = None
@@ -193,50 +190,44 @@ class Session(Record):
     """Speed-up of the steps, and of the whole loop, if input were free; the next bottleneck."""
     ceiling_missing: str | None = None
     pipeline: Pipeline | None
-    """Each tf.data operation with its source line, time, elements, bytes, parallelism and buffers.
-    """
+    """Each tf.data operation with its source line, time, elements, bytes and buffers."""
     pipeline_missing: str | None = None
     devices: list[DeviceActivity] = []
-    """Busy and idle time of each device, and its 2,000 longest gaps with their causes (`gaps.csv`);
-    the sums include all gaps."""
+    """Busy and idle time of each device, and its 2,000 longest gaps with their causes (`gaps.csv`).
+    """
     host: Host | None
     """CPU by thread pool, memory, disk reads, I/O wait, the hottest lines of Python, GPU use."""
     host_missing: str | None = None
     embeddings: list[Embedding] = []
-    """Embedding tables, the largest first: size, slots, reads and updates by the traced step.
-    `ids` has the lookups, unique ids, padding and ids outside the table of a few batches.
-    """
+    """Embedding tables, the largest first: size, slots, reads and updates by the traced step, and
+    the ids of a few batches."""
     embeddings_missing: str | None = None
     """Reason why tables may be missing: the step of the loop could not be read."""
     vocabulary_ms: float | None = None
     """Of a step, on a number for each of many classes: logits, loss, gradients, and the update of
-    weights that are no table; None where the profile does not have it."""
+    weights that are no table."""
     metrics_ms: float | None = None
     """Of a step, in operations that nothing but its metrics needs; None as above."""
     device_memory_bytes: int | None = None
     """Value of `--device-memory`; None if it was not given."""
     text_work: TextWork | None = None
-    """Text work in the step's own graph, such as `StringSplitV2`: percent and ms of the step, and
-    percent by type. The pipeline could do it during the previous step."""
+    """Text work in the step's own graph, which the pipeline could do during the previous step."""
     findings: list[Finding] = []
     """Result of each rule: status, severity, place, evidence, advice, effect on results, upper
     bound or measured gain, edit, trial and `patch`, the most useful first."""
     combined: Combined | None = None
-    """Measurement of all confirmed edits together that keep hyper-parameters as they are, and the
-    edits that were `dropped` from it."""
+    """All confirmed edits together that keep hyper-parameters, and those `dropped` from it."""
     combined_missing: str | None = None
     patch: Patch | None = None
-    """All confirmed edits as one change of the source, which `pipediag fix` prints and applies.
-    `null` if none was confirmed, and with PIPEDIAG_NO_SOURCE."""
+    """All confirmed edits as one change of the source. `null` if none was confirmed, and with
+    PIPEDIAG_NO_SOURCE."""
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
     service: InputService | None = None
-    """Batches made by a tf.data service on this machine, and what sending one takes; None if none
-    was tried."""
+    """Batches made by a tf.data service on this machine, and what sending one takes."""
     trials: TrialRun | None = None
-    """The trials: loop and consumer, seconds given and used, and `blocks`, one for
-    each stretch of steps (`trials.csv`)."""
+    """The trials: loop and consumer, seconds given and used, and `blocks` (`trials.csv`)."""
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []
     """The same for loops that evaluate, whose pipelines were tried alone."""

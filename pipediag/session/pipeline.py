@@ -14,7 +14,6 @@ class IteratorFigures:
     """Cost of what runs; a step is one batch that is handed over. None: not known."""
 
     elements: float | None = None
-    """Elements per step."""
     self_ms_per_step: float | None = None
     """Wall time in this operation alone, summed over its parallel calls, without a profiler: where
     the profile alone counts it, its share of profiled steps at the pace of the others."""
@@ -30,20 +29,17 @@ class Operation(IteratorFigures, RecordedOperation):
     """One operation of the input pipeline: what was written, and what it cost."""
 
     code: str | None = None
-    """The source line, where it could be read."""
     python_calls_per_step: float | None = None
-    """Calls of its Python functions in a step of the baseline; None where it has none, or they were
-    not measured."""
+    """Calls of its Python functions in a step of the baseline; None where they were not measured.
+    """
     python_wall_ms_per_step: float | None = None
     """Wall time of these calls, summed over calls that run at once."""
     python_cpu_ms_per_step: float | None = None
     """CPU time that the threads which called them took meanwhile."""
     python_off_cpu_percent: float | None = None
-    """Part of the wall time in which the calling thread was not on a CPU: it waited, be it for the
-    GIL."""
+    """Part of the wall time in which the calling thread waited, be it for the GIL."""
     inserted_by_tensorflow: bool = False
     fused_from: list[str] = field(default_factory=list)
-    """Ids of the operations that TensorFlow fused into this one."""
     fused_into: str | None = None
     """The operation that TensorFlow fused this one into; its cost is counted there."""
     removed_by_tensorflow: bool = False
@@ -58,8 +54,7 @@ class Pipeline(Record):
     """In the order of the data: sources first."""
     bottleneck_op_id: str | None
     tied_op_ids: list[str] = []
-    """Other operations that take about as long, so that another run may find one of them slowest:
-    together they limit the pipeline."""
+    """Others that take about as long, so that another run may find one of them slowest."""
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
     missing: str | None = None
@@ -69,21 +64,18 @@ class InputService(Record):
     """Measured in the script's process, which took batches as fast as they came."""
 
     own_cpus: int
-    """CPUs that its workers had for themselves, as hosts of their own would; 0 where they shared
-    those of the training."""
+    """CPUs that its workers had for themselves, as other hosts would; 0 where they shared."""
     after: str
     """The operation whose elements were sent."""
     pipeline_ms: float
     """A batch of the pipeline as written, without a service."""
     served_ms: float
-    """A batch by the worker. It takes longer than without a service where each share of the data is
-    asked for, as each record of an array is, and where the training's host has CPUs to spare."""
+    """A batch by the worker. Longer than without a service where each share of the data is asked
+    for, as each record of an array is, and where the training's host has CPUs to spare."""
     send_ms: float
-    """A batch by the worker if it takes nothing to make: copies of one are compressed, sent and
-    unpacked."""
+    """A batch by the worker if it takes nothing to make: compressed, sent and unpacked."""
     send_raw_ms: float
     """A batch that is sent so without compression."""
     cores_busy: float
     """CPUs that the worker kept busy while it served."""
     worker_memory_bytes: int
-    """Its resident memory."""

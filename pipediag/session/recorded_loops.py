@@ -10,6 +10,21 @@ FEWEST_PAIRS = 5
 """Pairs for an interval: as many as a trial has rounds before its first decision."""
 
 
+@dataclass(kw_only=True)
+class TimedPairs:
+    """Times of what the script does, and of the same made otherwise from the same values."""
+
+    own_ms: list[float] = field(default_factory=list)
+    other_ms: list[float] = field(default_factory=list)
+    lacking: str | None = None
+    """Why it was not timed, or not to the end, as a sentence."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Return True if there are enough pairs for an interval."""
+        return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
+
+
 @dataclass
 class Callback:
     """A Keras callback that the user passed to `fit`."""
@@ -29,7 +44,6 @@ class InputLayer:
 
     name: str
     kind: str
-    """Its class."""
     behind_input: bool
     """True if it sees nothing but inputs, as they are or prepared by such a layer."""
     handed_on: bool
@@ -56,7 +70,6 @@ class KerasUse:
     workers: int | None = None
     use_multiprocessing: bool | None = None
     callbacks: list[Callback] = field(default_factory=list)
-    """The user's own."""
     deciding_callbacks: list[str] = field(default_factory=list)
     """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
     variable_bytes: int | None = None
@@ -91,9 +104,9 @@ class TableUse:
     slot_bytes: int | None
     """Of the optimizer's variables for it."""
     temporary_bytes: int | None = None
-    """Of tensors of the table's size that a step makes beside the variables, and that are in memory
-    at one time, at most: an operation that works element by element writes over an input that
-    nothing else reads. Estimated from the graph: XLA makes fewer of them."""
+    """Most memory at one time of tensors of the table's size that a step makes beside the
+    variables, estimated from the graph: an operation that works element by element writes over an
+    input that nothing else reads. XLA makes fewer of them."""
     whole_table_operations: dict[str, int] = field(default_factory=dict)
     """Operations of the graph that make such a tensor, by type."""
 
@@ -103,12 +116,10 @@ class RecordedTableUse(TableUse):
     """Use of a table as the child records it, with the operations whose time is of interest."""
 
     writes_whole: bool
-    """True if the step writes all rows of the table, or of a slot of its optimizer."""
     copies: int = 0
     """Times that a step copies the whole table to look rows up in it."""
     pass_operations: list[str] = field(default_factory=list)
-    """Operations of the step that pass over all of the table or its slots; with the calls they are
-    in."""
+    """Operations that pass over all of the table or its slots, with the calls that they are in."""
     copy_operations: list[str] = field(default_factory=list)
     """Those that read or cast all of it for a lookup."""
 
@@ -126,13 +137,12 @@ class EmbeddingIds:
     outside_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: batch and id."""
     zero_is_a_token: bool | None = None
-    """True if the lookup layer in front gives 0 for a token; None where there is none in the model,
-    or that token may be a name for padding."""
+    """True if the lookup layer in front gives 0 for a token, which may not be a name for padding.
+    """
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
     incomplete: str | None = None
-    """Why some lookups of the table are not among these: of random negatives that the step draws by
-    itself no batch has the ids."""
+    """Why some lookups are not among these: of random negatives no batch has the ids."""
     changed: int = 0
     """Lookups whose id came out of it as another."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)
@@ -143,8 +153,8 @@ class EmbeddingIds:
     """The number of the first of them in the loop, counted from 1."""
     last_batch: int
     unique_per_step: float
-    """Mean number of different ids in a batch, which are the rows that a step needs; of several
-    replicas, in the batch that they share."""
+    """Mean number of different ids in a batch; of several replicas, in the batch that they share.
+    """
     zero_percent: float | None = None
     """Share of lookups by id 0."""
 
@@ -154,7 +164,6 @@ class Softmax:
     """A loss of a traced step that takes a softmax over all rows of a weight."""
 
     weights: str
-    """Name of the variable."""
     classes: int
     features: int
     """Numbers that each class is multiplied with."""
@@ -188,15 +197,14 @@ class RecordedVariable(TableFacts):
     """An embedding table of a model that was trained."""
 
     path: str | None = None
-    """Of the variable, through the layers that it is in; None where only TensorFlow's name for it
-    is known, which a model of one's own class gives to all of its tables."""
+    """Of the variable, through the layers that it is in; None where only TensorFlow's name is
+    known, which a model of one's own class gives to all of its tables."""
     loop_id: str | None = None
     use: RecordedTableUse | None = None
     use_missing: str | None = None
 
     def tell_anew(self, later: RecordedVariable) -> None:
-        """Take over what may have changed since: a table is frozen, or compiled with another
-        optimizer, between two loops."""
+        """Take over what may have changed since, as a table is frozen between two loops."""
         self.trainable, self.mask_zero = later.trainable, later.mask_zero
         self.regularizer, self.constraint = later.regularizer, later.constraint
 
@@ -235,12 +243,9 @@ class Evaluation:
     """Steps of a loop that evaluates, in a short look: its first ones are left out."""
 
     steps: int
-    """Batches."""
     step_ms: float
-    """Mean of a batch."""
     consumer_ms: float | None = None
-    """What of it was not waiting for a batch, by tf.data's own clock; None where that told
-    nothing."""
+    """The part that was not waiting for a batch, by tf.data's own clock."""
 
 
 @dataclass
@@ -255,7 +260,6 @@ class NestedCall:
     percent: float = 0.0
     """Of the loop's steps, as the parent has them."""
     ms: float = 0.0
-    """Mean of a call."""
 
 
 @dataclass
@@ -269,7 +273,7 @@ class EagerStep:
 
 
 @dataclass
-class GraphStep:
+class GraphStep(TimedPairs):
     """A step that stands in the loop's body, made eagerly and once more as a `tf.function`."""
 
     file: str
@@ -282,29 +286,19 @@ class GraphStep:
     seen: int = 0
     """Steps whose batches' shapes were noted."""
     shapes: int = 0
-    """Different shapes among them."""
     shapes_once: int = 0
-    """Shapes of which one step was seen."""
     shapes_twice: int = 0
-    """Shapes of which two steps were seen."""
     called_again: bool = False
     """True if the function around the loop is called in a loop, and makes a trace each time."""
-    own_ms: list[float] = field(default_factory=list)
-    """From the tape up to `apply_gradients`, as the script has it."""
-    other_ms: list[float] = field(default_factory=list)
-    """Times of the `tf.function`, on the same batch and from the same values."""
     traced_ms: float = 0.0
-    """Time for its traces."""
     traces: int = 0
     """Traces that were made in this time."""
-    lacking: str | None = None
-    """Why it was not timed, or not to the end, as a sentence."""
 
     def traces_in(self, steps: float) -> tuple[float, float, float]:
         """Return the number of traces in a run of so many steps, with its lowest and highest.
 
-        From the shapes seen so far, by the extrapolation of Chao et al., Ecological Monographs
-        84 (2014), equation 9; the highest is Good's: new ones stay as likely as they are now.
+        From the shapes seen so far, by the extrapolation of Chao et al., Ecological Monographs 84
+        (2014), equation 9; the highest is Good's: new ones stay as likely as they are now.
         """
         fewest = float(max(1, self.traces if self.relaxed else self.shapes))
         more = max(0.0, steps - self.seen)
@@ -315,11 +309,6 @@ class GraphStep:
         unseen = max(once * once / (2 * twice) if twice else once * (once - 1) / 2, likely)
         expected = unseen * (1.0 - (1.0 - once / (self.seen * unseen + once)) ** more)
         return fewest + expected, fewest, fewest + likely * more
-
-    @property
-    def is_timed(self) -> bool:
-        """Return True if there are enough pairs for an interval."""
-        return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
 
 
 @dataclass
@@ -343,11 +332,9 @@ class LoopFacts:
     planned_steps: int | None = None
     """Steps that the loop would run if left alone, where the script says so."""
     planned_rounds: int | None = None
-    """How often the script comes to its line, by the loops of its source around it; None where they
-    do not tell."""
+    """How often the script comes to its line, by the loops of its source around it."""
     period: int = 1
-    """Epochs after which the script does the same again, as it evaluates after every fifth; 1 where
-    its source and `validation_freq` show nothing like that."""
+    """Epochs after which the script does the same again, as it evaluates after every fifth."""
     shapes_vary: bool = False
     """True if a function of its step was traced again for batches of another length."""
     replicas: int = 1
@@ -355,8 +342,7 @@ class LoopFacts:
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
     eager_step: EagerStep | None = None
-    """The script's own function that makes a step without a tf.function; None where the loop's body
-    itself does."""
+    """None where the loop's body itself makes the step, or a tf.function does."""
     graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
@@ -391,29 +377,22 @@ class RecordedLoop(LoopFacts):
     trace_count: int = 0
     """How often a training function was traced while the loop ran."""
     retrace_steps: list[int] = field(default_factory=list)
-    """Step numbers at which a training function was traced again."""
     boundaries: int = 0
     """Ends of epochs and validations seen between two steps; such intervals are no steps."""
     epoch_boundaries: list[RecordedBoundary] = field(default_factory=list)
     """The first of them, in order, with their times."""
     asked_ns: int | None = None
-    """When the first batch was asked for."""
     warm_ns: int | None = None
-    """When the first step was over."""
     last_ns: int | None = None
-    """The last hand-over."""
     set_aside_ns: int = 0
-    """Between `warm_ns` and `last_ns`, what the script would not have spent: reading the model,
-    starting and stopping the profiler, pairs of calls, trials."""
+    """Between `warm_ns` and `last_ns`, what pipediag spent: reading the model, profiler, trials."""
     dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
     vocabulary_operations: list[str] = field(default_factory=list)
-    """Operations of a step on a number for each of many classes: logits, their loss, and back, with
-    the update of weights that are no embedding table."""
+    """Operations on a number for each of many classes: logits, their loss, and back, with the
+    update of weights that are no embedding table."""
     metric_operations: list[str] = field(default_factory=list)
-    """Operations of a step that nothing but its metrics needs."""
     tables_missing: str | None = None
-    """Why the step's embedding tables are not known."""
     strategy: str | None = None
     """Class of what distributes its batches to the replicas."""
     part_of: str | None = None

@@ -1,7 +1,6 @@
 """Records that the child process writes while the script runs: facts only, nothing computed.
 
-Plain dataclasses, because they are made inside the user's process. Times are `time.monotonic_ns()`,
-which parent and child share.
+Plain dataclasses, because they are made inside the user's process. Times are `time.monotonic_ns()`.
 """
 
 from __future__ import annotations
@@ -9,35 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pipediag.session.recorded_loops import FEWEST_PAIRS, RecordedLoop, RecordedVariable
+from pipediag.session.recorded_loops import RecordedLoop, RecordedVariable, TimedPairs
 from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 
 @dataclass
-class Prediction:
+class Prediction(TimedPairs):
     """One line that calls `predict`, or a model itself, again and again, on a batch of data."""
 
     file: str
     line: int
     rows: int
     """Of the data of the last call that was timed."""
-    own_ms: list[float] = field(default_factory=list)
-    """Calls of the script's own."""
-    other_ms: list[float] = field(default_factory=list)
-    """`predict_on_batch`, or the model as a `tf.function`, on the same data, after each of them."""
     calls: int = 0
     """All calls of that line so far, where it calls a model itself."""
     model: str | None = None
     """The code that names that model, which is called eagerly: `self.model`."""
     loop_id: str | None = None
     """The loop whose batch the model is then called on; None between epochs of a training."""
-    lacking: str | None = None
-    """Why it was not timed, or not to the end, as a sentence."""
-
-    @property
-    def is_timed(self) -> bool:
-        """Return True if there are enough pairs for an interval."""
-        return self.lacking is None and len(self.other_ms) >= FEWEST_PAIRS
 
 
 @dataclass
@@ -73,8 +61,8 @@ class ModelSnapshot:
 
 @dataclass
 class RecordedBlock:
-    """Consecutive steps without a boundary, with tf.data's own gap times for them. Lists run in
-    parallel, one entry a step, which lasts to the next step's begin."""
+    """Consecutive steps without a boundary. Lists run in parallel, one entry a step, which lasts to
+    the next step's begin."""
 
     starts_ns: list[int] = field(default_factory=list)
     durations_ns: list[int] = field(default_factory=list)
@@ -181,8 +169,7 @@ class RecordedOperation:
     kind: str
     """The method or class as users write it: `map`, `batch`, `TFRecordDataset`, ..."""
     name: str | None
-    """The `name=` given to TensorFlow, ours or the user's, which comes back in the trace; empty
-    where the call takes none."""
+    """The `name=` given to TensorFlow, which comes back in the trace; empty where it takes none."""
     file: str | None
     line: int | None
     parent_ids: list[str] = field(default_factory=list)
@@ -197,8 +184,7 @@ class RecordedOperation:
     made_by_framework: bool = False
     """True when Keras or TensorFlow made the call (an array adapter, an inner dataset)."""
     helper: str | None = None
-    """The library's function that made the call for the user, who called it for a dataset:
-    `make_csv_dataset`, `image_dataset_from_directory`, ..."""
+    """The library's function that the user called for a dataset: `make_csv_dataset`, ..."""
     inside_function_of: str | None = None
     """The operation whose function made this dataset (`flat_map`, `interleave`)."""
 
@@ -208,9 +194,6 @@ class RecordedOperation:
         if self.kind == "from_generator":
             return True
         return self.function is not None and bool(self.function.python_function_names)
-
-
-RECORDING_FORMAT = 1
 
 
 @dataclass
@@ -253,7 +236,6 @@ class OtherUse:
 
 @dataclass
 class Recording:
-    format: int
     pid: int
     started_ns: int
     outcome: RecordedOutcome
@@ -270,8 +252,7 @@ class Recording:
     """What went otherwise than planned, in sentences for the report."""
 
     def table(self, like: RecordedVariable) -> RecordedVariable:
-        """Return the record of that table; enter it where it is new, and update it until a step
-        that uses it was read."""
+        """Return the record of that table; enter a new one, update one whose use was not read."""
         found = next((one for one in self.variables if one.is_of(like)), None)
         if found is None:
             self.variables.append(like)

@@ -1,4 +1,4 @@
-"""Reading and writing `session.json`."""
+"""Reading and writing `session.json`, and reading what the child wrote down."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pipediag.encoding import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE, parse_json, read_limited, write_text
 from pipediag.session.model import SCHEMA_VERSION, Session
 from pipediag.session.record import to_json
+from pipediag.session.recording import Recording
+from pipediag.session.timeline import Timeline, parse_timeline
 
 _ANEW = (
     "It was cut off, changed since it was written, or is of another version of pipediag: measure "
@@ -28,16 +30,11 @@ _LONGEST_VERSION = 40
 """Characters."""
 
 
-def dump_session(session: Session) -> str:
-    """Return the session as JSON text, ending in a newline."""
-    return to_json(session)
-
-
 def save_session(session: Session, path: Path) -> Path:
-    """Write the session to `path`, or to `session.json` in it, whole or not at all; return the
-    file. Raises PipediagError."""
+    """Write the session to `path`, or to `session.json` in it; return the file. Raises
+    PipediagError."""
     file = path / SESSION_FILE if path.is_dir() else path
-    write_text(file, dump_session(session))
+    write_text(file, to_json(session))
     return file
 
 
@@ -90,6 +87,43 @@ def _problems(error: ValidationError) -> str:
     return f"{place}: {first['msg']}{more}"
 
 
+_RECORDING = TypeAdapter(Recording)
+
+
+def read_recording(path: Path) -> Recording | None:
+    """Return the recording in a file, or None where the child died before it wrote one. Raises
+    PipediagError where it is damaged."""
+    text = _written(path, "Without it there is nothing to report.")
+    if text is None:
+        return None
+    try:
+        recording: Recording = _RECORDING.validate_python(json.loads(text))
+    except ValueError as error:
+        what = _problems(error) if isinstance(error, ValidationError) else error
+        raise PipediagError(
+            f"{path} is not a whole recording: {what}. Was the disk full? Analyse the script again."
+        ) from error
+    return recording
+
+
+def read_timeline(path: Path) -> Timeline:
+    """Read what the child wrote as the run went; empty where it wrote nothing. Raises
+    PipediagError: it cannot be read."""
+    written = _written(path, "The record of where the run's time went is lost.") or b""
+    return parse_timeline(written.splitlines())
+
+
+def _written(path: Path, lost: str) -> bytes | None:
+    """Return what the child wrote, or None where it wrote no such file. Raises PipediagError with
+    `lost`, the sentence on what that means."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PipediagError(f"cannot read {path}: {error.strerror}. {lost}") from error
+
+
 MOST = 100
 """Runs in one directory; more than anybody makes, and an end to what a stranger can."""
 
@@ -103,8 +137,8 @@ def session_paths(path: Path) -> list[Path]:
 
 
 def load_runs(paths: Iterable[Path], tell: Callable[[str], None]) -> list[tuple[Path, Session]]:
-    """Return the sessions of all these runs, each once, without rows that nothing judges: two of
-    one file would agree to the last digit. Raises PipediagError as `load_session`."""
+    """Return the sessions of all these runs, each once, without rows that nothing judges. Raises
+    PipediagError as `load_session`."""
     named = [run for path in paths for run in session_paths(path)]
     runs: dict[str, Path] = {}
     for run in named:

@@ -15,10 +15,8 @@ from pipediag.vocabulary import SpanKind
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of the script's thread; those of one thread lie apart or within each other.
-
-    It is written first while it lasts, and once more when it has ended.
-    """
+    """A stretch of the script's thread; those of one thread lie apart or within each other. It is
+    written first while it lasts, and once more when it has ended."""
 
     id: int
     kind: SpanKind

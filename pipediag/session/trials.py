@@ -11,9 +11,9 @@ from pipediag.vocabulary import TrialState
 Consumer = Literal["training", "pipeline alone"]
 """What took the batches: the script's own training loop, or nothing, as fast as they came."""
 Basis = Literal["step", "epoch", "pipeline", "traces", "pauses"]
-"""What a speed-up was made from: measured `step`s; an `epoch`'s first wait and steps; the
-`pipeline` alone, from which the step's is estimated; or the `traces` of the step, or the `pauses`
-as iterators are freed, that are saved, with the steps, of which it is the run's."""
+"""What a speed-up was made from: measured steps; an epoch's first wait and steps; the pipeline
+alone, from which the step's is estimated; or the traces, or pauses as iterators are freed, that are
+saved, with the steps."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -31,28 +31,23 @@ class SpeedUp(Record):
     basis: Basis | None = None
     """`pipeline`: `speedup` is an estimate, made from `pipeline_speedup`."""
     pipeline_speedup: float | None = None
-    """Batches per second of the pipeline alone with the change divided by those without, in
-    examples; only where nothing else was measured."""
+    """Examples per second of the pipeline alone; only where nothing else was measured."""
     pipeline_ci95: Interval | None = None
     once_s: float | None = None
-    """Seconds that tracing and compiling the other training step takes once more; no part of
-    `speedup`. None where that was not measured."""
+    """Seconds that tracing and compiling the other training step takes once more, not in `speedup`.
+    """
     once_ci95_s: Interval | None = None
 
 
 class Trial(SpeedUp):
-    """The outcome for one edit."""
-
     state: TrialState
     reason: str | None
     """Why it was not tried, or what keeps it from being decided."""
     consumer: Consumer | None = None
     traces: int | None = None
-    """Number of traces with which a `tf.function` with `reduce_retracing` made all steps of the
-    trial; None for other edits."""
+    """Number of traces in the trial of a `tf.function` with `reduce_retracing`."""
     same_elements: int | None = None
-    """Number of elements before an added cache that were the same in two passes; None where
-    that was not checked."""
+    """Number of elements before an added cache that were the same in two passes."""
     caveats: list[str] = []
     """What the measurement leaves out or changes, as sentences."""
 
@@ -76,8 +71,7 @@ class TrialBlock(Record):
     first_step_ms: float | None = None
     """Before that: from a new iterator to the end of the step that waited for its first batch."""
     since_began_ms: float | None = None
-    """When its counted steps began, since the budget began to count (`TrialRun.start_ms`); None in
-    sessions that did not note it."""
+    """When its counted steps began, since `TrialRun.start_ms`."""
 
 
 class DroppedEdit(Record):
@@ -93,8 +87,7 @@ class Combined(SpeedUp):
     findings: list[str]
     """Ids of the edits that are in."""
     filling_speedup: float | None = None
-    """Speed-up, by the other edits, of the epoch that fills a cache, while the one above is that of
-    later epochs; None without a cache or without others."""
+    """Speed-up of the epoch that fills a cache, by the other edits."""
     filling_ci95: Interval | None = None
     for_run: RunGain | None = None
     """What that comes to in all of the run."""
@@ -105,21 +98,17 @@ class PipelineAlone(Record):
     """The pipeline without its consumer: how fast batches come when nothing else runs."""
 
     step_ms: float
-    """Time per batch handed over."""
     ci95_ms: Interval | None
     blocks: int
 
 
 class TrialRun(Record):
-    """All trials of one loop."""
-
     loop_id: str
     consumer: Consumer
     budget_s: float
     used_s: float
     start_ms: float | None = None
-    """When the budget began to count, by the clock of windows and steps; None where that is not
-    known."""
+    """When the budget began to count, by the clock of windows and steps."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     iterators_freed: int = 0

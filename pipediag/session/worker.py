@@ -35,8 +35,8 @@ class Worker:
 def worker_of(variables: Mapping[str, str] = os.environ) -> Worker | None:
     """Return which worker of a job a process with these variables is; None for one that is alone.
 
-    TensorFlow's `TF_CONFIG` goes first, as it says what the training does; launchers also start
-    what is independent.
+    `TF_CONFIG` goes first, as it says what the training does; launchers also start what is
+    independent.
     """
     found = _of_tensorflow(variables.get("TF_CONFIG", ""))
     if found is not None:

@@ -33,11 +33,8 @@ class ExecutorLostError(Exception):
 
 
 class Executor(Protocol):
-    """The process in which pipeline and model live. Every call waits for its answer.
-
-    Every call raises VariantRefusedError where the variant failed, and ExecutorLostError where the
-    process is gone; the message is the reason.
-    """
+    """The process in which pipeline and model live. Every call waits for its answer, and raises
+    one of the errors above, whose message is the reason."""
 
     def prepare(self, variant: Variant) -> Prepared:
         """Build a variant, check it, fill its caches and run its first steps.
@@ -45,14 +42,9 @@ class Executor(Protocol):
         Every cache is filled, also one that the script has: otherwise blocks would compare filling
         with reading.
         """
-        ...
 
     def run(self, command: RunBlock) -> BlockRun:
-        """Run a block of a variant that was prepared.
-
-        An epoch that ends sooner is timed as a whole, without a warm-up.
-        """
-        ...
+        """Run a block of a variant that was prepared; an epoch that ends sooner as a whole."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, TypeVar
 
-from pipediag.estimates import Decision, Estimate, estimate, look
+from pipediag.estimates import Estimate, estimate
 from pipediag.facts.run_gain import ONCE_OFF, Taken
 from pipediag.session.edits import ANEW, Change, CompileFunction, SetModel, traces_otherwise
 from pipediag.session.messages import BlockRun, Prepared, RunBlock
-from pipediag.session.trials import Basis, Consumer, SpeedUp, TrialBlock
+from pipediag.session.trials import Basis, Consumer, TrialBlock
 from pipediag.trials import (
     Executor,
     ExecutorLostError,
@@ -38,28 +38,23 @@ RETRACED_LABEL = "the step as written, traced once more"
 
 FIRST_TRACE_S = 0.4
 """Seconds that the first trace of a process takes more than a later one of the same step: up to 0.4
-on two cores of a small machine, 0.6 s instead of 0.2 to 0.3 s. An edit that traces a model which
-ran eagerly makes the run pay for that too."""
+on two cores of a small machine. A model that ran eagerly has none before an edit traces it."""
 
 _SEED = 20240229
 _Answer = TypeVar("_Answer")
 
 
-class BaseRefusedError(Exception):
-    """The pipeline as written can't be run, so there is nothing to compare with."""
+class TrialsEndedError(Exception):
+    """No block can be run any more, and this variant is why; the message is a sentence."""
 
-    variant = BASE
-
-    def __init__(self, reason: object) -> None:
-        super().__init__(f"The pipeline as written can't be run for a trial: {reason}")
-
-
-class LostError(Exception):
-    """The executor was lost while it ran this variant."""
-
-    def __init__(self, variant: str, label: str, reason: str) -> None:
+    def __init__(self, variant: str, reason: str) -> None:
         self.variant = variant
-        super().__init__(f"The trials ended while trying {label}: {reason}")
+        super().__init__(reason)
+
+
+def _base_refused(reason: VariantRefusedError) -> TrialsEndedError:
+    """Return the error where there is nothing to compare with."""
+    return TrialsEndedError(BASE, f"The pipeline as written can't be run for a trial: {reason}")
 
 
 @dataclass(frozen=True)
@@ -70,8 +65,7 @@ class TakenBy:
     epoch_examples: float | None = None
     """Examples of one epoch, where whole epochs are compared."""
     consumer_ms: float = 0.0
-    """Without a loop: time that the rest of a step takes; 0 where that is not known. Input and
-    consumer overlap, so a step takes as long as the slower of the two."""
+    """Without a loop: time of the rest of a step, with which input overlaps; 0 where not known."""
     why: str = "The training loop can't be run by itself"
     """Without a loop: why no step was made, as the start of a sentence."""
     left_out: tuple[str, ...] = ()
@@ -85,25 +79,18 @@ class TakenBy:
     def caveats(self) -> list[str]:
         if self.basis != "pipeline":
             return list(self.left_out)
-        rest = (
-            f"a step was taken as the longer of a batch and the {self.consumer_ms:.1f} ms that the "
-            "rest of the step took."
-            if self.consumer_ms
-            else "what the rest of a step takes is not known."
-        )
+        rest = "what the rest of a step takes is not known."
+        if self.consumer_ms:
+            rest = (
+                f"a step was taken as the longer of a batch and the {self.consumer_ms:.1f} ms that "
+                "the rest of the step took."
+            )
         return [f"{self.why}: the pipeline was measured alone, and {rest}", *self.left_out]
-
-    def block(self, variant: Variant, seconds: float) -> RunBlock:
-        alone = self.basis == "pipeline"
-        return RunBlock(variant.name, seconds, alone, self.epoch_examples)
-
-    def step_ms(self, block: BlockRun) -> float:
-        return max(self.consumer_ms, block.step_ms)
 
     def examples_per_s(self, block: BlockRun) -> float:
         """Return the throughput of steps, or of an epoch with the wait for its first batch."""
         if self.basis == "pipeline":
-            return block.examples / block.batches / self.step_ms(block) * 1e3
+            return block.examples / block.batches / max(self.consumer_ms, block.step_ms) * 1e3
         if self.epoch_examples is None:
             return block.examples_per_s
         first = block.first_batches * block.examples / block.batches
@@ -111,76 +98,22 @@ class TakenBy:
         return self.epoch_examples / ((block.first_ns or 0) / 1e9 + left_s)
 
 
-@dataclass(frozen=True)
-class Round:
-    """One block of each variant, by its name."""
-
-    blocks: dict[str, BlockRun] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Reasons of the variants that failed."""
-
-
 @dataclass
 class Ratios:
-    """Throughput of one variant over that of another, one ratio for each round."""
+    """Throughput of one variant over that of another, by their blocks of each round."""
 
     taken_by: TakenBy
-    steps: list[float] = field(default_factory=list)
-    pulled: list[float] = field(default_factory=list)
-    """Ratios of the batches as they came; the same as `steps` where steps were measured."""
+    pairs: list[tuple[BlockRun, BlockRun]] = field(default_factory=list)
 
-    def __len__(self) -> int:
-        return len(self.steps)
-
-    def add(self, found: Round, variant: Variant, to: Variant) -> None:
-        block, other = found.blocks[variant.name], found.blocks[to.name]
+    @property
+    def steps(self) -> list[float]:
         per_s = self.taken_by.examples_per_s
-        self.steps.append(per_s(block) / per_s(other))
-        self.pulled.append(block.examples_per_s / other.examples_per_s)
+        return [per_s(block) / per_s(other) for block, other in self.pairs]
 
-    def look(self, *, last: bool = False) -> Decision | None:
-        return look(self.steps, last=last)
-
-
-@dataclass
-class FirstCalls:
-    """Time that an edit costs a run once: its training step is traced and compiled otherwise.
-
-    It is the first step of a variant less what the first steps of its later blocks take, which is
-    the wait for a batch and the step itself. The same of the script's own step, traced once more,
-    is what the run takes already. Both are later traces of one process, so neither holds the extra
-    time of a process's first trace.
-    """
-
-    one_length: bool = True
-    """True if all batches have one length: XLA compiles for each, and the first step shows one."""
-    first_ns: dict[str, int] = field(default_factory=dict)
-    """First step of each variant, by its name."""
-
-    def once(self, variant: Variant, blocks: Sequence[TrialBlock]) -> Taken | None:
-        """Return what the run takes once more with the variant, less than nothing where it takes
-        less; None where nothing is traced otherwise, or that was not measured."""
-        if not (self.one_length and traces_otherwise(variant.changes)):
-            return None
-        taken = self._traced(variant.name, variant.name, blocks)
-        as_it_is = (
-            Taken(-FIRST_TRACE_S / 2, FIRST_TRACE_S / 2)
-            if makes_graph(variant.changes)
-            else self._traced(RETRACED.name, BASE, blocks)
-        )
-        return taken + as_it_is.share(-1.0) if taken is not None and as_it_is is not None else None
-
-    def _traced(self, name: str, like: str, blocks: Iterable[TrialBlock]) -> Taken | None:
-        later_s = [
-            block.first_step_ms / 1e3
-            for block in blocks
-            if block.arm == like and block.first_step_ms is not None
-        ]
-        if name not in self.first_ns or not later_s:
-            return None
-        first_s = self.first_ns[name] / 1e9
-        waited = Taken(-fmean(later_s), (max(later_s) - min(later_s)) / 2.0)
-        return Taken(first_s, ONCE_OFF * first_s) + waited
+    @property
+    def pulled(self) -> list[float]:
+        """Return the ratios of the batches as they came."""
+        return [block.examples_per_s / other.examples_per_s for block, other in self.pairs]
 
 
 def makes_graph(changes: Iterable[Change]) -> bool:
@@ -192,45 +125,41 @@ def makes_graph(changes: Iterable[Change]) -> bool:
     )
 
 
+@dataclass
 class Bench:
     """Runs blocks on one executor within one budget of time, and keeps them.
 
-    Methods that run something raise VariantRefusedError where the variant fails, and LostError
-    where the executor is gone.
+    Methods that run something raise VariantRefusedError where the variant fails, and
+    TrialsEndedError where the executor is gone.
     """
 
-    def __init__(
-        self,
-        executor: Executor,
-        taken_by: TakenBy,
-        budget_s: float,
-        clock: Callable[[], float],
-        on_event: OnEvent,
-        began_s: float,
-        first_calls: FirstCalls,
-    ) -> None:
-        self.executor = executor
-        self.taken_by = taken_by
-        self.budget_s = budget_s
-        self.on_event = on_event
-        self.blocks: list[TrialBlock] = []
-        self.base_blocks: list[BlockRun] = []
-        self.building_s = 0.0
-        """Time that building a variant takes: as long as the base took, whose caches are filled
-        too."""
-        self.traces: dict[str, int | None] = {}
-        """By variant: how many its `tf.function` has, if the variant changes its tracing."""
-        self.lost: LostError | None = None
-        self._clock = clock
+    executor: Executor
+    taken_by: TakenBy
+    budget_s: float
+    clock: Callable[[], float]
+    on_event: OnEvent
+    began_s: float
+    one_length: bool = True
+    """True if all batches have one length: XLA compiles for each, and the first step shows one."""
+    blocks: list[TrialBlock] = field(default_factory=list)
+    base_blocks: list[BlockRun] = field(default_factory=list)
+    building_s: float = 0.0
+    """Time that building a variant takes: as long as the base, whose caches are filled too."""
+    traces: dict[str, int | None] = field(default_factory=dict)
+    """By variant: how many its `tf.function` has, if the variant changes its tracing."""
+    first_ns: dict[str, int] = field(default_factory=dict)
+    """First step of each variant, by its name."""
+    lost: TrialsEndedError | None = None
+    """The error with which the executor went."""
+
+    def __post_init__(self) -> None:
         self._order = random.Random(_SEED)
-        self._started = began_s
         self._rounds = 0
         self._walls: dict[str, float] = {}
-        self._first_calls = first_calls
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
 
     def used_s(self) -> float:
-        return self._clock() - self._started
+        return self.clock() - self.began_s
 
     def left_s(self) -> float:
         return self.budget_s - self.used_s()
@@ -240,63 +169,91 @@ class Bench:
         self._announce(variant)
         prepared = self._guarded(variant, lambda: self.executor.prepare(variant))
         if prepared.first_ns is not None:
-            self._first_calls.first_ns[variant.name] = prepared.first_ns
+            self.first_ns[variant.name] = prepared.first_ns
         return prepared
 
     def retrace_base(self) -> None:
-        """Have the step as written traced once more, for what that takes; once at most, and not
-        again where it is refused."""
+        """Have the step as written traced once more, once at most, for what that takes."""
         if RETRACED.name not in self._labels:
             with suppress(VariantRefusedError):
                 self.prepare(RETRACED, RETRACED_LABEL)
 
     def speed_up(self, variant: Variant, ratios: Ratios, step: Estimate) -> dict[str, Any]:
-        alone = estimate(ratios.pulled) if self.taken_by.basis == "pipeline" else None
-        once = self._first_calls.once(variant, self.blocks)
-        off_s = once.off_s if once else 0.0
-        found = SpeedUp(
-            speedup=round(step.value, 4),
-            ci95=step.interval,
-            blocks=step.rounds,
-            basis=self.taken_by.basis,
-            pipeline_speedup=round(alone.value, 4) if alone else None,
-            pipeline_ci95=alone.interval if alone else None,
-            once_s=round(once.seconds, 4) if once else None,
-            once_ci95_s=(round(once.seconds - off_s, 4), round(once.seconds + off_s, 4))
-            if once
-            else None,
-        )
-        return dict(found)
+        """Return the fields of a `SpeedUp`."""
+        found: dict[str, Any] = {
+            "speedup": round(step.value, 4),
+            "ci95": step.interval,
+            "blocks": step.rounds,
+            "basis": self.taken_by.basis,
+        }
+        if self.taken_by.basis == "pipeline":
+            alone = estimate(ratios.pulled)
+            found |= {"pipeline_speedup": round(alone.value, 4), "pipeline_ci95": alone.interval}
+        if once := self.once(variant):
+            ends_s = (once.seconds - once.off_s, once.seconds, once.seconds + once.off_s)
+            low_s, once_s, high_s = (round(end_s, 4) for end_s in ends_s)
+            found |= {"once_s": once_s, "once_ci95_s": (low_s, high_s)}
+        return found
+
+    def once(self, variant: Variant) -> Taken | None:
+        """Return the time that an edit costs a run once, as its training step is traced and
+        compiled otherwise, which may be negative; None where that was not measured.
+
+        It is the first step of a variant less the first steps of its later blocks, and less the
+        same of the script's own step, traced once more, which the run takes already. Both are later
+        traces of one process, so neither holds the extra time of a process's first trace.
+        """
+        if not (self.one_length and traces_otherwise(variant.changes)):
+            return None
+        as_it_is: Taken | None = Taken(-FIRST_TRACE_S / 2, FIRST_TRACE_S / 2)
+        if not makes_graph(variant.changes):
+            as_it_is = self._traced(RETRACED.name, BASE)
+        taken = self._traced(variant.name, variant.name)
+        return taken + as_it_is.share(-1.0) if taken is not None and as_it_is is not None else None
+
+    def _traced(self, name: str, like: str) -> Taken | None:
+        first_ms = [one.first_step_ms for one in self.blocks if one.arm == like]
+        later_s = [one / 1e3 for one in first_ms if one is not None]
+        if name not in self.first_ns or not later_s:
+            return None
+        first_s = self.first_ns[name] / 1e9
+        waited = Taken(-fmean(later_s), (max(later_s) - min(later_s)) / 2.0)
+        return Taken(first_s, ONCE_OFF * first_s) + waited
 
     def prepare_base(self) -> None:
         """Have the pipeline as written built, and run a block, which tells what a round costs."""
         try:
-            begin = self._clock()
+            begin = self.clock()
             self.prepare(BASE_VARIANT, BASE_LABEL)
-            self.building_s = self._clock() - begin
+            self.building_s = self.clock() - begin
             self.block(BASE_VARIANT)
         except VariantRefusedError as error:
-            raise BaseRefusedError(error) from error
+            raise _base_refused(error) from error
 
-    def round(self, variants: Sequence[Variant], seconds: float = BLOCK_S) -> Round:
+    def round(
+        self, variants: Sequence[Variant], seconds: float = BLOCK_S
+    ) -> tuple[dict[str, BlockRun], dict[str, str]]:
+        """Return one block of each variant, by its name, and the reasons of those that failed."""
         self._rounds += 1
-        found = Round()
+        blocks: dict[str, BlockRun] = {}
+        refused: dict[str, str] = {}
         for variant in self._order.sample(list(variants), len(variants)):
             try:
-                found.blocks[variant.name] = self.block(variant, seconds)
+                blocks[variant.name] = self.block(variant, seconds)
             except VariantRefusedError as error:
                 if variant.name == BASE:
-                    raise BaseRefusedError(error) from error
-                found.refused[variant.name] = str(error)
-        return found
+                    raise _base_refused(error) from error
+                refused[variant.name] = str(error)
+        return blocks, refused
 
     def block(self, variant: Variant, seconds: float = BLOCK_S) -> BlockRun:
         self._announce(variant)
-        begin = self._clock()
-        block = self._run(variant, self.taken_by.block(variant, seconds))
-        self._walls[variant.name] = self._clock() - begin
+        begin = self.clock()
+        taken_by = self.taken_by
+        alone = taken_by.basis == "pipeline"
+        block = self._run(variant, RunBlock(variant.name, seconds, alone, taken_by.epoch_examples))
+        self._walls[variant.name] = self.clock() - begin
         duration_ms = block.elapsed_ns / 1e6
-        since_began_ms = self.used_s() * 1e3 - duration_ms
         self.traces[variant.name] = block.traces
         if variant.name == BASE:
             self.base_blocks.append(block)
@@ -308,7 +265,7 @@ class Bench:
                 batches=block.batches,
                 duration_ms=round(duration_ms, 3),
                 first_step_ms=None if block.first_ns is None else round(block.first_ns / 1e6, 3),
-                since_began_ms=round(since_began_ms, 3),
+                since_began_ms=round(self.used_s() * 1e3 - duration_ms, 3),
             )
         )
         return block
@@ -317,8 +274,7 @@ class Bench:
         return self._run(BASE_VARIANT, RunBlock(BASE, seconds, alone=True))
 
     def cost_s(self, variants: Iterable[Variant]) -> float:
-        """Return what a round of these takes, by their last blocks; an unknown one as the base, or
-        as long as several steps in one call take."""
+        """Return what a round of these takes, by their last blocks, or as expected."""
         return sum(self._walls.get(one.name) or self._expected_s(one) for one in variants)
 
     def takes_long(self, variant: Variant) -> bool:
@@ -346,5 +302,6 @@ class Bench:
         try:
             return call()
         except ExecutorLostError as error:
-            self.lost = LostError(variant.name, self._labels[variant.name], str(error))
+            reason = f"The trials ended while trying {self._labels[variant.name]}: {error}"
+            self.lost = TrialsEndedError(variant.name, reason)
             raise self.lost from error

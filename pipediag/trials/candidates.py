@@ -30,9 +30,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
-from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import GraphStep
-from pipediag.session.recording import Prediction
+from pipediag.session.recorded_loops import TimedPairs
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
 
@@ -51,8 +49,8 @@ class Candidate:
     condition: str | None = None
     """A condition that only the user can decide before it is used."""
     at_most: float = 1.0
-    """Upper bound on the gain of the run, or of its part where the run's is not known, or what an
-    edit against pauses is expected to gain; 1 where nothing is known."""
+    """Upper bound on the gain of the run, or of its part, or the expected gain; 1 where not known.
+    """
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
@@ -77,9 +75,8 @@ class Candidate:
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
     """Return the edits of what fails or informs, each once, in the order of the findings.
 
-    Findings stand in the order in which to deal with them, so the budget goes first to what is
-    worth knowing first. What only informs, as its condition is the user's to decide, goes before
-    what could gain less.
+    The budget goes first to what is worth knowing first: findings stand in the order in which to
+    deal with them, and what only informs goes before what could gain less.
     """
     found: dict[str, Candidate] = {}
     for finding in _by_bounds(findings):
@@ -90,8 +87,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             continue
         first = next((one for one in found.values() if one.edit.changes == edit.changes), None)
         if first is not None:
-            twins = dict.fromkeys((*first.same_as, edit.id))
-            found[first.edit.id] = replace(first, same_as=tuple(twins))
+            found[first.edit.id] = replace(first, same_as=(*first.same_as, edit.id))
             continue
         found[edit.id] = Candidate(
             edit=edit,
@@ -99,7 +95,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             safe=finding.effect_on_results != "not safe here",
             fails=finding.status == "fail",
             condition=finding.condition,
-            at_most=_bound(finding) or known_gain(finding) or 1.0,
+            at_most=_at_most(finding),
         )
     return list(found.values())
 
@@ -107,12 +103,8 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
 def _by_bounds(findings: Iterable[Finding]) -> list[Finding]:
     ordered: list[Finding] = []
     for finding in findings:
-        bound = _bound(finding)
-        less = (
-            place
-            for place, other in enumerate(ordered)
-            if bound is not None and (_bound(other) or known_gain(other) or 1.0) < bound
-        )
+        bound = _bound(finding) or 0.0
+        less = (place for place, other in enumerate(ordered) if _at_most(other) < bound)
         ordered.insert(next(less, len(ordered)), finding)
     return ordered
 
@@ -121,6 +113,10 @@ def _bound(finding: Finding) -> float | None:
     """Return what a finding that only informs could gain, or is expected to, where it knows."""
     bounds = map(finding.evidence.get, ("at_most_if_the_same_ratio", "gain_if_half_of_them_pause"))
     return next((one for one in bounds if isinstance(one, float)), None)
+
+
+def _at_most(finding: Finding) -> float:
+    return _bound(finding) or known_gain(finding) or 1.0
 
 
 def together(chosen: list[Candidate]) -> Variant:
@@ -158,11 +154,10 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     if found is None or not found.is_timed:
         return finding
     loop = next((one for one in session.loops if one.id == found.loop_id), None)
-    run = session.run if finding.part == "epoch_end" else None
 
     def faster(left: float) -> float:
-        if run is not None:
-            return faster_ends(run, found, left)
+        if session.run is not None and finding.part == "epoch_end":
+            return faster_ends(session.run, found, left)
         return faster_evaluation(loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
     return _with_pairs(finding, found, faster)
@@ -199,14 +194,12 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
 
 def _with_pairs(
     finding: Finding,
-    timed: Prediction | GraphStep,
+    timed: TimedPairs,
     faster: Callable[[float], float],
     **given: Any,
 ) -> Finding:
-    """Return the finding with the trial that pairs of times make, by the speed-up of each pair.
-
-    `faster` returns it for the part that is left of what was timed.
-    """
+    """Return the finding with the trial that pairs of times make; `faster` returns the speed-up by
+    the part that is left of what was timed."""
     pairs = zip(timed.own_ms, timed.other_ms, strict=True)
     ratio = estimate([faster(other / max(own, 1e-3)) for own, other in pairs])
     trial = Trial(
@@ -221,24 +214,24 @@ def _with_pairs(
 
 
 WAITS = 2 * FEWEST_ROUNDS + 4
-"""Waits that a trial of one edit has at least: one in each block of two variants, and two to build
-and to check each."""
+"""Least waits of a trial of one edit: one in each block, and two to build and check each variant.
+"""
 
 SPARE = 0.5
 """Share of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
 
 SPARE_WHERE_LONG = 0.85
-"""The share where waits are `INPUT_BOUND` of an epoch or more, so that an edit that
-shortens them comes before one that makes a step faster: few blocks of steps, of half a second each,
-lie between so few waits. Own choice."""
+"""The share where waits are `INPUT_BOUND` of an epoch or more, so that an edit that shortens them
+comes before one that makes a step faster: few blocks of steps lie between so few waits. Own choice.
+"""
 
 _EDITS = 3
-"""Edits that whole epochs have to leave time for, where there are as many. Own choice: with one,
-the others that a step calls for are not tried at all, and without waits all of them are."""
+"""Edits that whole epochs have to leave time for, where there are as many, as without waits all
+that a step calls for are tried. Own choice."""
 
 _MOST_OF_IT = 50.0
-"""Percent of an epoch that waits take, from which on an edit of them alone is tried first, where
-none of the steps could gain more. Own choice."""
+"""Percent of an epoch that waits take, from which on an edit of them alone is tried first. Own
+choice."""
 
 LONGEST_FILL_S = 0.25
 """Time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
@@ -254,8 +247,7 @@ class Epoch:
     budget_s: float
     """Time for trials that its waits need."""
     behind: str | None = None
-    """Label of an edit of the model that could gain more, and is compared in blocks of steps: no
-    wait changes with it, and there are more of these."""
+    """Label of an edit of the model that could gain more, and is compared in blocks of steps."""
 
 
 def epoch_worth_trying(session: Session) -> Epoch | None:
@@ -277,11 +269,11 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     # What pauses gain is an expectation, and their edit is tried last.
     bounded = [one for one in listed if not saves_pauses(one.edit)]
     best = max(bounded, key=lambda one: one.at_most, default=None)
-    sure = best is not None and best.fails and best.left_out_of_combination is None
-    behind = None
-    if share < _MOST_OF_IT and best is not None and best.changes_model and sure:
-        behind = best.edit.label
-    alone = share >= _MOST_OF_IT and best is not None and best.edit.whole_epoch
+    behind, alone = None, False
+    if best is not None and share >= _MOST_OF_IT:
+        alone = best.edit.whole_epoch
+    elif best is not None and best.changes_model and best.fails:
+        behind = best.edit.label if best.left_out_of_combination is None else None
     to_try = sum(
         one.fails and one.edit.instead_of is None and not one.changes_hyper_parameter
         for one in listed
@@ -296,10 +288,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
 
 
 def _start_ms(session: Session) -> float | None:
-    """Return the time in which an epoch's iterators are made and its first batch is waited for.
-
-    The wait is one behind an epoch's end, if any was seen.
-    """
+    """Return the time in which an epoch's iterators are made and its first batch is waited for."""
     time = time_of_epochs(session)
     wait_ms = time.first_batch_ms if time is not None else None
     if wait_ms is None and session.steps is not None:
@@ -308,17 +297,17 @@ def _start_ms(session: Session) -> float | None:
 
 
 def _batches_of_an_epoch(session: Session) -> float | None:
-    """Return them as planned, or else as seen; None for a loop of one epoch, which never starts a
-    second one."""
+    """Return them as planned, or else as seen; None for a loop of one epoch."""
     loop, run = session.diagnosed_loop(), session.run
     if loop is None or run is None:
         return None
-    if loop.keras is not None and loop.keras.epochs == 1:
+    keras = loop.keras
+    if keras is not None and keras.epochs == 1:
         return None
-    if loop.keras is not None and loop.keras.steps_per_epoch:
-        return loop.keras.steps_per_epoch
-    if loop.keras is not None and loop.keras.epochs and loop.planned_steps:
-        return loop.planned_steps / loop.keras.epochs
+    if keras is not None and keras.steps_per_epoch:
+        return keras.steps_per_epoch
+    if keras is not None and keras.epochs and loop.planned_steps:
+        return loop.planned_steps / keras.epochs
     return loop.steps / run.epochs_seen if run.epochs_seen and run.epochs_seen >= 1.0 else None
 
 
@@ -328,21 +317,18 @@ SHORTER_SHUFFLES = (
 
 
 def shorter_shuffles(session: Session) -> tuple[Change, ...]:
-    """Return smaller buffers for shuffles that take longer than `LONGEST_FILL_S` to fill.
-
-    A full buffer passes elements on at the same cost whatever its size; only the time and the
-    memory to fill it grow.
-    """
-    ops = session.pipeline.ops if session.pipeline else []
-    return tuple(change for op in ops if (change := _shortened(session, op)) is not None)
-
-
-def _shortened(session: Session, op: Operation) -> SetParameters | None:
-    size = op.parameters.get("buffer_size")
-    if op.kind != "shuffle" or not isinstance(size, int):
-        return None
-    if session.steps is None or not op.elements:
-        return None
-    elements_per_s = op.elements / session.steps.mean_ms * 1000
-    wanted = round(max(elements_per_s * LONGEST_FILL_S, op.elements * _FEWEST_BATCHES, 1))
-    return SetParameters(op.id, {"buffer_size": wanted}) if wanted < size else None
+    """Return smaller buffers for shuffles that take longer than `LONGEST_FILL_S` to fill: a full
+    one passes elements on at the same cost whatever its size."""
+    steps = session.steps
+    changes: list[Change] = []
+    for op in session.ops:
+        size = op.parameters.get("buffer_size")
+        if op.kind != "shuffle" or not isinstance(size, int):
+            continue
+        if steps is None or not op.elements:
+            continue
+        elements_per_s = op.elements / steps.mean_ms * 1000
+        wanted = round(max(elements_per_s * LONGEST_FILL_S, op.elements * _FEWEST_BATCHES, 1))
+        if wanted < size:
+            changes.append(SetParameters(op.id, {"buffer_size": wanted}))
+    return tuple(changes)

@@ -14,50 +14,45 @@ from pipediag.estimates import (
     Decision,
     Estimate,
     estimate,
+    look,
 )
 from pipediag.facts.run_gain import fills_a_cache
-from pipediag.session.edits import (
-    ENOUGH_THE_SAME,
-    traces_otherwise,
-)
+from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
+from pipediag.session.messages import BlockRun
 from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials import Decided, Variant, VariantRefusedError
 from pipediag.trials.bench import (
     BASE_VARIANT,
     BLOCK_S,
-    BaseRefusedError,
     Bench,
-    LostError,
     Ratios,
-    Round,
+    TrialsEndedError,
     makes_graph,
 )
 from pipediag.trials.candidates import Candidate, together
+from pipediag.vocabulary import BASE
 
 MOST_AT_ONCE = 4
 """More would stretch a round until the machine drifts within it."""
 
 FOR_ANOTHER = 0.6
 """Share of the time left within which all that is tried at once must come to its first look before
-another edit is tried at the same time: where steps are long, four at once were all left undecided.
-Own choice."""
+another edit joins: where steps are long, four at once were all left undecided. Own choice."""
 
 RESERVE = 0.25
-"""Share of the budget that two confirmed edits keep for being measured together, and more of a
-small one: a first look at three variants, up to half of it."""
+"""Share of the budget that two confirmed edits keep for being measured together; of a small one a
+first look at three variants, up to half of it."""
 
 MADE_ANEW = 0.1
-"""Share of the time left that tracing the step as written once more may take, judged by what the
-first edit's trace took. Own choice."""
+"""Share of the time left that tracing the step as written once more may take. Own choice."""
 
 LONGEST_BLOCK_S = 4 * BLOCK_S
 SPENT = 0.8
-"""Share of the time left for blocks that are longer than the shortest: the rest is for whatever
-takes longer than it did."""
+"""Share of the time left for longer blocks: the rest is for whatever takes longer than it did."""
 
 KEPT_FOR_MORE = 0.5
-"""Share of the budget into which no block grows longer while edits may follow that wait for what
-comes of these. Own choice."""
+"""Share of the budget into which no block grows longer while further edits may follow. Own choice.
+"""
 
 FINAL_ROUNDS = 10
 """Rounds of all that are in against base. Their number is fixed beforehand, so 95 % means 95 %."""
@@ -105,7 +100,7 @@ class Contest:
             self._waiting.clear()
             return False
         variants = [BASE_VARIANT, *(one.candidate.variant for one in self._live)]
-        self._judge(self._bench.round(variants, self._block_s()))
+        self._judge(*self._bench.round(variants, self._block_s()))
         return True
 
     def refuse(self, candidate: Candidate, reason: str) -> None:
@@ -114,7 +109,7 @@ class Contest:
     def end(self, reason: str, culprit: str) -> None:
         """Judge what has enough rounds, except the variant that ended the trials."""
         for one in self._live:
-            decision = one.ratios.look(last=True)
+            decision = look(one.ratios.steps, last=True)
             if decision is None or one.candidate.edit.id == culprit:
                 self.refuse(one.candidate, reason)
             else:
@@ -126,9 +121,8 @@ class Contest:
 
     def _block_s(self) -> float:
         """Return the length of the next blocks: longer where first looks decided nothing and time
-        is left, as what scatters from step to step averages out within a block. The time is spread
-        over the rounds that may still come."""
-        rounds = min(len(one.ratios) for one in self._live)
+        is left, which is spread over the rounds that may still come."""
+        rounds = min(len(one.ratios.pairs) for one in self._live)
         if self._waiting or rounds < LOOKS[0]:
             self._last_block_s = BLOCK_S
             return BLOCK_S
@@ -184,11 +178,8 @@ class Contest:
                 self._bench.retrace_base()
 
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
-        """Return the time to build it and to run so many rounds.
-
-        An edit that shortens the waits of whole epochs is taken to have a long wait in its first
-        block alone: if it has not, that is known from then on.
-        """
+        """Return the time to build it and to run so many rounds. One that shortens the waits of
+        whole epochs is taken to have a long wait in its first block alone."""
         building_s = self._bench.building_s
         if not candidate.edit.whole_epoch:
             return building_s + rounds * self._cost_with(candidate)
@@ -199,24 +190,22 @@ class Contest:
         return self._bench.cost_s([BASE_VARIANT, *(one.variant for one in listed)])
 
     def _give_up(self, one: Tried) -> None:
-        rounds = len(one.ratios)
-        reason = f"The time for trials ended after {_rounds(rounds)}."
-        decision = one.ratios.look(last=True)
+        rounds = len(one.ratios.pairs)
+        ended = f"The time for trials ended after {_rounds(rounds)}"
+        decision = look(one.ratios.steps, last=True)
         if decision is not None:
-            self._decide(one, decision, unclear=reason)
+            self._decide(one, decision, unclear=f"{ended}.")
         elif rounds == 0:
             self.refuse(one.candidate, self._no_time(one.candidate))
         else:
-            self._settle(
-                one.candidate,
-                Trial(
-                    state="inconclusive",
-                    reason=f"{reason[:-1]}, too few to judge.",
-                    blocks=rounds,
-                    consumer=self._bench.taken_by.consumer,
-                    caveats=one.caveats,
-                ),
+            trial = Trial(
+                state="inconclusive",
+                reason=f"{ended}, too few to judge.",
+                blocks=rounds,
+                consumer=self._bench.taken_by.consumer,
+                caveats=one.caveats,
             )
+            self._settle(one.candidate, trial)
 
     def _no_time(self, candidate: Candidate) -> str:
         needed_s = self._needed_s(candidate, FEWEST_ROUNDS)
@@ -228,15 +217,15 @@ class Contest:
         longer = " A longer `--budget` would have room for it."
         return f"{reason}{longer}" if candidate.edit.whole_epoch else reason
 
-    def _judge(self, found: Round) -> None:
+    def _judge(self, blocks: dict[str, BlockRun], refused: dict[str, str]) -> None:
         for one in list(self._live):
             edit = one.candidate.edit.id
-            if edit in found.refused:
+            if edit in refused:
                 self._live.remove(one)
-                self.refuse(one.candidate, found.refused[edit])
+                self.refuse(one.candidate, refused[edit])
                 continue
-            one.ratios.add(found, one.candidate.variant, BASE_VARIANT)
-            decision = one.ratios.look()
+            one.ratios.pairs.append((blocks[edit], blocks[BASE]))
+            decision = look(one.ratios.steps)
             if decision is not None:
                 self._live.remove(one)
                 unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
@@ -245,18 +234,16 @@ class Contest:
     def _decide(self, one: Tried, decision: Decision, unclear: str) -> None:
         if decision.state == "confirmed":
             self.confirmed.append(one)
-        self._settle(
-            one.candidate,
-            Trial(
-                state=decision.state,
-                reason=unclear if decision.state == "inconclusive" else None,
-                consumer=self._bench.taken_by.consumer,
-                caveats=one.caveats,
-                traces=self._bench.traces.get(one.candidate.variant.name),
-                same_elements=one.same_elements,
-                **self._bench.speed_up(one.candidate.variant, one.ratios, decision.estimate),
-            ),
+        trial = Trial(
+            state=decision.state,
+            reason=unclear if decision.state == "inconclusive" else None,
+            consumer=self._bench.taken_by.consumer,
+            caveats=one.caveats,
+            traces=self._bench.traces.get(one.candidate.variant.name),
+            same_elements=one.same_elements,
+            **self._bench.speed_up(one.candidate.variant, one.ratios, decision.estimate),
         )
+        self._settle(one.candidate, trial)
 
     def _settle(self, candidate: Candidate, trial: Trial) -> None:
         for edit in (candidate.edit.id, *candidate.same_as):
@@ -271,12 +258,9 @@ def _rounds(count: int) -> str:
 def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, measure what is in.
 
-    Caches come behind what gains much: a trial finds them full, where nothing in front of them adds
-    anything, and the epoch that fills them takes what the others make of it.
-
-    What the user has to decide on first (hyper-parameters, conditions) is left out; None where
-    nothing else is confirmed. `ended` says why no further block can run; a process that is lost
-    here ends the combination likewise, and what was measured until then counts.
+    Caches come behind what gains much: a trial finds them full, and the epoch that fills them takes
+    what the others make of it. What the user has to decide on first is left out; None where nothing
+    else is confirmed. `ended` says why no further block can run.
     """
     ranked = sorted(
         confirmed, key=lambda one: (fills_a_cache(one.candidate.edit), -one.estimate.value)
@@ -296,7 +280,7 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
             waiting.popleft()
         if not ended:
             combination.measure()
-    except (LostError, BaseRefusedError) as error:
+    except TrialsEndedError as error:
         ended = str(error)
     for one in waiting:
         combination.leave_out(one, ended or "")
@@ -320,7 +304,7 @@ class _Combination:
 
     def leave_out(self, one: Tried, reason: str) -> None:
         """Drop an edit that could not be judged on top of what is in, or what is in if that gains
-        less: a full cache gains most of all in every epoch but the first."""
+        less."""
         if one.estimate.value <= self._estimate.value:
             self.drop(one.candidate, reason)
             return
@@ -369,12 +353,13 @@ class _Combination:
         members = together(self._members)
         variants = [BASE_VARIANT, members]
         ratios = Ratios(self._bench.taken_by)
-        while len(ratios) < FINAL_ROUNDS and self._bench.cost_s(variants) <= self._bench.left_s():
-            found = self._bench.round(variants)
-            if found.refused:
+        pairs = ratios.pairs
+        while len(pairs) < FINAL_ROUNDS and self._bench.cost_s(variants) <= self._bench.left_s():
+            blocks, refused = self._bench.round(variants)
+            if refused:
                 break
-            ratios.add(found, members, BASE_VARIANT)
-        if len(ratios) >= FEWEST_ROUNDS:
+            pairs.append((blocks[members.name], blocks[BASE]))
+        if len(pairs) >= FEWEST_ROUNDS:
             self._ratios, self._estimate = ratios, estimate(ratios.steps)
 
     def result(self) -> Combined:
@@ -389,16 +374,16 @@ class _Combination:
     def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:
         variants = [BASE_VARIANT, current, with_it]
         ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
-        while self._fits(variants, len(ratios)):
-            found = self._bench.round(variants)
-            if found.refused:
-                raise VariantRefusedError(" ".join(found.refused.values()))
-            ratios.add(found, with_it, current)
-            against_base.add(found, with_it, BASE_VARIANT)
-            decision = ratios.look()
+        while self._fits(variants, len(ratios.pairs)):
+            blocks, refused = self._bench.round(variants)
+            if refused:
+                raise VariantRefusedError(" ".join(refused.values()))
+            ratios.pairs.append((blocks[with_it.name], blocks[current.name]))
+            against_base.pairs.append((blocks[with_it.name], blocks[BASE]))
+            decision = look(ratios.steps)
             if decision is not None:
                 return decision, against_base
-        return ratios.look(last=True), against_base
+        return look(ratios.steps, last=True), against_base
 
     def _fits(self, variants: list[Variant], rounds: int) -> bool:
         # These rounds hold the base as well, so rounds of their own for all that are in matter less

@@ -18,14 +18,7 @@ from pipediag.session.messages import BlockRun
 from pipediag.session.pipeline import InputService
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials import Executor, OnEvent, VariantRefusedError
-from pipediag.trials.bench import (
-    BASE_VARIANT,
-    BaseRefusedError,
-    Bench,
-    FirstCalls,
-    LostError,
-    TakenBy,
-)
+from pipediag.trials.bench import BASE_VARIANT, Bench, TakenBy, TrialsEndedError
 from pipediag.trials.candidates import Candidate, candidates
 from pipediag.trials.contest import Contest, combine
 
@@ -34,7 +27,6 @@ MOST_PULLS = 5
 PULLS_SHARE = 0.15
 """Share of the time left that pulling the pipeline alone may take while edits are tried."""
 
-_NO_EDIT = "There was no edit to try."
 STEPS = TakenBy()
 
 
@@ -72,22 +64,14 @@ def run_trials(
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
     Never raises for what the executor does: the trials say which variant failed, or that the
-    process is gone.
-
-    Args:
-        taken_by: what consumes the batches.
-        further: findings that are tried where none of the others is confirmed; a tf.data service
-            also where what is confirmed leaves the loop waiting for input.
-        input_free: how many times as fast steps are that never wait for input, if that is known.
-        on_event: gets `Trying` before each variant is built and before each block, and `Decided` as
-            soon as an edit is decided.
-        no_epochs: why whole epochs are not tried, as a clause, where they would be worth it.
-        began_s: when the budget began to count, by the clock; None is now.
+    process is gone. `further` findings are tried where none of the others is confirmed; a tf.data
+    service also where what is confirmed leaves the loop waiting for input, by `input_free`, how
+    many times as fast steps are that never wait. `no_epochs` is why whole epochs are not tried, as
+    a clause. `began_s` is when the budget began to count, by the clock.
     """
     varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
-    first_calls = FirstCalls(one_length=not varies)
     began_s = clock() if began_s is None else began_s
-    bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, first_calls)
+    bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, one_length=not varies)
     trials = _Trials(bench, no_epochs, input_free)
     trials.run(candidates(findings), candidates(further))
     found = trials.contest.trials
@@ -130,20 +114,16 @@ class _Trials:
         tried = self._allowed(first)
         if not tried:
             tried, further = self._allowed(further), []
-        if tried:
-            self._measure(tried, further)
-        else:
-            self.alone_missing = _NO_EDIT
-        if self.combined is not None:
-            return
         if not tried:
-            self.combined_missing = _NO_EDIT
-        elif self.contest.confirmed:
+            self.alone_missing = self.combined_missing = "There was no edit to try."
+            return
+        self._measure(tried, further)
+        if self.combined is None:
             self.combined_missing = (
                 "Each confirmed change first needs a decision from you, so none was combined."
+                if self.contest.confirmed
+                else "No edit was confirmed."
             )
-        else:
-            self.combined_missing = "No edit was confirmed."
 
     def _allowed(self, listed: list[Candidate]) -> list[Candidate]:
         allowed = []
@@ -168,11 +148,10 @@ class _Trials:
         return None
 
     def _why_no_epochs(self) -> str:
-        why = "that takes a known number of steps, and a wait that is long enough to matter"
+        too_short = "that takes a known number of steps, and a wait that is long enough to matter"
+        why = self._no_epochs or too_short
         if self._only_pulls:
             why = "only the pipeline could be run here, not an epoch of the training"
-        elif self._no_epochs is not None:
-            why = self._no_epochs
         return (
             "It changes the wait for an epoch's first batch, and whole epochs were not tried: "
             f"{why}."
@@ -180,24 +159,15 @@ class _Trials:
 
     def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
         contest, ended = self.contest, None
-        alternatives = [one for one in first if one.edit.instead_of is not None]
-        # The patch leaves these out, so they have the time that others which fail leave.
-        to_retune = [one for one in first if one.changes_hyper_parameter]
-        if not any(one.fails for one in first if one not in to_retune):
-            to_retune = [one for one in to_retune if not one.fails]
-        # What needs other hosts comes after all that keeps the model as it is without them.
-        services = [one for one in first if distributes(one.edit)]
-        # How often iterators pause is counted while other edits are tried, too.
-        pauses = [one for one in first if saves_pauses(one.edit)]
-        later = [*alternatives, *services, *pauses]
-        later += [one for one in to_retune if one not in alternatives]
-        now = [one for one in first if one not in later]
+        others_fail = any(one.fails for one in first if not one.changes_hyper_parameter)
+        turns = {one.edit.id: _turn(one, others_fail) for one in first}
         try:
             self._bench.prepare_base()
             self.notes += self._bench.taken_by.left_out
+            now = [one for one in first if not turns[one.edit.id]]
             slow = [one for one in now if self._bench.takes_long(one.variant)]
+            later = sorted(first, key=lambda one: turns[one.edit.id])[len(now) :] + slow
             contest.enter(one for one in now if one not in slow)
-            now, later = [], [*later, *slow]
             contest.more_to_come = bool(later or further)
             self._one_by_one()
             contest.more_to_come = bool(further)
@@ -206,14 +176,14 @@ class _Trials:
             contest.more_to_come = False
             contest.enter(self._allowed([one for one in further if self._is_called_for(one)]))
             self._one_by_one()
-        except (BaseRefusedError, LostError) as error:
+        except TrialsEndedError as error:
             ended = str(error)
             contest.end(ended, culprit=error.variant)
-        for one in (*now, *later):
-            if ended is not None and one.edit.id not in contest.trials:
-                contest.refuse(one, ended)
+            for one in first:
+                if one.edit.id not in contest.trials:
+                    contest.refuse(one, ended)
         self.combined = combine(self._bench, contest.confirmed, ended)
-        with suppress(LostError):
+        with suppress(TrialsEndedError):
             if ended is None and self._bench.lost is None:
                 self._pull_alone(share=1.0)
         if ended is None and self._bench.lost is not None:
@@ -237,8 +207,7 @@ class _Trials:
         return 100.0 * (1.0 - best / self._input_free) > INPUT_BOUND.value
 
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
-        """Return those in whose place no other edit was confirmed; the rest get a trial that says
-        so."""
+        """Return those in whose place no other edit was confirmed, and refuse the rest."""
         labels = {
             edit: one.candidate.edit.label
             for one in self.contest.confirmed
@@ -270,6 +239,20 @@ class _Trials:
             self.alone = _time_per_batch([self._bench.pull_base(PULL_S) for _ in range(pulls)])
         except VariantRefusedError as error:
             self.alone_missing = str(error)
+
+
+def _turn(one: Candidate, others_fail: bool) -> int:
+    """Return 0 for an edit that is tried at once, and the place of one that comes later."""
+    if one.edit.instead_of is not None:
+        return 1
+    # What needs other hosts comes after all that keeps the model as it is without them.
+    if distributes(one.edit):
+        return 2
+    # How often iterators pause is counted while other edits are tried, too.
+    if saves_pauses(one.edit):
+        return 3
+    # The patch leaves these out, so they have the time that others which fail leave.
+    return 4 if one.changes_hyper_parameter and (others_fail or not one.fails) else 0
 
 
 def _time_per_batch(blocks: Sequence[BlockRun]) -> PipelineAlone:

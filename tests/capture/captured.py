@@ -13,9 +13,9 @@ from typing import Any
 
 from pipediag.runner.child_process import CHILD
 from pipediag.session.messages import RunSettings
-from pipediag.session.reading import read_recording
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, RecordedWindow, Recording
+from pipediag.session.store import read_recording
 from pipediag.vocabulary import WindowKind
 
 CHECKOUT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.session.reading import read_timeline
+from pipediag.session.store import read_timeline
 from tests.capture.captured import Captured
 from tests.capture.conftest import Capturing
 

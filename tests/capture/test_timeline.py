@@ -15,7 +15,7 @@ import pytest
 from pipediag.capture import timeline as module
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.timeline import DELETED, FULL, Timeline
-from pipediag.session.reading import read_timeline
+from pipediag.session.store import read_timeline
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 
 FEW_S = 10

@@ -11,7 +11,7 @@ import pytest
 
 from pipediag.cli.main import main
 from pipediag.rules.registry import BY_ID
-from pipediag.session.store import dump_session
+from pipediag.session.record import to_json
 from pipediag.vocabulary import RUN_PARTS
 from tests.comparison.sides import run_of
 from tests.encoding.poisoned import POISON, acting, commands
@@ -22,7 +22,7 @@ Told = Callable[..., str]
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.json").write_text(dump_session(run_of()), encoding="utf-8")
+    (tmp_path / "good.json").write_text(to_json(run_of()), encoding="utf-8")
     return tmp_path
 
 
@@ -124,7 +124,7 @@ def test_a_session(
     said: str,
     arguments: tuple[str, ...],
 ) -> None:
-    content = spoilt(dump_session(run_of()))
+    content = spoilt(to_json(run_of()))
     (here / "bad.json").write_bytes(content if isinstance(content, bytes) else content.encode())
     before = sorted(path.name for path in here.iterdir())
 

@@ -27,7 +27,8 @@ from pipediag.gate.result import render
 from pipediag.reporters import html, markdown, tables
 from pipediag.reporters.terminal import summary as terminal
 from pipediag.session.model import Session
-from pipediag.session.store import dump_session, load_session
+from pipediag.session.record import to_json
+from pipediag.session.store import load_session
 from tests.encoding.poisoned import CLEAN, POISON, acting, commands, session_content
 from tests.reporters.pages import Element, Page
 
@@ -156,7 +157,7 @@ def test_no_cell_is_a_formula(pair: Pair) -> None:
 
 @every_variant
 def test_json_comes_back_as_it_was(pair: Pair, folder: Path) -> None:
-    text = dump_session(pair.poisoned)
+    text = to_json(pair.poisoned)
 
     assert_harmless(text)
     (folder / "again.json").write_bytes(text.encode())
@@ -201,7 +202,7 @@ def show_everywhere(session: Session) -> None:
     html.render(session)
     console = Console(file=io.StringIO(), width=80)
     terminal.render(session, console, output_directory=None, verbose=True)
-    dump_session(session)
+    to_json(session)
 
 
 def parts(content: Any, place: Place = ()) -> Iterator[Place]:

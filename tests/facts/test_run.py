@@ -157,5 +157,5 @@ def test_an_evaluation_without_steady_steps_takes_what_was_seen_of_it(
 ) -> None:
     """300 ms a batch, and calls that take a 300th; no more than all of it can go."""
     loop = make_loop(role="validation", steps=11, elapsed_s=3.0)
-    timed = Prediction("train.py", 8, 16, [own_ms], calls=11)
+    timed = Prediction("train.py", 8, 16, own_ms=[own_ms], calls=11)
     assert faster_evaluation(loop, timed, 1.0 / 300.0) == pytest.approx(times, rel=0.01)

@@ -218,7 +218,7 @@ FILE = "/work/callback.py"
 def predicted(on_batch_ms: float, seconds: float = 40.0, pairs: int = 8) -> Session:
     timed = [on_batch_ms + n / 100 for n in range(pairs)]
     part = make_part("evaluation", seconds, what="`predict`", file=FILE, line=4, count=9)
-    seen = Prediction(FILE, 4, 500, [50.0] * pairs, timed)
+    seen = Prediction(FILE, 4, 500, own_ms=[50.0] * pairs, other_ms=timed)
     return make_session(run=make_run(part, whole_s=60.0), predictions=[seen])
 
 
@@ -258,7 +258,8 @@ def called_eagerly(function_ms: float, steps: int = 300, **timed: Any) -> Sessio
         evaluation=Evaluation(steps=20, step_ms=12.0, consumer_ms=11.0),
     )
     values = {"calls": 300, "model": "model", "loop_id": "loop_1", **timed}
-    seen = Prediction(FILE, 9, 64, [10.0] * 8, [function_ms + n / 100 for n in range(8)], **values)
+    other_ms = [function_ms + n / 100 for n in range(8)]
+    seen = Prediction(FILE, 9, 64, own_ms=[10.0] * 8, other_ms=other_ms, **values)
     return make_session(
         loops=[make_loop(), loop], run=make_run(part, whole_s=60.0), predictions=[seen]
     )
@@ -286,8 +287,10 @@ def test_calls_of_a_model_between_epochs_gain_what_they_save_of_their_ends() -> 
     ]
     run = make_run(*ends, whole_s=60.0, epochs_planned=10, epochs_seen=2.5, projected_total_s=60.0)
     for calls, after_s in ((1000, 20.0 + 40.0 / 5.0), (200, 60.0 - 10.0 * 0.8)):
-        times = [10.0] * 8, [2.0 + n / 100 for n in range(8)]
-        seen = Prediction(FILE, 9, 64, *times, calls=calls, model="model")
+        other_ms = [2.0 + n / 100 for n in range(8)]
+        seen = Prediction(
+            FILE, 9, 64, own_ms=[10.0] * 8, other_ms=other_ms, calls=calls, model="model"
+        )
         session = make_session(run=run, predictions=[seen])
         finding = only(EAGER_EVALUATION, session)
         assert finding.part == "epoch_end"

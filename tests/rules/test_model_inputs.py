@@ -14,7 +14,7 @@ from pipediag.rules.model_inputs import (
 )
 from pipediag.session.edits import BUCKETS as BUCKETED
 from pipediag.session.edits import Insert, Replace, SetModel
-from pipediag.session.embeddings import TextWork
+from pipediag.session.loops import TextWork
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, Softmax

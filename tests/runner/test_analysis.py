@@ -100,7 +100,7 @@ def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(s
         analyse(AnalysisRequest(script=script), _ignore)
 
     assert not Path("ran").exists()
-    other.release()
+    other.lock.release()
     analyse(AnalysisRequest(script=script, force=True), _ignore)
     assert Path("ran").exists()
 

@@ -224,7 +224,7 @@ def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
 
 def test_equal_outputs_do_not_say_whether_a_model_learns_from_batches_that_are_mixed_less() -> None:
     buckets = Replace("padded", "bucket_by_sequence_length", {"to_longest": True})
-    edit = replace(make_edit("buckets", check="outputs"), changes=(buckets,))
+    edit = make_edit("buckets", check="outputs", changes=(buckets,))
     found = make_finding("buckets", edit=edit, condition="if so")
     trials = tried(buckets=trial("confirmed", 2.0))
     (finding,) = with_trials(make_session(findings=[found]), trials, "Not reached.").findings
@@ -315,8 +315,7 @@ def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
 
 def test_a_second_run_that_shows_nothing_takes_nothing_away(output: OutputDirectory) -> None:
     first = recorded(output)
-    second = SecondRun("Nothing was tried.")
-    concluded = with_second_run(first, second)
+    concluded = with_second_run(first, SecondRun("Nothing was tried."))
 
     assert concluded.findings[0].trial.reason == f"{NOT_WAITED} Nothing was tried."
     assert concluded.trials_missing == f"{NOT_WAITED} Nothing was tried."

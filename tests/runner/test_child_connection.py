@@ -19,20 +19,18 @@ from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
     LONGEST_S,
     Ask,
-    ChildGone,
     Lookout,
     MessageReader,
     Patience,
     activity_of,
 )
 from pipediag.runner.child_process import supervise
-from pipediag.runner.progress import NO_LOOP_YET, Notice, looks_further, not_warm_yet
+from pipediag.runner.progress import NO_LOOP_YET, Notice, awaited_after
 from pipediag.session.messages import (
     Answer,
     BlockRun,
     ChildResult,
     Closing,
-    FromChild,
     LoopFound,
     LoopMeasured,
     RunBlock,
@@ -41,6 +39,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
     encode,
 )
+from pipediag.trials import ExecutorLostError
 
 SPEAKS = """
 import json
@@ -82,7 +81,7 @@ class Conversation:
             assert waiting.loop_id == "loop1"
             try:
                 self.answers.append(ask(RunBlock("base", 0.4), limit_s))
-            except ChildGone as gone:
+            except ExecutorLostError as gone:
                 self.gone.append(str(gone))
                 (self._directory / "gone").touch()
 
@@ -274,34 +273,24 @@ def test_cpu_time_is_seen_where_what_was_written_is_not(
         sum(range(10_000))
 
 
-class Awaiting:
-    """A clock, and messages of a child."""
+def test_what_is_long_waited_for_is_announced_once_but_trials_by_themselves() -> None:
+    now = 100.0
+    lookout = Lookout(lambda: now)
 
-    def __init__(self, *messages: FromChild) -> None:
-        self.now = 100.0
-        self.lookout = Lookout(lambda: self.now)
-        for message in messages:
-            self.lookout.heard(message)
+    def after(seconds: float) -> Notice | None:
+        nonlocal now
+        now += seconds
+        return lookout.due()
 
-    def after(self, seconds: float) -> Notice | None:
-        self.now += seconds
-        return self.lookout.due()
-
-
-def test_a_loop_whose_steps_do_not_settle_is_announced() -> None:
-    """Also after the notice that there was no loop yet."""
-    stage = Awaiting(Started())
-    assert stage.after(AWAITED_AFTER_S + 1) == NO_LOOP_YET
-    stage.lookout.heard(LoopFound(3))
-    assert stage.after(AWAITED_AFTER_S - 1) is None
-    assert stage.after(2) == not_warm_yet(3)
-    assert stage.after(1000) is None
-
-
-def test_trials_are_announced_separately() -> None:
-    waiting = TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0)
-    stage = Awaiting(Started(), LoopFound(3), LoopMeasured(3), waiting)
-    assert stage.after(1000) is None
-    stage.lookout.trials_over()
-    assert stage.after(AWAITED_AFTER_S - 1) is None
-    assert stage.after(2) == looks_further(3)
+    lookout.heard(Started())
+    assert after(AWAITED_AFTER_S + 1) == NO_LOOP_YET
+    lookout.heard(LoopFound(3))
+    assert after(AWAITED_AFTER_S - 1) is None
+    assert after(2) == awaited_after(LoopFound(3))
+    assert after(1000) is None
+    lookout.heard(LoopMeasured(3))
+    lookout.heard(TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0))
+    assert after(1000) is None
+    lookout.trials_over()
+    assert after(AWAITED_AFTER_S - 1) is None
+    assert after(2) == awaited_after(LoopMeasured(3))

@@ -26,7 +26,7 @@ from pipediag.session.messages import (
     TrialsAwaited,
     VariantRefused,
 )
-from pipediag.session.reading import read_recording
+from pipediag.session.store import read_recording
 
 pytestmark = pytest.mark.tensorflow
 

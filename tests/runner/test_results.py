@@ -81,7 +81,7 @@ def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
         return 1.0
 
     monkeypatch.setattr(native_runs, "wall_s", wall_s)
-    fast, slow = (NativeRun(name, (str(tmp_path),)) for name in ("fast", "slow"))
+    fast, slow = (NativeRun(name, (str(tmp_path),), tmp_path) for name in ("fast", "slow"))
     assert all("not compared" in sentence for sentence in compared(fast, slow))
     assert compared(slow, fast) == ["Batches and losses were not compared: slow had not ended."]
     assert runs == [("fast", native_runs.TIMEOUT_S), ("slow", native_runs.TIMEOUT_S)]
@@ -102,7 +102,8 @@ def test_two_versions_are_compared_beside_another_seed(
         return 1.0
 
     monkeypatch.setattr(native_runs, "wall_s", wall_s)
-    old, new = (NativeRun(name, ("start", "native", str(tmp_path))) for name in ("old", "new"))
+    command = ("start", "native", str(tmp_path))
+    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
     batches, losses = compared(old, new)
     assert "rows are equal" in batches
     assert "steps are equal" in losses

@@ -252,7 +252,7 @@ def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None
             prepare_output(tmp_path / "report", force=force)
     assert _names(tmp_path) == {"report"}
 
-    first.release()
+    first.lock.release()
     assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
 
 

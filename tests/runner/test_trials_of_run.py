@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.runner.child_connection import ChildGone
 from pipediag.runner.trials_of_run import PREPARE_LIMIT_S, ChildExecutor, TrialsOfRun
 from pipediag.session.edits import Insert, Remove, SetOptions
 from pipediag.session.findings import Finding
@@ -88,21 +87,16 @@ def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> Non
     assert "the 8.0 ms that the rest" in " ".join(tried.outcomes["loop_0"].trials["a"].caveats)
 
 
-def test_a_loop_that_is_over_is_left_to_a_second_run_that_can_hold_it() -> None:
-    session = make_session(findings=[make_finding(edit=make_edit("a"))])
-    tried = trials_of(session, rerun=True)
-    tried(waiting(alone=True), nobody)
-
-    assert (tried.fault, tried.outcomes) == (None, {})
-
-
-def test_a_loop_that_no_run_can_hold_is_tried_alone_at_once() -> None:
-    on_replicas = make_loop(kind="distributed")
-    session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=[on_replicas])
+@pytest.mark.parametrize(("kind", "tried_now"), [("keras", []), ("distributed", ["loop_0"])])
+def test_a_loop_that_is_over_is_left_to_a_second_run_that_can_hold_it(
+    kind: Any, tried_now: list[str]
+) -> None:
+    loops = [make_loop(kind=kind)]
+    session = make_session(findings=[make_finding(edit=make_edit("a"))], loops=loops)
     tried = trials_of(session, rerun=True)
     tried(waiting(alone=True, since_ns=time.monotonic_ns()), refuses)
 
-    assert list(tried.outcomes) == ["loop_0"]
+    assert (tried.fault, list(tried.outcomes)) == (None, tried_now)
 
 
 def of_evaluation(**overrides: Any) -> Finding:
@@ -190,30 +184,17 @@ def test_whole_epochs_get_what_they_need_and_some_more(
     assert budget_s == pytest.approx(part_s, rel=0.01)
 
 
-ARM = Variant("without", (Remove("op2"),), "equal")
-
-
-class Child:
-    """Gives the answer it was made with."""
-
-    def __init__(self, answer: Answer | ChildGone) -> None:
-        self.asked: list[tuple[Command, float]] = []
-        self._answer = answer
-
-    def __call__(self, command: Command, limit_s: float) -> Answer:
-        self.asked.append((command, limit_s))
-        if isinstance(self._answer, ChildGone):
-            raise self._answer
-        return self._answer
-
-
 def test_a_variant_is_prepared_with_what_all_variants_share() -> None:
-    child = Child(Prepared("without", first_ns=7))
+    asked: list[tuple[Command, float]] = []
     shared = SetOptions({"deterministic": True})
 
-    prepared = ChildExecutor(child, (shared,)).prepare(ARM)
+    def ask(*command: Any) -> Answer:
+        asked.append(command)
+        return Prepared("without", first_ns=7)
+
+    prepared = ChildExecutor(ask, (shared,)).prepare(Variant("without", (Remove("op2"),), "equal"))
     assert prepared.first_ns == 7
-    assert child.asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
+    assert asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
 
 
 MADE_IN_A_LOOP = """\

@@ -13,9 +13,9 @@ import pytest
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.session import files
 from pipediag.session.files import parse_json, write_text
+from pipediag.session.record import to_json
 from pipediag.session.schema import PAGE, with_table
 from pipediag.session.store import (
-    dump_session,
     load_runs,
     load_session,
     save_session,
@@ -49,7 +49,7 @@ def test_a_session_that_lacks_keys_is_refused_with_their_names(tmp_path: Path) -
 
 
 def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
-    text = dump_session(make_session(wall_s=float("nan")))
+    text = to_json(make_session(wall_s=float("nan")))
 
     assert json.loads(text)["wall_s"] is None
 
@@ -90,7 +90,7 @@ def test_half_a_character_becomes_its_spelling() -> None:
 
 def test_a_name_that_is_no_utf_8_can_be_written_and_read(tmp_path: Path) -> None:
     name = os.fsdecode(b"tr\xffain.py")
-    text = dump_session(make_session(notes=[name]))
+    text = to_json(make_session(notes=[name]))
 
     (tmp_path / "session.json").write_bytes(text.encode())
     assert load_session(tmp_path).notes == [r"tr\udcffain.py"]
@@ -113,7 +113,7 @@ def test_nobody_waits_for_a_pipe_in_place_of_the_session(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", ["9" * 5_000, "2.\x1b]0;title\x07\n::error::x"])
 def test_a_version_of_any_text_is_quoted_in_short(version: str, tmp_path: Path) -> None:
-    content = {**json.loads(dump_session(make_session())), "schema_version": version}
+    content = {**json.loads(to_json(make_session())), "schema_version": version}
     (tmp_path / "session.json").write_text(json.dumps(content), encoding="utf-8")
 
     with pytest.raises(PipediagError) as refusal:
@@ -128,18 +128,15 @@ def with_session(folder: Path) -> Path:
     return folder
 
 
-def test_a_file_and_a_directory_with_a_session_stand_for_themselves(tmp_path: Path) -> None:
-    folder = with_session(tmp_path / "run")
-    with_session(folder / "inner")
-    assert session_paths(folder) == [folder]
-    assert session_paths(folder / "session.json") == [folder / "session.json"]
-
-
-def test_a_directory_of_runs_stands_for_each_in_their_order(tmp_path: Path) -> None:
-    for name in ("run-10", "run-2", "run-1"):
+def test_a_session_stands_for_itself_and_a_directory_of_runs_for_each_in_order(
+    tmp_path: Path,
+) -> None:
+    for name in ("run-10", "run-2", "run-1", "run-1/inner"):
         with_session(tmp_path / name)
     (tmp_path / "notes").mkdir()
     assert [path.name for path in session_paths(tmp_path)] == ["run-1", "run-2", "run-10"]
+    for one in (tmp_path / "run-1", tmp_path / "run-1/session.json"):
+        assert session_paths(one) == [one]
 
 
 def test_a_session_that_is_named_twice_is_one_run(

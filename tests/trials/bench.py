@@ -43,7 +43,6 @@ class FakeExecutor:
     refuse_block: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By variant: from which of its blocks on it fails, and why."""
     lose_block: dict[str, int] = field(default_factory=dict)
-    lose_prepare: set[str] = field(default_factory=set)
     pull_step_ms: float = 1.0
     first_call_ns: dict[str, int] = field(default_factory=dict)
     """By variant: what its first step takes, when it is prepared."""
@@ -63,8 +62,6 @@ class FakeExecutor:
     def prepare(self, variant: Variant) -> Prepared:
         self._enter("prepare", variant.name)
         self.clock.now += self.prepare_s
-        if variant.name in self.lose_prepare:
-            self._lose()
         if variant.name in self.refuse_prepare:
             raise VariantRefusedError(self.refuse_prepare[variant.name])
         self.prepared.append(variant)
@@ -123,14 +120,12 @@ def make_finding(
     edit: str | Edit,
     gain: float | None = 2.0,
     *,
-    rule: str | None = None,
     status: FindingStatus = "fail",
     effect: EffectOnResults = "same results",
-    needs_first: str | None = None,
 ) -> Finding:
     made = make_edit(edit) if isinstance(edit, str) else edit
     return Finding(
-        rule=rule or made.id,
+        rule=made.id,
         title="A title",
         status=status,
         severity="warn",
@@ -138,7 +133,6 @@ def make_finding(
         effect_on_results=effect,
         speedup_at_most=gain,
         edit=made,
-        needs_first=needs_first,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
 from pipediag.trials import Variant
-from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, FirstCalls, TakenBy
+from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, Bench, TakenBy
 from pipediag.trials.candidates import epoch_worth_trying, shorter_shuffles
 from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
@@ -209,22 +210,23 @@ def block(variant: str, first_step_ms: float | None) -> TrialBlock:
 BLOCKS = [block("edit", 100.0), block("edit", 300.0), block(BASE, 500.0), block(BASE, 500.0)]
 
 
-def first_calls(**seconds: float) -> FirstCalls:
+def bench(blocks: list[TrialBlock] = BLOCKS, **seconds: float) -> Bench:
     names = {"anew": RETRACED.name}
     first_ns = {names.get(one, one): int(taken_s * SECOND) for one, taken_s in seconds.items()}
-    return FirstCalls(first_ns=first_ns)
+    begun = (FakeExecutor(), TakenBy(), 60.0, time.monotonic, lambda _: None, 0.0)
+    return Bench(*begun, blocks=blocks, first_ns=first_ns)
 
 
 def test_it_is_what_later_first_steps_and_the_step_as_written_do_not_take() -> None:
     """The first batch is 0.2 s of 2 s, and 0.5 s of the 1 s that the step as written takes."""
-    once = first_calls(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)), BLOCKS)
+    once = bench(edit=2.0, anew=1.0).once(Variant("edit", (XLA,)))
     assert once.seconds == pytest.approx(1.8 - 0.5)
     off_s = (0.2**2 + 0.1**2 + 0.1**2) ** 0.5  # a tenth of each, and half of what waits span
     assert once.off_s == pytest.approx(off_s, abs=1e-4)
 
 
 def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() -> None:
-    once = first_calls(edit=1.2).once(Variant("edit", (GRAPH,)), BLOCKS)
+    once = bench(edit=1.2).once(Variant("edit", (GRAPH,)))
     assert once.seconds == pytest.approx(1.0 + FIRST_TRACE_S / 2)
     assert once.off_s > FIRST_TRACE_S / 2
 
@@ -242,7 +244,7 @@ def test_a_step_that_was_not_traced_at_all_has_the_first_trace_of_its_process() 
 def test_it_is_not_known(
     variant: Variant, seconds: dict[str, float], blocks: list[TrialBlock]
 ) -> None:
-    assert first_calls(**seconds).once(variant, blocks) is None
+    assert bench(blocks, **seconds).once(variant) is None
 
 
 def tried(executor: FakeExecutor, changes: tuple[Change, ...] = MODEL_CHANGE) -> TrialOutcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.facts.embeddings import MemoryPlan, padding_percent
 from pipediag.reporters.words.quantities import NOTHING, byte_count, number, percent
-from pipediag.session.embeddings import Embedding
+from pipediag.session.loops import Embedding
 from pipediag.session.recorded_loops import EmbeddingIds
 
 

@@ -299,10 +299,11 @@ class Lines:
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
 
     def watch(self, owner: Any, method: str, guard: Guard) -> None:
-        signature = inspect.signature(getattr(owner, method))
-        guard.tell_before(owner, method, f"noting where {self._what}", self._note)
+        original = vars(owner)[method]
+        hooked = guard.before(original, guard.entry(f"noting where {self._what}", self._note))
         # Keras reads the names of its arguments, of the function that it finds there.
-        getattr(owner, method).__signature__ = signature
+        hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+        setattr(owner, method, hooked)
 
     def _note(self, owner: Any, *_: Any, **__: Any) -> None:
         site = call_site()
