@@ -5,10 +5,9 @@ make intervals too narrow. Runs of the cube root of the number of steps, wrapped
 the bursts together (the circular block bootstrap).
 
 **Speed-ups** come from rounds with one block of a variant and one of what it is compared with. A
-round gives one ratio. Blocks are the unit: what happens to the steps inside a block happens to them
-together, so more steps in a block never narrow an interval. Drift of the machine that is common to
-a round cancels in its ratio. The estimate is the geometric mean of the ratios. Its interval is the
-wider, at each end, of two:
+round gives one ratio, in which drift of the machine cancels. What happens to the steps inside a
+block happens to them together, so more steps in a block never narrow an interval. The estimate is
+the geometric mean of the ratios. Its interval is the wider, at each end, of two:
 
 - Hesterberg's expanded percentile bootstrap over rounds ("What Teachers Should Know About the
   Bootstrap", The American Statistician 69, 2015): the plain percentile interval is too narrow for
@@ -16,8 +15,7 @@ wider, at each end, of two:
 - Student's own, on the logarithms. No bootstrap interval reaches beyond the smallest and largest
   ratio, and that range misses the truth in `2 ** (1 - n)` of all cases: 6 % with five rounds.
 
-The mean is taken rather than the median, whose interval has the same limit and is wider where
-blocks are not spiky. `benchmarks/aa.py` prints how often the interval holds the truth.
+`benchmarks/aa.py` prints how often the interval holds the truth.
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ Floats = NDArray[np.float64]
 def resampled_rows(
     count: int, draws: int = DRAWS, seed: int = _SEED
 ) -> Iterator[NDArray[np.int64]]:
-    """The row numbers of each resample, `count` of them; the same for the same arguments.
+    """Yield the row numbers of each resample, `count` of them; the same for the same arguments.
 
     One after the other: all of them together, of a million steps, would take 8 GB.
     """
@@ -153,7 +151,7 @@ def resampled_rows(
 
 
 def resampled_means(values: ArrayLike, seed: int = _SEED) -> Floats:
-    """Mean of each resample: shape (draws,) for a list, (draws, columns) for a table of rows."""
+    """Return the mean of each resample: (draws,) of a list, (draws, columns) of a table of rows."""
     table = np.asarray(values, dtype=float)
     drawn: Floats = np.array(
         [table[rows].mean(axis=0) for rows in resampled_rows(len(table), seed=seed)]
@@ -162,14 +160,14 @@ def resampled_means(values: ArrayLike, seed: int = _SEED) -> Floats:
 
 
 def resampled_medians(values: ArrayLike) -> Floats:
-    """Median of each resample of a list, shape (draws,)."""
+    """Return the median of each resample of a list, shape (draws,)."""
     listed = np.asarray(values, dtype=float)
     drawn: Floats = np.array([np.median(listed[rows]) for rows in resampled_rows(len(listed))])
     return drawn
 
 
 def interval(draws: ArrayLike) -> Interval:
-    """The middle 95 % of resampled values."""
+    """Return the middle 95 % of resampled values."""
     low, high = np.percentile(np.asarray(draws, dtype=float), _LIMITS)
     return float(low), float(high)
 

@@ -57,15 +57,7 @@ CACHES = ("cache", "snapshot")
 """Kinds that keep what they were given, for later epochs."""
 INFINITE_CARDINALITY = -1
 """What a dataset without end says of its length, `tf.data.INFINITE_CARDINALITY`."""
-KEEPS_ELEMENTS = (
-    "map",
-    "shuffle",
-    "repeat",
-    "filter",
-    "prefetch",
-    "with_options",
-    "ignore_errors",
-)
+KEEPS_ELEMENTS = ("map", "shuffle", "repeat", "filter", "prefetch", "with_options", "ignore_errors")
 """Kinds that another order of the elements goes through unharmed."""
 PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
 """Keras' adapters of data that Python makes while the model trains."""

@@ -1,7 +1,6 @@
 """The closed lists of words in recordings, sessions and profiles, each spelled once.
 
-The user's process imports it too: it imports nothing but `typing`. An order that says something
-(of columns, of rows, of what goes first) is that of the list, or of a tuple beside it.
+The user's process imports it too: it imports nothing but `typing`.
 """
 
 from __future__ import annotations
@@ -113,9 +112,8 @@ STATUS_ORDER: tuple[FindingStatus, ...] = (
 """What there is most to say of goes first."""
 FindingSeverity = Literal["error", "warn", "info"]
 SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
-FindingSubject = Literal["precondition", "correctness", "quality", "speed"]
-"""What a finding is about. Correctness is about results: no trial of speed settles it. Quality is
-in sessions of development versions alone."""
+FindingSubject = Literal["precondition", "correctness", "speed"]
+"""What a finding is about. Correctness is about results: no trial of speed settles it."""
 EffectOnResults = Literal[
     "same results",
     "same up to order or rounding",

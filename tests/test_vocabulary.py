@@ -15,7 +15,6 @@ from pipediag.tensorflow_names import (
     VARIABLES,
     draws_random,
     is_too_old,
-    random_operations,
     works_ahead,
 )
 from pipediag.vocabulary import (
@@ -70,10 +69,6 @@ def test_iterators_with_threads_of_their_own_work_ahead(iterator: str) -> None:
 )
 def test_what_draws_gives_another_result_on_each_call(operations: str, draws: bool) -> None:
     assert draws_random(operations.split()) == draws
-
-
-def test_operations_that_draw_are_named_in_order() -> None:
-    assert random_operations(["RngSkip", "Mul", "RandomUniform"]) == ["RandomUniform", "RngSkip"]
 
 
 @pytest.mark.tensorflow

@@ -125,8 +125,17 @@ def in_order(
         where: the part of the run that the verdict names.
         dropped: ids of edits that were confirmed and left out of the combined change.
     """
-    ordered = _with_equal_gains(sorted(findings, key=_place), dropped)
-    ordered = _named_by_the_verdict_first(ordered, where)
+    ordered = sorted(findings, key=_place)
+    first = [finding for finding in ordered if _group(finding) < _CONFIRMED]
+    confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
+    behind = [finding for finding in ordered if _group(finding) > _CONFIRMED]
+    confirmed = _with_equal_gains(confirmed, dropped)
+    named = [one for one in behind if _group(one) == _UNTRIED and one.part == where]
+    if confirmed and named and all(one.part != where for one in confirmed):
+        best = max(named, key=_gain)
+        if best.for_run is not None and _gain(best) > max(map(_gain, confirmed)):
+            first, behind = [*first, best], [one for one in behind if one is not best]
+    ordered = [*first, *confirmed, *behind]
     worth = [finding for finding in ordered if worth_doing(finding)]
     rest = [finding for finding in ordered if not worth_doing(finding)]
     little = [finding for finding in rest if to_act_on(finding)]
@@ -134,22 +143,18 @@ def in_order(
     return [*_after_what_they_wait_for(worth), *_after_what_they_wait_for(little), *others]
 
 
-def _with_equal_gains(ordered: list[Finding], dropped: Container[str]) -> list[Finding]:
-    """Return the findings, those confirmed whose intervals overlap in a fixed order."""
-    waiting = [finding for finding in ordered if _group(finding) == _CONFIRMED]
-    if len(waiting) < 2:
-        return ordered
-    at, behind = ordered.index(waiting[0]), ordered.index(waiting[-1]) + 1
-    confirmed: list[Finding] = []
+def _with_equal_gains(waiting: list[Finding], dropped: Container[str]) -> list[Finding]:
+    """Return what was confirmed, those whose intervals overlap in a fixed order."""
+    ordered: list[Finding] = []
     while waiting:
         lowest = _gain_range(waiting[0])[0]
         if waiting[0].condition is not None:
-            lowest = lowest**_OF_A_CONDITION
+            lowest = min(lowest, lowest**_OF_A_CONDITION)
         equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
         chosen = min(equal, key=partial(_consequences, dropped))
         waiting.remove(chosen)
-        confirmed.append(chosen)
-    return [*ordered[:at], *confirmed, *ordered[behind:]]
+        ordered.append(chosen)
+    return ordered
 
 
 def _consequences(dropped: Container[str], finding: Finding) -> tuple[bool, bool, bool, bool, str]:
@@ -170,19 +175,6 @@ def _gain_range(finding: Finding) -> tuple[float, float]:
     """Return the 95 % interval of the gain that orders a finding, or its value twice."""
     found = finding.for_run.ci95 if finding.for_run is not None else finding.trial.ci95
     return found or (_gain(finding), _gain(finding))
-
-
-def _named_by_the_verdict_first(ordered: list[Finding], where: RunPartName | None) -> list[Finding]:
-    confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
-    named = [one for one in ordered if _group(one) == _UNTRIED and one.part == where]
-    if not confirmed or not named or any(one.part == where for one in confirmed):
-        return ordered
-    best = max(named, key=_gain)
-    if best.for_run is None or _gain(best) <= max(map(_gain, confirmed)):
-        return ordered
-    at = ordered.index(confirmed[0])
-    rest = [finding for finding in ordered if finding is not best]
-    return [*rest[:at], best, *rest[at:]]
 
 
 def to_act_on(finding: Finding) -> bool:

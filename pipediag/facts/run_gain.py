@@ -208,32 +208,21 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
 
 def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
     """Return the gain by measured changes of parts of the run that have nothing in common."""
-    whole_s = gains[0].before_s
 
-    def speedup(*saved_s: float) -> float:
-        return whole_s / max(whole_s - sum(saved_s), _SHORTEST_S)
+    def together(*speedups: float) -> float:
+        saved = sum(1.0 - 1.0 / max(one, _LOWEST_SPEEDUP) for one in speedups)
+        return 1.0 / max(1.0 - saved, _SHORTEST_S)
 
-    def saved_s(by: float) -> float:
-        return whole_s - whole_s / max(by, _LOWEST_SPEEDUP)
-
-    ends = [one.ci95 or (one.speedup, one.speedup) for one in gains]
-    gain, ci95 = _combined(
-        speedup,
-        *(
-            (saved_s(one.speedup), (saved_s(low), saved_s(high)))
-            for one, (low, high) in zip(gains, ends, strict=True)
-        ),
-    )
-    once_s = sum(one.once_s or 0.0 for one in gains)
-    return gains[0].model_copy(
-        update={
-            "speedup": gain,
-            "after_s": whole_s / gain,
-            "ci95": ci95 if all(one.ci95 for one in gains) else None,
-            "once_s": once_s or None,
-            "once_ci95_s": None,
-        }
-    )
+    values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
+    speedup, ci95 = _combined(together, *values)
+    update = {
+        "speedup": speedup,
+        "after_s": gains[0].before_s / speedup,
+        "ci95": ci95 if all(one.ci95 for one in gains) else None,
+        "once_s": sum(one.once_s or 0.0 for one in gains) or None,
+        "once_ci95_s": None,
+    }
+    return gains[0].model_copy(update=update)
 
 
 def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | None:
@@ -257,24 +246,24 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | 
         return max(rest_s + part_s / max(speedup, _LOWEST_SPEEDUP) + once_s, _SHORTEST_S)
 
     gain = _becoming(run, after(shortened.seconds, rest_s, trial.speedup, once_s), "measured")
-    gain = gain.model_copy(update={"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s})
     if trial.speedup > 1.0 and gain.speedup <= 1.0 and FURTHER_ROUNDS in run.not_seen:
         return None
-    if trial.ci95 is None:
-        return gain
 
     def speedup(part_s: float, rest_s: float, speedup: float, once_s: float) -> float:
         part_s, rest_s = max(0.0, part_s), max(0.0, rest_s)
         return (part_s + rest_s) / after(part_s, rest_s, speedup, once_s)
 
-    _, ci95 = _combined(
-        speedup,
-        shortened.value,
-        Taken(rest_s, rest_off_s).value,
-        (trial.speedup, trial.ci95),
-        (once_s, once_ci95_s),
-    )
-    return gain.model_copy(update={"ci95": ci95})
+    ci95 = None
+    if trial.ci95 is not None:
+        _, ci95 = _combined(
+            speedup,
+            shortened.value,
+            Taken(rest_s, rest_off_s).value,
+            (trial.speedup, trial.ci95),
+            (once_s, once_ci95_s),
+        )
+    update = {"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s, "ci95": ci95}
+    return gain.model_copy(update=update)
 
 
 def _combined(function: Callable[..., float], *values: _Value) -> _Value:
@@ -338,9 +327,7 @@ def _steps(session: Session, run: Run) -> Taken:
     """Return the loop's steps, all that a trial of steps says gets faster.
 
     An edit of a generator changes the waits for first batches too. Where these matter, whole epochs
-    are compared; blocks of steps start too seldom to tell, and from smaller shuffle buffers. Only
-    of a cache it is clear that it shortens these waits by at least as much, as the buffers then
-    fill from it.
+    are compared: blocks of steps start too seldom to tell, and from smaller shuffle buffers.
     """
     return _taken(run, rows_of_loop(session, "steps"))
 

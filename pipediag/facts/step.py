@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pipediag.facts.limits import bound, limits_within
+from pipediag.facts.limits import INPUT_WAIT, bound, limits_within
 from pipediag.facts.run import loop_time
 from pipediag.session.edits import touched
 from pipediag.session.loops import Share, Steps
@@ -122,28 +122,34 @@ def only_input_is_told(session: Session) -> bool:
     return len(limits_within(shares["input_wait"].ci95_percent)) < 2
 
 
-APART = 1.1
-"""Ratio of two gains under which they count as equal. Own choice."""
+def ceiling(session: Session) -> float | None:
+    """Return the most that free input buys in the step: the larger of two measurements, at its
+    upper end.
+
+    A pipeline that computes on the CPUs of the step, or holds the GIL, costs more than the waits.
+    Of steps that compile, a repeated batch says nothing: no length is new to it. None where the
+    step is input wait alone.
+    """
+    waits, alone = session.ceiling, session.differential
+    if waits is None or waits.speedup_if_input_free is None:
+        return None
+    by_waits = waits.ci95[1] if waits.ci95 is not None else waits.speedup_if_input_free
+    share = alone.input_share_percent if alone is not None else 0.0
+    if share >= 100.0 or class_percent(session, ["compile"]) >= INPUT_WAIT.value:
+        return by_waits
+    return max(by_waits, 100.0 / (100.0 - share))
 
 
 def most_of_free_input(session: Session) -> float | None:
     """Return how many times as fast training is at most where input takes no time.
 
-    Of the whole loop where its time is known, else of the steps. Each measure of the input wait
-    gives a gain by Amdahl's law: tf.data's gap times with their 95 % interval, and the step on a
-    repeated batch. A trial that measured more proves both too low: a repeated batch runs through
-    Python of its own. The largest is the bound. None where the step is input wait alone.
+    Of the whole loop where its time is known, else of the steps. A trial that gained more proves
+    the measurements too low: a repeated batch runs through Python of its own. None as above.
     """
-    ceiling, wait = session.ceiling, session.input_wait
-    best = ceiling.speedup_if_input_free if ceiling is not None else None
-    if ceiling is None or best is None:
+    measured = ceiling(session)
+    if measured is None:
         return None
-    alone = on_a_repeated_batch(session)
-    contested = wait.contested_by_percent if wait is not None else None
-    found = [best, ceiling.ci95[1] if ceiling.ci95 is not None else best]
-    found += [alone] if alone is not None else []
-    found += [100.0 / (100.0 - contested)] if contested is not None and contested < 100 else []
-    most = max(*found, _tried_in_the_pipeline(session))
+    most = max(measured, _tried_in_the_pipeline(session))
     return _of_the_loop(session, most) or most
 
 
@@ -164,28 +170,6 @@ def _tried_in_the_pipeline(session: Session) -> float:
         tried.append(session.combined)
     gains = [one.ci95[1] for one in tried if one.ci95 is not None and one.basis == "step"]
     return max(gains, default=1.0)
-
-
-def on_a_repeated_batch(session: Session) -> float | None:
-    """Return the steps' gain by a repeated batch, where it is more than gap times show.
-
-    Gap times are what the loop waits; free input also ends what the pipeline takes from the step
-    by computing on the same CPUs. None where the two agree, where the breakdown rests on the
-    repeated batch already, and where they contradict each other (`contested_by_percent`).
-    """
-    wait, alone, ceiling = session.input_wait, session.differential, session.ceiling
-    if wait is None or wait.method != "native" or wait.contention is None:
-        return None
-    if wait.contested_by_percent is not None or ceiling is None or alone is None:
-        return None
-    by_waits, share = ceiling.speedup_if_input_free, alone.input_share_percent
-    if by_waits is None or share >= 100.0:
-        return None
-    gain = 100.0 / (100.0 - share)
-    highest = ceiling.ci95[1] if ceiling.ci95 is not None else by_waits
-    if gain <= max(highest, APART * by_waits):
-        return None
-    return gain
 
 
 def _of_the_loop(session: Session, gain: float) -> float | None:

@@ -40,7 +40,6 @@ _MOST_LINES = 8
 _DIGITS = 3
 """Of percent in host.csv: the system counts CPU in milliseconds at best."""
 
-_Age = tuple[int, int]
 _Counter = Callable[[HostReading], "int | None"]
 
 
@@ -50,42 +49,29 @@ def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
     With no `python_ids` nothing tells an unnamed thread of TensorFlow from one of Python, and such
     threads count under `others`.
     """
-    start = _runtime_start(track)
     main = track.threads.get(track.pid)
-    return {thread.tid: _pool(thread, main, python_ids, start) for thread in track.threads.values()}
-
-
-def _runtime_start(track: HostTrack) -> tuple[_Age, _Age] | None:
-    """Return the ages of the first and the last thread that TensorFlow made as it started."""
     ages = [(thread.name, (thread.started_ticks, thread.tid)) for thread in track.threads.values()]
-    first = min((age for name, age in ages if name == "tf_Compute"), default=None)
-    if first is None:
-        return None
+    first = min((age for name, age in ages if name == "tf_Compute"), default=(0, 0))
     # A script that ran an operation of its own before has made the runner before the pools.
     runners = [age for name, age in ages if name == "tf_graph_runner" and age > first]
-    return first, min(runners, default=(first[0] + _START_TICKS, 0))
+    last = min(runners, default=(first[0] + _START_TICKS, 0))
 
-
-def _pool(
-    thread: ThreadSeen,
-    main: ThreadSeen | None,
-    python_ids: set[int],
-    start: tuple[_Age, _Age] | None,
-) -> Pool:
-    if main is not None and thread.tid == main.tid:
-        return "python_main"
-    if thread.tid in python_ids:
-        return "python_other"
-    if thread.name.startswith("tf_data"):
-        return "tf_data"
-    inherited = main is not None and thread.name == main.name
-    if start is not None and (thread.name == "tf_Compute" or (inherited and python_ids)):
-        (first_ticks, _), last = start
+    def pool(thread: ThreadSeen) -> Pool:
+        if thread is main:
+            return "python_main"
+        if thread.tid in python_ids:
+            return "python_other"
+        if thread.name.startswith("tf_data"):
+            return "tf_data"
+        inherited = main is not None and thread.name == main.name and python_ids and any(first)
+        if thread.name != "tf_Compute" and not inherited:
+            return "eigen" if thread.name.startswith(("tf_", "Eigen")) else "others"
         age = thread.started_ticks, thread.tid
         if age > last:
             return "tf_data"
-        return "eigen" if age >= (first_ticks - _START_TICKS, 0) else "others"
-    return "eigen" if thread.name.startswith(("tf_", "Eigen")) else "others"
+        return "eigen" if age >= (first[0] - _START_TICKS, 0) else "others"
+
+    return {thread.tid: pool(thread) for thread in track.threads.values()}
 
 
 @dataclass(frozen=True)

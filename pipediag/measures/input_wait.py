@@ -8,12 +8,14 @@
 Gap times are used where they agree with the repeated batch. Where that says more, beyond both
 intervals, the truth lies between: what the pipeline computes meanwhile slows the loop and not
 GetNext, but repeated rows stay in the caches. Then the wait by gap times counts together with the
-CPU time of the pipeline's Python, and no more than the repeated batch says; threads of tf.data that
-keep half a CPU busy next to a model on the same CPUs explain all of it. Where steps are traced or
+CPU time of the pipeline's Python, up to what the repeated batch says; threads of tf.data that keep
+half a CPU busy next to a model on the same CPUs explain all of it. Where steps are traced or
 compiled, a repeated batch says nothing, as nothing is compiled for it any more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,17 +23,12 @@ from pipediag.estimates import Floats, Measured, clearly_apart, resampled_means
 from pipediag.facts.limits import INPUT_WAIT, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
-from pipediag.measures.recorded_windows import (
-    blocks_of,
-    gap_waits_ms,
-    next_waits_ms,
-    steps_with_gaps,
-)
+from pipediag.measures.recorded_windows import blocks_of, gap_waits, next_waits
 from pipediag.measures.steps import COMPILED_PERCENT, FEWEST_STEPS, ConsumerAlone
 from pipediag.session.loops import InputWait
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop
-from pipediag.session.recording import Recording
+from pipediag.session.recording import RecordedBlock, Recording
 from pipediag.trace.steps import StepSplit
 from pipediag.vocabulary import Contention, InputMethod
 
@@ -120,9 +117,9 @@ def _chosen(
     contention: Contention | None,
     python_percent: float,
 ) -> _Choice:
+    if native is None and repeated is not None:
+        return _without_gap_times(repeated, trace, contention)
     if native is None:
-        if repeated is not None:
-            return without_gap_times(repeated, trace, contention)
         return trace, "trace" if trace is not None else "none", None
     if repeated is None or contention is None or not repeated.is_clearly_above(native):
         return native, "native", None
@@ -135,7 +132,7 @@ def _chosen(
     return repeated, "differential", None
 
 
-def without_gap_times(
+def _without_gap_times(
     repeated: Measured, trace: Measured | None, contention: Contention | None
 ) -> _Choice:
     """Choose the repeated batch, or the profile where warm rows explain what it is shorter.
@@ -144,9 +141,12 @@ def without_gap_times(
     caches. The profile shows when the loop stood in GetNext, but the profiler slows the loop down,
     which hides some of the wait. Where the two fall on different sides of a limit that is said.
     """
-    if trace is None or contention is not None or not clearly_apart(repeated, trace):
-        return repeated, "differential", None
-    if not on_other_sides(repeated.percent, trace.percent):
+    if (
+        trace is None
+        or contention is not None
+        or not clearly_apart(repeated, trace)
+        or not on_other_sides(repeated.percent, trace.percent)
+    ):
         return repeated, "differential", None
     apart = (
         f"With a repeated batch, the step is {repeated.percent:.0f} % shorter, but in the profile "
@@ -168,18 +168,18 @@ def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | No
     The mean wait over the mean step of the same steps, clipped at 0: the two clocks of a gap and a
     step may differ by microseconds.
     """
-    blocks = blocks_of(recording, loop, "baseline")
-    batches = loop.batches_per_call
-    by_gaps: list[tuple[Floats, list[int]]] = []
-    by_next: list[tuple[Floats, list[int]]] = []
-    for block in blocks:
-        waits = gap_waits_ms(block, batches)
-        if len(waits):
-            by_gaps.append((waits, block.durations_ns[steps_with_gaps(block, batches)]))
-        waited = next_waits_ms(block, batches)
-        if waited is not None:
-            by_next.append((waited, block.durations_ns))
-    gaps, nexts = _joined(by_gaps, batches), _joined(by_next, batches)
+    blocks, batches = blocks_of(recording, loop, "baseline"), loop.batches_per_call
+
+    def rows(waits_of: Callable[[RecordedBlock, int], tuple[Floats, slice]]) -> Floats:
+        """Return rows of (wait, step) in milliseconds per batch."""
+        found = [np.empty((0, 2))]
+        for block in blocks:
+            waits, steps = waits_of(block, batches)
+            durations_ns = np.array(block.durations_ns[steps], dtype=float)
+            found.append(np.column_stack((waits, durations_ns / 1e6 / batches)))
+        return np.concatenate(found)
+
+    gaps, nexts = rows(gap_waits), rows(next_waits)
     # Of the fewest steps that are a measurement one has no gap where the loop ends with them.
     if len(gaps) >= FEWEST_STEPS - any(block.last_gap_unknown for block in blocks):
         return _share(gaps)
@@ -220,17 +220,8 @@ def contention_of(
     return None
 
 
-def _joined(parts: list[tuple[Floats, list[int]]], batches: int) -> Floats:
-    """Rows of (wait, step) in milliseconds per batch."""
-    if not parts:
-        return np.empty((0, 2))
-    waits = np.concatenate([waits for waits, _ in parts])
-    steps = np.concatenate([np.array(durations, dtype=float) for _, durations in parts])
-    return np.column_stack((waits, steps / 1e6 / batches))
-
-
 def _share(rows: Floats) -> Measured:
-    """Percent from rows of (wait, step)."""
+    """Return the percent from rows of (wait, step)."""
     means = rows.mean(axis=0)
     drawn = resampled_means(rows)
     return Measured(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import takewhile
@@ -17,7 +18,7 @@ from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
 from pipediag.session.messages import WantedLoop
-from pipediag.session.recorded_loops import KerasUse, LoopFacts, RecordedLoop
+from pipediag.session.recorded_loops import LoopFacts, RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 
 _SLOW_NS = 100_000_000
@@ -92,10 +93,8 @@ def whole_s(run: Run | Missing, loop: RecordedLoop) -> float | None:
 
 
 def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Per batch, from the baseline, or else from the warm-up, or else from the elapsed time.
-
-    The last two include the first step.
-    """
+    """Return it per batch, from the baseline, or else from the warm-up or the elapsed time, which
+    include the first step."""
     for kind in ("baseline", "warmup"):
         samples = step_ms(recording, loop, kind)
         if len(samples):
@@ -106,34 +105,29 @@ def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
 def loop_rows(
     recording: Recording, run: Run | Missing, diagnosed: RecordedLoop | None
 ) -> list[Loop]:
-    """Every loop of the script, in the order in which they began."""
+    """Return every loop of the script, in the order in which they began."""
     return [_row(recording, run, loop, loop is diagnosed) for loop in recording.loops]
 
 
-def _keras(recording: Recording, loop: RecordedLoop) -> KerasUse | None:
-    if loop.keras is None:
-        return None
-    clocked = [one for one in recording.stacks if one.loop_id == loop.id and one.steps_ns > 0]
-    steps_ns = sum(one.steps_ns for one in clocked)
-    if not clocked:
-        return loop.keras
-
-    def percent(name: str) -> float:
-        return 100.0 * sum(one.callbacks_ns.get(name, 0) for one in clocked) / steps_ns
-
-    callbacks = [replace(one, step_percent=percent(one.name)) for one in loop.keras.callbacks]
-    return replace(loop.keras, callbacks=callbacks)
-
-
 def _row(recording: Recording, run: Run | Missing, loop: RecordedLoop, diagnosed: bool) -> Loop:
-    filled = cache_filled_meanwhile(recording, loop)
+    filled, keras = cache_filled_meanwhile(recording, loop), loop.keras
+    clocked = [one for one in recording.stacks if one.loop_id == loop.id and one.steps_ns > 0]
+    if keras is not None and clocked:
+        steps_ns = sum(one.steps_ns for one in clocked)
+        spent: Counter[str] = Counter()
+        for one in clocked:
+            spent.update(one.callbacks_ns)
+        callbacks = [
+            replace(one, step_percent=100.0 * spent[one.name] / steps_ns) for one in keras.callbacks
+        ]
+        keras = replace(keras, callbacks=callbacks)
     own: dict[str, Any] = {
         "diagnosed": diagnosed,
         "elapsed_s": seen_s(loop),
         "median_step_ms": median_step_ms(recording, loop),
         "projected_s": whole_s(run, loop),
         "epoch_ends": len(loop.epoch_boundaries),
-        "keras": _keras(recording, loop),
+        "keras": keras,
         "nested": [
             replace(
                 call,
@@ -164,23 +158,22 @@ def chosen_loop(
     """
     training = [loop for loop in recording.loops if loop.role == "training"]
     at_line = isinstance(wanted, int)
-    among = [loop for loop in training if not at_line or loop.line == wanted]
-
-    def cost_s(loop: RecordedLoop) -> float:
-        return whole_s(run, loop) or seen_s(loop)
+    costs_s = {loop.id: whole_s(run, loop) or seen_s(loop) for loop in training}
 
     def rank(loop: RecordedLoop) -> tuple[bool, float]:
-        return len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS, cost_s(loop)
+        return len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS, costs_s[loop.id]
 
+    among = (loop for loop in training if not at_line or loop.line == wanted)
+    if not training:
+        return None, []
     loop = max(among, key=rank, default=None)
     others = _named(_place(one) for one in training if one is not loop)
     note = None
     if loop is None:
-        if training:
-            note = (
-                f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
-                f"diagnosed. Training loops were seen at {others}: give the line of one of these."
-            )
+        note = (
+            f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
+            f"diagnosed. Training loops were seen at {others}: give the line of one of these."
+        )
     elif len(training) > 1 and at_line:
         note = (
             f"The training loop at {_place(loop)} is diagnosed, as `--loop` asks. Others were "
@@ -189,7 +182,7 @@ def chosen_loop(
     elif len(training) > 1:
         note = (
             f"Of {len(training)} training loops, the one at {_place(loop)} is diagnosed: of those "
-            f"that could be measured, it takes the longest ({cost_s(loop):.3g} s). Others were "
+            f"that could be measured, it takes the longest ({costs_s[loop.id]:.3g} s). Others were "
             f"seen at {others}; `--loop LINE` selects another."
         )
     elif wanted is None and recording.outcome == "stopped" and loop.followed_by:

@@ -30,11 +30,8 @@ def with_python_calls(
 
     An operation takes itself at least the wall time of its Python, also where a profile lost some.
     """
-    measured = [
-        window
-        for window in windows_of(recording, loop, "baseline")
-        if window.python_calls is not None
-    ]
+    baseline = windows_of(recording, loop, "baseline")
+    measured = [window for window in baseline if window.python_calls is not None]
     intervals = sum(len(block.durations_ns) for window in measured for block in window.blocks)
     steps = intervals * loop.batches_per_call
     if not steps:
@@ -46,27 +43,23 @@ def with_python_calls(
         if operation.function is not None
         for token in operation.function.python_tokens
     }
-    spent = {owner: [0, 0, 0] for owner in owners.values()}
-    for window in measured:
-        for calls in window.python_calls or ():
-            if (owner := owners.get(calls.token)) is not None:
-                added = (calls.calls, calls.wall_ns, calls.cpu_ns)
-                spent[owner] = [have + more for have, more in zip(spent[owner], added, strict=True)]
+    called = [calls for window in measured for calls in window.python_calls or ()]
 
-    def filled(op: Operation, count: int, wall_ns: int, cpu_ns: int) -> Operation:
-        # The two clocks differ by their resolution.
-        off_ns = max(0, wall_ns - cpu_ns)
+    def filled(op: Operation) -> Operation:
+        own = [calls for calls in called if owners.get(calls.token) == op.id]
+        wall_ns, cpu_ns = sum(one.wall_ns for one in own), sum(one.cpu_ns for one in own)
         wall_ms = wall_ns / 1e6 / steps
         return replace(
             op,
             self_ms_per_step=max(op.self_ms_per_step or 0.0, wall_ms) or op.self_ms_per_step,
-            python_calls_per_step=count / steps,
+            python_calls_per_step=sum(one.calls for one in own) / steps,
             python_wall_ms_per_step=wall_ms,
             python_cpu_ms_per_step=cpu_ns / 1e6 / steps,
-            python_off_cpu_percent=100.0 * off_ns / wall_ns if wall_ns else None,
+            # The two clocks differ by their resolution.
+            python_off_cpu_percent=100.0 * max(0, wall_ns - cpu_ns) / wall_ns if wall_ns else None,
         )
 
-    return [filled(op, *spent[op.id]) if op.id in spent else op for op in ops]
+    return [filled(op) if op.id in owners.values() else op for op in ops]
 
 
 def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[RecordedOperation]:
@@ -94,8 +87,8 @@ def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[Re
 
 
 def _nested(operations: list[RecordedOperation]) -> dict[str, list[str]]:
-    """Ids of the operations made in each operation's function, without those of older tracings."""
-    latest: dict[str, dict[tuple[str, str | None, int | None], str]] = {}
+    """Return the operations made in each operation's function, without those of older tracings."""
+    latest: dict[str, dict[tuple[object, ...], str]] = {}
     for operation in operations:
         if operation.inside_function_of is not None:
             place = (operation.kind, operation.file, operation.line)
@@ -247,7 +240,7 @@ def _operation(operation: RecordedOperation, iterators: list[RanIterator]) -> Op
 
 
 def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
-    """Operations whose elements reach the loop only through a cache that is being read."""
+    """Return operations whose elements reach the loop only through a cache that is being read."""
     behind: set[str] = set()
     for operation in reversed(plan):
         reading = operation.kind == "cache" and operation.id in joined.of_operation
@@ -261,7 +254,7 @@ def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
     one, its branch is exhausted, which says nothing of what TensorFlow left out."""
     fed: set[str] = set()
     for operation in plan:
-        if any(parent in running or parent in fed for parent in operation.parent_ids):
+        if not (running | fed).isdisjoint(operation.parent_ids):
             fed.add(operation.id)
     return fed
 
@@ -271,36 +264,31 @@ def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
     ordered = list(ops)
     added: list[tuple[RanIterator, str | None, str]] = []
     for number, (iterator, written) in enumerate(reversed(joined.inserted), start=1):
-        op_id = f"tf{number}"
         between = [
             inner_id
             for inner, below, inner_id in added
             if below == written and inner.path.startswith(f"{iterator.path}::")
         ]
         below = between[-1] if between else written
-        places = [place for place, op in enumerate(ordered) if op.id == below]
-        place = places[0] + 1 if places else len(ordered)
-        ordered.insert(place, _inserted(op_id, iterator, below))
-        added.append((iterator, written, op_id))
+        inserted = Operation(
+            id=f"tf{number}",
+            kind=_CAMEL.sub("_", _VERSION.sub("", iterator.kind)).lower(),
+            name=None,
+            file=None,
+            line=None,
+            parent_ids=[below] if below else [],
+            **{one.name: getattr(iterator, one.name) for one in fields(IteratorFigures)},
+            inserted_by_tensorflow=True,
+            iterator_name=iterator.kind,
+        )
+        places = [place for place, op in enumerate(ordered, start=1) if op.id == below]
+        ordered.insert(places[0] if places else len(ordered), inserted)
+        added.append((iterator, written, inserted.id))
     return ordered
 
 
-def _inserted(op_id: str, iterator: RanIterator, below: str | None) -> Operation:
-    return Operation(
-        id=op_id,
-        kind=_CAMEL.sub("_", _VERSION.sub("", iterator.kind)).lower(),
-        name=None,
-        file=None,
-        line=None,
-        parent_ids=[below] if below else [],
-        **{one.name: getattr(iterator, one.name) for one in fields(IteratorFigures)},
-        inserted_by_tensorflow=True,
-        iterator_name=iterator.kind,
-    )
-
-
 def source_line(file: str | None, line: int | None) -> str | None:
-    """The source line without its indentation, or None where it can't be read."""
+    """Return the source line without its indentation, or None where it can't be read."""
     if file is None or line is None:
         return None
     return linecache.getline(file, line).strip() or None
@@ -316,10 +304,8 @@ def _missing(
         return None
     if not plan:
         return "No tf.data operation was recorded for this loop."
-    why = (
-        "the dataset switches autotune off, so tf.data keeps no model of the pipeline"
-        if not loop.autotune_enabled
-        else "tf.data's model of the iterator could not be read"
-    )
+    why = "tf.data's model of the iterator could not be read"
+    if not loop.autotune_enabled:
+        why = "the dataset switches autotune off, so tf.data keeps no model of the pipeline"
     profile = "the profile shows no iterator" if trace else "there is no profile"
     return f"The cost of each operation is not known: {why}, and {profile}."

@@ -71,22 +71,18 @@ def reads_a_cache(snapshot: ModelSnapshot) -> bool:
 def _fullest_pair(
     snapshots: list[ModelSnapshot],
 ) -> tuple[ModelSnapshot | None, ModelSnapshot] | None:
-    by_iterator: dict[int, list[ModelSnapshot]] = defaultdict(list)
-    for snapshot in snapshots:
-        if snapshot.iterator_steps > 0:
-            by_iterator[snapshot.iterator].append(snapshot)
-    pairs = [
-        (before, after)
-        for read in by_iterator.values()
-        for before, after in combinations(read, 2)
-        if after.iterator_steps > before.iterator_steps
-    ]
-    single = [snapshot for read in by_iterator.values() for snapshot in read]
-    if not single:
+    read = [snapshot for snapshot in snapshots if snapshot.iterator_steps > 0]
+    if not read:
         return None
-    fullest = max(single, key=lambda snapshot: (*_fullness(snapshot), snapshot.iterator_steps))
+    fullest = max(read, key=lambda snapshot: (*_fullness(snapshot), snapshot.iterator_steps))
     # How many readers an interleave has open changes; which operations there are does not.
-    full = [pair for pair in pairs if _fullness(pair[1])[0] == _fullness(fullest)[0]]
+    full = [
+        (before, after)
+        for before, after in combinations(read, 2)
+        if before.iterator == after.iterator
+        and before.iterator_steps < after.iterator_steps
+        and _fullness(after)[0] == _fullness(fullest)[0]
+    ]
     if not full:
         return None, fullest
     return max(
@@ -96,12 +92,12 @@ def _fullest_pair(
 
 
 def _fullness(snapshot: ModelSnapshot) -> tuple[int, int]:
-    """Different operations, and nodes."""
+    """Return the number of different operations, and of nodes."""
     return len({path for path, _ in _walk(snapshot)}), len(snapshot.nodes)
 
 
 def _walk(snapshot: ModelSnapshot) -> Iterator[tuple[str, ModelNode]]:
-    """Every node with its path, consumer first."""
+    """Yield every node with its path, consumer first."""
     by_id = {node.id: node for node in snapshot.nodes}
     pending = [("", snapshot.output_id)]
     seen: set[int] = set()

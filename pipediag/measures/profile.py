@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipediag import __version__
-from pipediag.measures.breakdown import CLASSES, round_to_hundred
+from pipediag.measures.steps import CLASSES, round_to_hundred
 from pipediag.session.devices import (
     TRACE_SCHEMA_VERSION,
     ClassShare,
@@ -91,7 +91,7 @@ def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices
 
 
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:
-    """The values at these places; None at -1."""
+    """Return the values at these places; None at -1."""
     return [None if place == _NONE else values[place] for place in places.tolist()]
 
 
@@ -103,7 +103,7 @@ longest are kept, and the sums hold all."""
 def describe_devices(
     trace: TraceSummary, pipeline: Pipeline | None, operation_of: Mapping[IteratorKey, str]
 ) -> list[DeviceActivity]:
-    """One entry for each device, with its longest gaps, which count from the window's start."""
+    """Return each device with its longest gaps, which count from the window's start."""
     found = []
     for device in trace.devices:
         longest = np.sort(np.argsort(-device.gaps.lengths_ns, kind="stable")[:MOST_GAPS])
@@ -126,7 +126,7 @@ def trace_report(
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host, host.summary) for host in hosts],
+        hosts=[_host(host) for host in hosts],
         unread=list(unread),
         # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
@@ -137,7 +137,8 @@ def trace_report(
     )
 
 
-def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
+def _host(host: HostSummary) -> TraceHost:
+    summary = host.summary
     start, end = summary.window_ns
     return TraceHost(
         path=str(summary.path),
@@ -152,7 +153,7 @@ def _host(host: HostSummary, summary: TraceSummary) -> TraceHost:
 
 
 def trace_steps(split: StepSplit) -> TraceSteps:
-    """Step times, and the mean step by class; percents are whole hundredths that add up to 100."""
+    """Return step times, and the mean step by class in whole hundredths that add up to 100."""
     durations_ms = split.durations_ns / 1e6
     mean_ms = {name: float(split.column(name).mean()) / 1e6 for name in CLASSES}
     percents = round_to_hundred(np.array(list(mean_ms.values())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,14 +20,14 @@ _NANOSECOND_DIGITS = 6
 
 
 def windows_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedWindow]:
-    """The loop's windows of one kind, oldest first."""
+    """Return the loop's windows of one kind, oldest first."""
     return [
         window for window in recording.windows if window.loop_id == loop.id and window.kind == kind
     ]
 
 
 def blocks_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[RecordedBlock]:
-    """The blocks of those windows that hold a step, oldest first."""
+    """Return the blocks of those windows that hold a step, oldest first."""
     return [
         block
         for window in windows_of(recording, loop, kind)
@@ -45,8 +44,8 @@ def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Float
 
 
 def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> dict[int, int]:
-    """Nanoseconds of every recorded interval in those windows, by its begin: one may be a call of
-    several batches."""
+    """Return nanoseconds of every recorded interval in those windows, by its begin: one may be a
+    call of several batches."""
     return {
         start: duration
         for kind in kinds
@@ -56,59 +55,48 @@ def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> di
 
 
 def spans_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> list[WindowNs]:
-    """Begin and end of each block of steps in those windows: what lies between two blocks, such as
-    an epoch's end with its validation, is no part of them."""
+    """Return begin and end of each block of steps in those windows: what lies between two blocks,
+    such as an epoch's end with its validation, is no part of them."""
     return [
         (block.starts_ns[0], block.starts_ns[-1] + block.durations_ns[-1])
         for block in blocks_of(recording, loop, kind)
     ]
 
 
-def steps_with_gaps(block: RecordedBlock, batches: int) -> slice:
-    """The block's steps that gap times cover: the last ones, as tf.data keeps the last 100, but
-    for one whose last gap is not known."""
+def gap_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
+    """Return milliseconds of input wait per batch by tf.data's gap times: step minus gap, and of
+    which steps.
+
+    They cover the last ones, as tf.data keeps the last 100, but for one whose last gap is not
+    known. Some waits may be negative, as the two clocks differ.
+    """
     end = len(block.durations_ns) - block.last_gap_unknown
-    covered = min(len(_gaps_of_whole_steps(block, batches)) // batches, max(0, end))
-    return slice(end - covered, end)
-
-
-def _gaps_of_whole_steps(block: RecordedBlock, batches: int) -> list[int]:
     of_last = batches - 1 if block.last_gap_unknown else 0
-    return block.gaps_us[: len(block.gaps_us) - of_last]
-
-
-def gap_waits_ms(block: RecordedBlock, batches: int) -> Floats:
-    """Return milliseconds of input wait per batch by tf.data's gap times: step minus gap, one for
-    each of the `steps_with_gaps`. Some may be negative, as the two clocks differ."""
-    steps = steps_with_gaps(block, batches)
-    covered = steps.stop - steps.start
-    if covered == 0:
-        return np.empty(0)
-    known = _gaps_of_whole_steps(block, batches)
-    gaps = np.array(known[-covered * batches :], dtype=float).reshape(covered, batches)
+    known = block.gaps_us[: len(block.gaps_us) - of_last]
+    covered = min(len(known) // batches, max(0, end))
+    steps = slice(end - covered, end)
+    gaps = np.array(known[len(known) - covered * batches :], dtype=float).reshape(covered, batches)
     durations = np.array(block.durations_ns[steps], dtype=float)
-    waits: Floats = (durations / 1e6 - gaps.sum(axis=1) / 1e3) / batches
-    return waits
+    return (durations / 1e6 - gaps.sum(axis=1) / 1e3) / batches, steps
 
 
-def next_waits_ms(block: RecordedBlock, batches: int) -> Floats | None:
-    """Milliseconds per batch inside the iterator's `next`; None where Python does not call it."""
+def next_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
+    """Return milliseconds per batch inside the iterator's `next`, and of which steps: of none where
+    Python does not call it."""
     if len(block.waits_ns) != len(block.durations_ns):
-        return None
-    return np.array(block.waits_ns, dtype=float) / 1e6 / batches
+        return np.empty(0), slice(0)
+    return np.array(block.waits_ns, dtype=float) / 1e6 / batches, slice(None)
 
 
-def waits_ms(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
+def input_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
     """Return milliseconds of input wait per batch, inside `next` or else by gap times, and of which
     steps."""
-    inside = next_waits_ms(block, batches)
-    if inside is not None:
-        return inside, slice(None)
-    return gap_waits_ms(block, batches), steps_with_gaps(block, batches)
+    inside, steps = next_waits(block, batches)
+    return (inside, steps) if len(inside) else gap_waits(block, batches)
 
 
 def window_rows(recording: Recording) -> list[Window]:
-    """Every window of the run, oldest first."""
+    """Return every window of the run, oldest first."""
     return [
         Window(
             kind=window.kind,
@@ -124,32 +112,34 @@ def window_rows(recording: Recording) -> list[Window]:
 
 
 def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
-    """Every recorded interval of the diagnosed loop, in order; durations are whole calls here."""
+    """Return every recorded interval of the diagnosed loop; durations are whole calls here."""
     rows: list[StepRow] = []
-    for window in recording.windows:
-        if window.loop_id != loop.id:
-            continue
-        for number, block in enumerate(window.blocks):
-            for start, duration, wait in _with_waits(block, loop.batches_per_call):
-                rows.append(
-                    StepRow(
-                        index=len(rows),
-                        window=window.kind,
-                        block=number,
-                        start_ms=(start - recording.started_ns) / 1e6,
-                        duration_ms=duration / 1e6,
-                        input_wait_ms=wait,
-                        batches=loop.batches_per_call,
-                    )
+    batches = loop.batches_per_call
+    blocks = [
+        (window.kind, number, block)
+        for window in recording.windows
+        if window.loop_id == loop.id
+        for number, block in enumerate(window.blocks)
+    ]
+    for kind, number, block in blocks:
+        waited: list[float | None] = [None] * len(block.durations_ns)
+        measured, steps = input_waits(block, batches)
+        waited[steps] = [
+            max(0.0, round(float(ms) * batches, _NANOSECOND_DIGITS)) for ms in measured
+        ]
+        for start, duration, wait in zip(block.starts_ns, block.durations_ns, waited, strict=True):
+            rows.append(
+                StepRow(
+                    index=len(rows),
+                    window=kind,
+                    block=number,
+                    start_ms=(start - recording.started_ns) / 1e6,
+                    duration_ms=duration / 1e6,
+                    input_wait_ms=wait,
+                    batches=batches,
                 )
+            )
     return rows
-
-
-def _with_waits(block: RecordedBlock, batches: int) -> Iterator[tuple[int, int, float | None]]:
-    waits: list[float | None] = [None] * len(block.durations_ns)
-    measured, steps = waits_ms(block, batches)
-    waits[steps] = [max(0.0, round(float(wait) * batches, _NANOSECOND_DIGITS)) for wait in measured]
-    return zip(block.starts_ns, block.durations_ns, waits, strict=True)
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,33 @@
-"""The step time of the baseline, with the profiler, and on a repeated batch.
+"""The step: its time in the baseline, with the profiler and on a repeated batch, and its classes.
 
 A repeated batch shows what the step costs when input is free (DS-Analyzer's synthetic data). It is
 of one length: what a step of another length takes longer is tracing and compiling, as far as it is
 no wait for the batch. XLA traces nothing for a new length, so no call tells of it, and a profile of
 a few steps may hold none that compiles.
+
+The step is split into nine classes that add up to it. Input wait comes from the clock without a
+profiler. The rest is split in the proportions of the profile's own consumer time: the profiler
+lengthens steps, so its milliseconds are no measure, but the proportions are the best that there is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipediag.estimates import Measured, interval, resampled_means, resampled_medians
+from pipediag.estimates import Floats, Measured, interval, resampled_means, resampled_medians
 from pipediag.facts.step import lengths_vary
 from pipediag.measures.recorded_windows import Building, step_ms, steps_ns, windows_of
-from pipediag.session.loops import Differential, Perturbation, Steps
+from pipediag.session.loops import Ceiling, Differential, Perturbation, Share, Steps
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
+from pipediag.trace.steps import StepSplit
+from pipediag.vocabulary import StepClass
 
 
 def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
@@ -161,3 +170,108 @@ def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone
         return False
     fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
     return bool(fastest_ms <= ALIKE * alone.differential.step_ms)
+
+
+CLASSES: tuple[StepClass, ...] = get_args(StepClass)
+CONSUMER_CLASSES: tuple[StepClass, ...] = tuple(c for c in CLASSES if c != "input_wait")
+
+_HUNDREDTHS = 10_000
+_PROFILE_SEED = 7
+
+
+def break_down(
+    step_ms: float,
+    input_wait: Measured,
+    split: StepSplit | None,
+    compiled: Measured | None = None,
+) -> dict[StepClass, Share]:
+    """Return milliseconds and percent of the mean step for each class, with 95 % intervals.
+
+    Without profiled steps all consumer time is `unattributed`. `compiled` is what the clock shows
+    of steps that are compiled for new lengths. Percents are whole hundredths that add up to 100.
+    """
+    proportions, drawn = _consumer_proportions(split)
+    consumer = 100.0 - input_wait.percent
+    percents = dict(zip(CONSUMER_CLASSES, consumer * proportions, strict=True))
+    draws = dict(
+        zip(CONSUMER_CLASSES, ((100.0 - input_wait.draws)[:, None] * drawn).T, strict=True)
+    )
+    if compiled is not None:
+        percents, draws = _with_compiling(percents, draws, compiled, input_wait)
+    percents["input_wait"], draws["input_wait"] = input_wait.percent, input_wait.draws
+    rounded = round_to_hundred(np.array([percents[name] for name in CLASSES]))
+    return {
+        name: Share(
+            ms=step_ms * percent / 100.0, percent=percent, ci95_percent=interval(draws[name])
+        )
+        for name, percent in zip(CLASSES, rounded, strict=True)
+    }
+
+
+def _with_compiling(
+    percents: Mapping[StepClass, float],
+    draws: Mapping[StepClass, Floats],
+    compiled: Measured,
+    input_wait: Measured,
+) -> tuple[dict[StepClass, float], dict[StepClass, Floats]]:
+    """Return the rest of consumer time in the profile's proportions without its compiling."""
+    rest = max(0.0, 100.0 - input_wait.percent - compiled.percent)
+    known = sum(percent for name, percent in percents.items() if name != "compile")
+    factor = rest / known if known else 0.0
+    scaled = {name: percent * factor for name, percent in percents.items()}
+    drawn = {name: one * factor for name, one in draws.items()}
+    scaled["compile"], drawn["compile"] = compiled.percent, compiled.draws
+    if not known:
+        scaled["unattributed"] = rest
+        drawn["unattributed"] = (100.0 - input_wait.draws - compiled.draws).clip(0.0)
+    return scaled, drawn
+
+
+def _consumer_proportions(split: StepSplit | None) -> tuple[Floats, Floats]:
+    """Return each class's share of consumer time, shape (8,), and its resamples, (draws, 8)."""
+    columns = [split.column(name) for name in CONSUMER_CLASSES] if split is not None else []
+    ns = np.column_stack(columns).astype(float) if columns else np.empty((0, 0))
+    if not ns.sum():
+        only = np.array([float(name == "unattributed") for name in CONSUMER_CLASSES])
+        return only, only[None, :]
+    drawn = resampled_means(ns, seed=_PROFILE_SEED)
+    totals = drawn.sum(axis=1, keepdims=True)
+    mean = ns.mean(axis=0)
+    return mean / mean.sum(), drawn / np.where(totals > 0, totals, 1.0)
+
+
+def round_to_hundred(percents: Floats) -> list[float]:
+    """Return percents as whole hundredths that add up to 100, by largest remainder."""
+    exact = np.clip(percents, 0.0, None) / percents.clip(min=0.0).sum() * _HUNDREDTHS
+    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    short = _HUNDREDTHS - int(whole.sum())
+    whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
+    return [int(hundredths) / 100.0 for hundredths in whole]
+
+
+_LEAST_CONSUMER_PERCENT = 0.1
+"""Below it the ceiling is a division by noise: a thousandfold gain would be claimed."""
+
+
+def measure_ceiling(input_wait: Measured, breakdown: Mapping[StepClass, Share]) -> Ceiling:
+    """Return step over consumer time, as the breakdown has them, with a 95 % interval, and the
+    largest class of the rest; `unattributed` names no bottleneck."""
+    consumer = 100.0 - breakdown["input_wait"].percent
+    if consumer < _LEAST_CONSUMER_PERCENT:
+        return Ceiling(
+            speedup_if_input_free=None,
+            next_bottleneck=None,
+            missing="The step consists of input wait only, so the speed of the consumer is not "
+            "known.",
+        )
+    named = {
+        name: share.percent
+        for name, share in breakdown.items()
+        if name not in ("input_wait", "unattributed") and share.percent > 0
+    }
+    draws = 100.0 / np.clip(100.0 - input_wait.draws, _LEAST_CONSUMER_PERCENT, None)
+    return Ceiling(
+        speedup_if_input_free=100.0 / consumer,
+        ci95=interval(draws),
+        next_bottleneck=max(named, key=lambda name: named[name], default=None),
+    )

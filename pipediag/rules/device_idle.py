@@ -25,13 +25,14 @@ from pipediag.facts.devices import (
 from pipediag.facts.limits import INPUT_GAPS, INPUT_WAIT, PERTURBED, Threshold
 from pipediag.facts.names import exact_time
 from pipediag.facts.pipeline import last_operation
+from pipediag.facts.step import ceiling
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     PROFILE_ALONE,
     compiled_by_xla,
     several_steps_a_call,
 )
-from pipediag.rules.relevance import ceiling, weigh_input
+from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.edits import Edit, Insert

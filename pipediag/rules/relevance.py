@@ -21,7 +21,7 @@ from pipediag.facts.run import (
     whole_in_words,
 )
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import class_ms, most_percent
+from pipediag.facts.step import ceiling, class_ms, most_percent
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.loops import Share
@@ -273,19 +273,6 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
         busy_ms = step_ms * session.host.cores_busy / session.host.cores_allowed
         removable_ms = min(removable_ms, step_ms - busy_ms)
     return min(bound(step_ms, removable_ms) or 1.0, free)
-
-
-def ceiling(session: Session) -> float | None:
-    """Return the most that free input buys: the larger of two measurements, at its upper end.
-
-    A pipeline that computes on the CPUs of the step, or holds the GIL, costs more than the waits.
-    """
-    waits, alone = session.ceiling, session.differential
-    if waits is None or waits.speedup_if_input_free is None:
-        return None
-    by_waits = waits.ci95[1] if waits.ci95 is not None else waits.speedup_if_input_free
-    share = alone.input_share_percent if alone is not None else 0.0
-    return max(by_waits, 100.0 / (100.0 - share) if share < 100.0 else by_waits)
 
 
 def uncounted_wait_ms(session: Session) -> float:

@@ -16,10 +16,9 @@ from pipediag.facts.machine import cores_allowed
 from pipediag.facts.order import concluded
 from pipediag.facts.run_gain import gain_of_all, with_pauses_left_out, with_saved_traces
 from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, ended_well
-from pipediag.measures.embeddings import describe_embeddings
 from pipediag.measures.host import host_of_loop, host_samples
 from pipediag.measures.loops import chosen_loop, loop_rows
-from pipediag.measures.measured_loop import lacking, measure_loop
+from pipediag.measures.measured_loop import describe_embeddings, lacking, measure_loop
 from pipediag.measures.recorded_windows import Missing, window_rows
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
 from pipediag.measures.verdict.decision import decide

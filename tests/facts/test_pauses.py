@@ -101,7 +101,4 @@ def test_the_run_gains_what_its_iterators_pause(paused: int, speedup: float, gai
     trial = freed(20, paused, speedup)
     assert (trial.basis, trial.speedup) == ("pauses", pytest.approx(gain, abs=2e-3))
     assert trial.ci95[0] < trial.ci95[1]
-
-
-def test_of_a_few_iterators_nothing_is_said() -> None:
     assert freed(5, 5) is None

@@ -222,28 +222,29 @@ def gain(scope: RunScope = "1000_steps", speedup: float = 10.0) -> RunGain:
     )
 
 
-@pytest.mark.parametrize("scope", ["1000_steps", "epoch"])
-def test_what_comes_once_takes_what_it_took(scope: RunScope) -> None:
-    whole = gain_of_whole(gain(scope), ledger(scope), 24.0)
-
-    assert (whole.before_s, whole.after_s, whole.scope) == (24.0, 6.0, "run")
-    assert whole.speedup == pytest.approx(4.0)
-    assert whole.ci95 == pytest.approx((3.0, 4.8))
+TRACED_AGAIN = {"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
 
 
-def test_a_script_shorter_than_what_comes_once_is_promised_nothing() -> None:
-    assert gain_of_whole(gain(), ledger(), 3.9) is None
-
-
-def test_what_is_traced_once_more_is_added() -> None:
-    """20 s get ten times as fast, 4 s come once, and 1 to 3 s once more."""
-    traced = gain().model_copy(
-        update={"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
-    )
-    whole = gain_of_whole(traced, ledger(), 24.0)
-
-    assert whole.after_s == pytest.approx(8.0)
-    assert whole.ci95 == pytest.approx((24.0 / 9.0, 24.0 / 7.0))
+@pytest.mark.parametrize(
+    ("gain", "script_s", "after_s", "ci95"),
+    [
+        (gain("1000_steps"), 24.0, 6.0, (3.0, 4.8)),
+        (gain("epoch"), 24.0, 6.0, (3.0, 4.8)),
+        (gain().model_copy(update=TRACED_AGAIN), 24.0, 8.0, (24.0 / 9.0, 24.0 / 7.0)),
+        # Shorter than what comes once.
+        (gain(), 3.9, None, None),
+    ],
+)
+def test_what_comes_once_takes_what_it_took(
+    gain: RunGain, script_s: float, after_s: float | None, ci95: tuple[float, float] | None
+) -> None:
+    whole = gain_of_whole(gain, ledger(gain.scope), script_s)
+    if after_s is None:
+        assert whole is None
+        return
+    assert (whole.before_s, whole.after_s, whole.scope) == (24.0, pytest.approx(after_s), "run")
+    assert whole.speedup == pytest.approx(24.0 / after_s)
+    assert whole.ci95 == pytest.approx(ci95)
 
 
 def traced_again(**trial: Any) -> Trial | None:

@@ -10,7 +10,6 @@ from pipediag.facts.step import (
     consumer_ms,
     lengths_vary,
     most_of_free_input,
-    on_a_repeated_batch,
     only_input_is_told,
 )
 from pipediag.session.edits import Change, Edit, Remove, SetModel
@@ -107,28 +106,6 @@ def session_with(**overrides: Any) -> Session:
     return make_session(**{**values, **overrides})
 
 
-@pytest.mark.parametrize("contention", ["python", "cpu"])
-def test_what_slows_the_consumer_goes_with_the_input(contention: str) -> None:
-    found = on_a_repeated_batch(session_with(input_wait=make_input_wait(contention=contention)))
-    assert found == pytest.approx(4.0)
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"input_wait": None},
-        {"input_wait": make_input_wait()},
-        {"input_wait": make_input_wait(contention="python", method="differential")},
-        {"input_wait": make_input_wait(contention="python", contested_by_percent=75.0)},
-        {"differential": None},
-        {"ceiling": None},
-        {"ceiling": Ceiling(speedup_if_input_free=None, next_bottleneck=None)},
-    ],
-)
-def test_without_two_measures_that_may_differ_there_is_one(overrides: dict[str, Any]) -> None:
-    assert on_a_repeated_batch(session_with(**overrides)) is None
-
-
 def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -> None:
     # Of 20 s, the steps' 16 s are 4 by the repeated batch, and the waits for first batches go.
     assert most_of_free_input(session_with()) == pytest.approx(20 / 7.0, abs=0.001)
@@ -139,7 +116,7 @@ def test_the_bound_is_the_largest_gain_of_all_measures_and_of_the_whole_loop() -
     [
         ({}, 4.0),
         ({"differential": None}, 2.8),
-        ({"input_wait": make_input_wait(contested_by_percent=80.0)}, 5.0),
+        ({"breakdown": make_breakdown(input_wait=60.0, compile=10.0)}, 2.8),
         ({"ceiling": Ceiling(speedup_if_input_free=2.5, next_bottleneck=None)}, 4.0),
         ({"ceiling": Ceiling(speedup_if_input_free=None, next_bottleneck=None)}, None),
         ({"ceiling": None}, None),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipediag.measures.embeddings import StepCompute, describe_embeddings
+from pipediag.measures.measured_loop import StepCompute, describe_embeddings
 from pipediag.session.loops import Embedding
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable
 from pipediag.trace.events import CompiledWork

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipediag.estimates import Measured
-from pipediag.measures.breakdown import CLASSES, break_down, measure_ceiling
-from pipediag.measures.input_wait import (
-    contention_of,
-    native_input_wait,
-    settle_input_wait,
-    without_gap_times,
+from pipediag.measures.input_wait import contention_of, native_input_wait, settle_input_wait
+from pipediag.measures.steps import (
+    CLASSES,
+    ConsumerAlone,
+    break_down,
+    measure_ceiling,
+    measure_differential,
 )
-from pipediag.measures.steps import ConsumerAlone, measure_differential
 from pipediag.session.loops import Differential, InputWait
 from pipediag.trace.steps import StepSplit
 from tests.factories import make_host
@@ -43,8 +43,7 @@ def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
 def test_without_gaps_the_time_in_next_is_taken() -> None:
     block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
     recording = make_recording(windows=[make_window("baseline", block)])
-    native = native_input_wait(recording, recording.loops[0])
-    assert native.percent == pytest.approx(40.0)
+    assert native_input_wait(recording, recording.loops[0]).percent == pytest.approx(40.0)
 
 
 def test_native_goes_first() -> None:
@@ -81,28 +80,28 @@ def contention(
     return contention_of(host, 10.0, **{"python_percent": 0.0, "accelerated": False, **given})
 
 
-def test_python_computes_beside_the_loop_as_far_as_its_calls_were_measured() -> None:
-    assert contention(0.0, python_percent=5.0) == "python"
-    assert contention(0.0, python_percent=5.0, accelerated=True) == "python"
-    assert contention(0.0, python_percent=4.9) is None
-
-
-def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them() -> None:
-    assert contention(50.0) == "cpu"
-    assert contention(49.0) is None
-    assert contention(90.0, accelerated=True) is None
-
-
-def test_what_other_programs_take_is_not_what_the_pipeline_leaves() -> None:
-    assert contention(26.0, others=1.0) == "cpu"
-    assert contention(26.0, others=0.1) is None
-    assert contention(24.0, others=2.0) is None
-
-
-def test_busy_threads_of_tf_data_are_not_those_of_a_pipeline_that_does_little() -> None:
-    """A metric over a dataset of its own runs them within the step."""
-    assert contention(90.0, pipeline_ms=2.4) is None
-    assert contention(90.0, pipeline_ms=2.5) == "cpu"
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"tf_data": 0.0, "python_percent": 5.0}, "python"),
+        ({"tf_data": 0.0, "python_percent": 5.0, "accelerated": True}, "python"),
+        ({"tf_data": 0.0, "python_percent": 4.9}, None),
+        ({"tf_data": 50.0}, "cpu"),
+        ({"tf_data": 49.0}, None),
+        ({"tf_data": 90.0, "accelerated": True}, None),
+        # What other programs take is not what the pipeline leaves.
+        ({"tf_data": 26.0, "others": 1.0}, "cpu"),
+        ({"tf_data": 26.0, "others": 0.1}, None),
+        ({"tf_data": 24.0, "others": 2.0}, None),
+        # A metric over a dataset of its own runs threads of tf.data within the step.
+        ({"tf_data": 90.0, "pipeline_ms": 2.4}, None),
+        ({"tf_data": 90.0, "pipeline_ms": 2.5}, "cpu"),
+    ],
+)
+def test_a_busy_pipeline_takes_cpus_from_a_consumer_that_computes_on_them(
+    given: dict[str, Any], expected: str | None
+) -> None:
+    assert contention(**given) == expected
 
 
 def contested(native: float, contention_: Any = None) -> float | None:
@@ -178,15 +177,9 @@ def alone(percent: float) -> ConsumerAlone:
 def test_what_warm_rows_explain_is_no_input_bound_verdict() -> None:
     split = make_split(input_wait=0.7, dispatch=9.3)
     wait, chosen = settle_input_wait(None, split, alone(24.0), None)
-    assert wait.method == "trace"
-    assert round(chosen.percent) == 7
-    assert wait.unsettled
-
-
-def test_more_than_warm_rows_explain_is_inputs_but_doubtful() -> None:
-    _, method, doubt = without_gap_times(share(45.0), share(7.0), None)
-    assert method == "differential"
-    assert doubt is not None
+    assert (wait.method, wait.unsettled, round(chosen.percent)) == ("trace", True, 7)
+    wait, _ = settle_input_wait(None, split, alone(45.0), None)
+    assert (wait.method, wait.unsettled) == ("differential", True)
 
 
 amounts = st.floats(min_value=0.0, max_value=1e4, allow_nan=False)

@@ -253,11 +253,8 @@ def test_calls_belong_to_the_innermost_operation_that_makes_them() -> None:
 
 def test_sources_come_first_and_strangers_stay_out() -> None:
     other = make_recorded_operation("op9", "range")
-    assert [op.id for op in plan_of([other, *reversed(make_plan())], "op3")] == [
-        "op1",
-        "op2",
-        "op3",
-    ]
+    plan = plan_of([other, *reversed(make_plan())], "op3")
+    assert [op.id for op in plan] == ["op1", "op2", "op3"]
 
 
 def test_a_function_that_was_traced_twice_counts_once() -> None:

@@ -20,10 +20,9 @@ from pipediag.estimates import (
 from pipediag.measures.input_wait import native_input_wait
 from pipediag.measures.recorded_windows import (
     Building,
-    gap_waits_ms,
+    gap_waits,
     spans_ns,
     step_rows,
-    steps_with_gaps,
 )
 from pipediag.measures.steps import compiled_for_lengths, measure_differential, measure_steps
 from pipediag.session.recording import RecordedBlock
@@ -152,7 +151,7 @@ def test_an_outlier_moves_the_mean_and_not_the_median() -> None:
 def test_a_wait_is_the_step_less_its_gap(
     block: RecordedBlock, batches: int, waits: list[float]
 ) -> None:
-    assert gap_waits_ms(block, batches).tolist() == pytest.approx(waits)
+    assert gap_waits(block, batches)[0].tolist() == pytest.approx(waits)
 
 
 def test_a_span_reaches_from_a_blocks_first_step_to_the_end_of_its_last() -> None:
@@ -183,8 +182,8 @@ def test_a_step_that_asks_for_its_batch_itself_has_its_last_gap_to_come() -> Non
         gaps_us=[5_000, 1_000, 599_000, 1_000],
         last_gap_unknown=True,
     )
-    assert steps_with_gaps(block, 1) == slice(0, 3)
-    assert gap_waits_ms(block, 1).tolist() == pytest.approx([1.0] * 3)
+    waits, steps = gap_waits(block, 1)
+    assert (waits.tolist(), steps) == (pytest.approx([1.0] * 3), slice(0, 3))
     recording = make_recording(windows=[make_window("baseline", block)])
     rows = step_rows(recording, recording.loops[0])
     assert [row.input_wait_ms for row in rows] == [1.0, 1.0, 1.0, None]

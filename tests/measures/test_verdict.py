@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from pipediag.measures.verdict.culprits import (
+from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
+from pipediag.measures.verdict.sentences import (
     Culprit,
+    costs_most,
     eager_culprit,
     filling_shuffle,
     input_culprit,
     python_culprit,
 )
-from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
-from pipediag.measures.verdict.sentences import costs_most
 from pipediag.session.loops import Ceiling, Differential, Loop, Perturbation, Share
 from pipediag.session.model import Host, HotLine, Script, Session
 from pipediag.session.pipeline import Operation
@@ -203,8 +203,11 @@ def test_a_repeated_batch_that_says_otherwise_is_a_doubt() -> None:
     assert wait.disagreement in verdict.reasons
     assert verdict.confidence == "medium"
     same = make_input_wait(contested_by_percent=85.0, disagreement="It is 85 % shorter.")
-    assert decide(session(input_wait=same)).confidence == "high"
-    assert "at most 6.67x as fast" in decide(session(input_wait=same)).summary
+    found = decide(
+        session(input_wait=same, differential=MEASURED_ALONE.but(input_share_percent=85.0))
+    )
+    assert found.confidence == "high"
+    assert "at most 6.67x as fast" in found.summary
 
 
 def test_what_was_measured_while_a_cache_filled_says_so() -> None:

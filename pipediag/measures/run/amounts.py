@@ -10,7 +10,7 @@ import numpy as np
 from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import median_step_ms, steady_steps_ns
-from pipediag.measures.recorded_windows import Building, blocks_of, steps_ns, waits_ms
+from pipediag.measures.recorded_windows import Building, blocks_of, input_waits, steps_ns
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
@@ -135,7 +135,7 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
     """Return the mean wait of a call for its batches; None where nothing tells of it."""
     batches = loop.batches_per_call
     blocks = blocks_of(recording, loop, "baseline")
-    known = [wait for block in blocks for wait in waits_ms(block, batches)[0]]
+    known = [wait for block in blocks for wait in input_waits(block, batches)[0]]
     return max(0.0, float(np.mean(known))) * batches * 1e6 if known else None
 
 

@@ -1,4 +1,4 @@
-"""The verdict: what bounds the step, how sure that is, and why.
+"""The verdict: what bounds the step, the doubts about it, and how sure it is after all of them.
 
 Limits: input wait under 5 % of the step is fine and over 20 % is the bottleneck; host overhead
 counts from 3 % and weighs from 15 % (XProf's input-pipeline analysis, its thresholds for input,
@@ -10,52 +10,61 @@ A wait between the epochs that outweighs all of that in the loop goes before the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
-from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, limits_within
-from pipediag.facts.names import exact_time, place
-from pipediag.facts.run import first_batch_percent, steps_beside_percent, time_of_epochs, where
+from pipediag.facts.limits import (
+    INPUT_BOUND,
+    INPUT_WAIT,
+    PERTURBED,
+    SLOWED_RATIO,
+    limits_within,
+    on_other_sides,
+)
+from pipediag.facts.machine import missed_cores
+from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.run import (
+    EXPLAINED_PERCENT,
+    first_batch_percent,
+    loop_time,
+    steps_beside_percent,
+    time_of_epochs,
+    where,
+)
 from pipediag.facts.script import failed_by_itself
-from pipediag.facts.step import (
-    group_percents,
-    most_of_free_input,
-    on_a_repeated_batch,
-    only_input_is_told,
-    uneven,
-)
+from pipediag.facts.step import group_percents, most_of_free_input, only_input_is_told, uneven
 from pipediag.measures.steps import FEWEST_STEPS
-from pipediag.measures.verdict.culprits import (
-    Culprit,
-    call_in_each_step,
-    eager_culprit,
-    filling_shuffle,
-    input_culprit,
-    python_culprit,
-)
-from pipediag.measures.verdict.doubts import (
-    Doubt,
-    about_loop_time,
-    cache_words,
-    confidence_of,
-    doubts,
-    other_programs,
-)
 from pipediag.measures.verdict.sentences import (
+    Culprit,
     balanced_sentence,
     beside_tensorflow_sentence,
+    call_in_each_step,
     costs_most,
+    eager_culprit,
+    elsewhere,
     epoch_ends_sentence,
+    filling_shuffle,
     first_batches_sentence,
+    input_culprit,
     input_sentence,
     no_loop_sentence,
     no_verdict_sentence,
     other_sentence,
+    python_culprit,
     run_sentence,
 )
 from pipediag.session.findings import Verdict
 from pipediag.session.loops import Share
 from pipediag.session.model import Session
-from pipediag.vocabulary import Bottleneck, Group, RunPartName, StepClass, VerdictSeverity
+from pipediag.vocabulary import (
+    Bottleneck,
+    Confidence,
+    Contention,
+    Group,
+    RunPartName,
+    StepClass,
+    VerdictSeverity,
+)
 
 OVERHEAD_MODERATE_PERCENT = 3.0
 OVERHEAD_HIGH_PERCENT = 15.0
@@ -122,10 +131,17 @@ def outweigh_the_steps(session: Session) -> bool:
 
 def decide_steps(session: Session) -> Verdict:
     """Return the verdict on the steps alone, whatever the run spends between and around them."""
+    steps = session.steps
     if session.diagnosed_loop() is None:
         return _verdict(session, "inconclusive", "unknown", no_loop_sentence(session), [])
-    if session.steps is None or session.steps.count < FEWEST_STEPS:
-        return _verdict(session, "inconclusive", "unknown", _few_steps(session), [])
+    if steps is None or steps.count < FEWEST_STEPS:
+        few = no_verdict_sentence(session.steps_missing)
+        if steps is not None:
+            few = (
+                f"Only {steps.count} steps were seen after the warm-up; a verdict needs "
+                f"{FEWEST_STEPS}. Let the script train longer."
+            )
+        return _verdict(session, "inconclusive", "unknown", few, [])
     if session.breakdown is None:
         return _inconclusive(session, no_verdict_sentence(session.breakdown_missing), [])
     verdict = _decide_measured(session, session.breakdown)
@@ -187,11 +203,11 @@ def _decide_consumer(
     if most - next_most < BALANCED_POINTS:
         sentence = balanced_sentence(first, most, second, next_most) + also
         severity = _severity("overhead", groups["overhead"], moderate)
-        return _verdict(
-            session, "balanced", severity, sentence, doubts(session, "balanced", straddled)
-        )
+        why = doubts(session, "balanced", straddled)
+        return _verdict(session, "balanced", severity, sentence, why)
     # Where a repeated batch contradicts the gap times, only the reasons mention it.
-    shared = on_a_repeated_batch(session) is not None
+    told = session.input_wait
+    shared = told is not None and told.contention and told.contested_by_percent is None
     at_most = most_of_free_input(session) if shared else None
     sentence = other_sentence(first, most, breakdown, at_most) + also
     if session.environment.worker is not None and first == "transfer":
@@ -232,7 +248,7 @@ def _verdict(
         bottleneck=bottleneck,
         severity=severity,
         summary=summary,
-        confidence=confidence_of(why) if bottleneck != "inconclusive" else "low",
+        confidence=_confidence(why) if bottleneck != "inconclusive" else "low",
         reasons=_reasons(session, [doubt.sentence for doubt in why]),
         file=culprit.file if culprit else None,
         line=culprit.line if culprit else None,
@@ -258,7 +274,7 @@ def _inconclusive(session: Session, summary: str, straddled: Sequence[float]) ->
 
 
 def _reasons(session: Session, sentences: list[str]) -> list[str]:
-    steps = session.steps
+    steps, host, others = session.steps, session.host, missed_cores(session.host)
     if steps is None:
         return sentences
     measured = (
@@ -266,23 +282,17 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         f"{_digits(steps.mean_ms)} ms, median {_digits(steps.median_ms)} ms (95 % interval "
         f"{_digits(steps.ci95_ms[0])} to {_digits(steps.ci95_ms[1])} ms)."
     )
-    others = other_programs(session.host)
+    if host is not None and others is not None:
+        measured += (
+            f" Meanwhile, other programs used {others:.1f} of the {host.cores_allowed:g} CPUs."
+        )
     apart = uneven(steps)
-    return [f"{measured} {others}" if others else measured, *([apart] if apart else []), *sentences]
+    return [measured, *([apart] if apart else []), *sentences]
 
 
 def _digits(ms: float) -> str:
     """Four of them, or all before the point where there are more."""
     return f"{ms:.4g}" if ms < 9999.5 else f"{ms:,.0f}"
-
-
-def _few_steps(session: Session) -> str:
-    if session.steps is None:
-        return no_verdict_sentence(session.steps_missing)
-    return (
-        f"Only {session.steps.count} steps were seen after the warm-up; a verdict needs "
-        f"{FEWEST_STEPS}. Let the script train longer."
-    )
 
 
 NOTHING_TRAINED = (
@@ -313,3 +323,132 @@ def decide_input_alone(session: Session) -> Verdict:
         where_file=None,
         where_line=None,
     )
+
+
+ENOUGH_STEPS = 20
+"""Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
+means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
+
+_BESIDE: dict[Contention, str] = {
+    "python": "Python functions of the pipeline use the CPU",
+    "cpu": "Input threads use the CPUs",
+}
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A sentence for the reasons; weight 0 explains without weakening, 2 weighs like two."""
+
+    sentence: str
+    weight: int = 1
+
+
+def _confidence(why: list[Doubt]) -> Confidence:
+    """Return high without a doubt, medium with one, low with more."""
+    weight = sum(doubt.weight for doubt in why)
+    if weight == 0:
+        return "high"
+    return "medium" if weight == 1 else "low"
+
+
+def doubts(
+    session: Session, bottleneck: Bottleneck | None, straddled: Sequence[float]
+) -> list[Doubt]:
+    """Return all that speaks against relying on the numbers; None: no verdict was reached."""
+    limits = [
+        Doubt(f"The interval of the input wait includes the limit of {limit:g} %.")
+        for limit in straddled
+    ]
+    return [
+        *_about_the_measurement(session),
+        *limits,
+        *_about_input(session, bottleneck),
+        *_about_profile(session, bottleneck),
+    ]
+
+
+def _about_the_measurement(session: Session) -> Iterator[Doubt]:
+    steps, loop, filled = session.steps, session.diagnosed_loop(), cache_words(session)
+    if steps is not None and steps.count < ENOUGH_STEPS:
+        yield Doubt(
+            f"Only {steps.count} steps were measured; {ENOUGH_STEPS} make the interval reliable."
+        )
+    if steps is not None and not steps.stable:
+        yield Doubt("The step time had not settled when the baseline began.")
+    yield from about_loop_time(session)
+    if filled is not None:
+        yield Doubt(
+            f"All measurements are from the epoch that fills {filled}. They apply only to that "
+            "epoch, and later epochs may be faster.",
+            weight=2,
+        )
+    beside = next((one for one in session.loops if loop and one.id == loop.beside), None)
+    if beside is not None:
+        yield Doubt(
+            f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
+            "compete for the CPU and the GIL. Only one of them was measured."
+        )
+    if missed_cores(session.host) is not None:
+        yield Doubt("On an idle machine, the script runs faster and the shares may differ.")
+
+
+def about_loop_time(session: Session) -> Iterator[Doubt]:
+    """Yield a doubt where steps explain too little of the loop."""
+    time = loop_time(session)
+    if time is None:
+        return
+    # What is inferred of later epochs is no reason to doubt what was seen.
+    seen_s = time.total_s if time.ends_seen else time.steps_s + time.slower_s
+    percent = 100.0 * time.steps_s / seen_s if seen_s else 100.0
+    if percent < EXPLAINED_PERCENT:
+        yield Doubt(
+            f"Steps account for {percent:.0f} % of the {length(time.total_s)} that the loop takes "
+            f"from its first step on (start and compilation not counted); {elsewhere(time)}. "
+            "Statements about the step, and gains in the step, apply only to that part of the "
+            "loop."
+        )
+
+
+def cache_words(session: Session) -> str | None:
+    """Return the cache that was being filled while steps were measured, by its place."""
+    loop = session.diagnosed_loop()
+    op = session.operation(loop.filled_cache_op_id) if loop is not None else None
+    return None if op is None else f"the cache{place(op.file, op.line)}"
+
+
+def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    wait = session.input_wait
+    if wait is None:
+        return
+    if wait.disagreement is not None:
+        # Another method may put the input wait on another side of XProf's limits.
+        believed, other = wait.native_percent, wait.contested_by_percent
+        apart = believed is not None and other is not None and on_other_sides(believed, other)
+        yield Doubt(wait.disagreement, weight=1 if wait.unsettled or apart else 0)
+    if wait.method == "trace":
+        first = "tf.data's gap times were not available, so the input wait comes from the profile"
+        ratio = session.perturbation.ratio if session.perturbation is not None else None
+        if ratio is not None and ratio < SLOWED_RATIO:
+            yield Doubt(f"{first}; profiled steps took {ratio:.2f} times as long as other steps.")
+        else:
+            yield Doubt(f"{first}, and the profiler slows steps down.", weight=2)
+    if wait.method == "native" and wait.contention is not None and session.differential is None:
+        yield Doubt(
+            f"{_BESIDE[wait.contention]} during the training steps, which were not measured with "
+            "a repeated batch: input may cost more than it seems.",
+            weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
+        )
+
+
+def _about_profile(session: Session, bottleneck: Bottleneck | None) -> Iterator[Doubt]:
+    perturbation, weight = session.perturbation, 0 if bottleneck == "input" else 1
+    if perturbation is None:
+        return
+    if perturbation.missing is not None:
+        yield Doubt(f"{perturbation.missing} Consumer time is not attributed.", weight)
+    elif perturbation.ratio is not None and perturbation.ratio >= PERTURBED.value:
+        yield Doubt(
+            f"The profiler made steps {perturbation.ratio:.1f} times as long; consumer time is "
+            "divided by the profile's proportions.",
+            weight,
+        )
