@@ -46,7 +46,8 @@ class Epochs:
     starts_ns: list[int]
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
-    """Time between one epoch's steps and the next one's, by place; one entry an end seen."""
+    """Time between one epoch's steps and the next one's, by place, of ends that stand for those to
+    come."""
     before_ns: dict[Place, int] = field(default_factory=dict)
     """In other trainings, by place."""
     before_count: int = 0
@@ -56,18 +57,12 @@ class Epochs:
     whole: list[WholeEpoch] = field(default_factory=list)
     """Epochs that stand for those to come: seen to their end, with next to nothing of pipediag's
     own in them, and not the first of a training. Of earlier trainings in the same loop where this
-    one has none, as are the next two."""
+    one has none, as are `later_starts_ns` and `ends_ns`."""
     later_starts_ns: list[int] = field(default_factory=list)
     """Waits for first batches, but the first of a training."""
-    usual_ends_ns: dict[Place, list[int]] = field(default_factory=dict)
-    """Ends that stand for those to come."""
     usual_ends: list[int] = field(default_factory=list)
-    """The numbers of these ends, in their training."""
-    ends_hidden: bool = False
-    """True if every end came within pipediag's own time, as within trials: what the script did
-    there, such as a validation, was not timed."""
-    paused: bool = False
-    """True if a pause that came once was taken out of the ends."""
+    """The numbers of the ends in `ends_ns`, in their training. None where each end came within
+    pipediag's own time, as within trials: what the script did there was not timed."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
 
@@ -103,7 +98,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         _training([one for one in spent if one.fit == fit], loop_id, over=fit != fits[-1])
         for fit in fits
     ]
-    ended = [one for one in (last, *earlier[::-1]) if not one.ends_hidden and one.ends_seen]
+    ended = [one for one in (last, *earlier[::-1]) if one.usual_ends]
     before: dict[Place, int] = {}
     for one in spent:
         if one.fit != fits[-1]:
@@ -115,7 +110,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         trainings=len(fits),
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
-        usual_ends_ns=ended[0].ends_ns if ended else {},
+        ends_ns=ended[0].ends_ns if ended else {},
         usual_ends=ended[0].usual_ends if ended else [],
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
@@ -162,23 +157,22 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     ended = [epoch[-1].end_ns for epoch in epochs.values()]
     ours = [one for one in mine if one.place == PIPEDIAG]
     whole = list(zip(begun, ended, steps, strict=True))[1 : None if over else -1]
-    ends = _ends(mine, loop_id, begun)
     # What the profiler is on for takes longer, and what trials take the place of is not seen.
     ours_in = [_ours_in(ours, *gap) for gap in zip(ended, begun[1:], strict=False)]
     kept = [number for number, part in enumerate(ours_in) if part < _MOST_OURS]
-    hidden = bool(ours_in) and min(ours_in) > _HIDDEN
-    if hidden:
-        ends = {}
-    elif not kept:
+    if not kept and min(ours_in, default=1.0) <= _HIDDEN:
         kept = [*range(len(ours_in))]
-    else:
-        ends = {place: [times[number] for number in kept] for place, times in ends.items()}
+    ends = {
+        place: [times[number] for number in kept]
+        for place, times in _ends(mine, loop_id, begun).items()
+        if kept
+    }
     undisturbed = [
         WholeEpoch(number, end_ns, ns)
         for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
         if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
     ]
-    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=kept, ends_hidden=hidden)
+    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=kept)
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
@@ -205,30 +199,29 @@ def _ours_in(ours: Sequence[Spent], start_ns: int, end_ns: int) -> float:
 
 def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
     """Return what creating the training's first iterator took; 0 where it was not seen."""
-    seen = epochs.usual_ends_ns.get(place, []) if epochs.ends_seen else []
+    seen = epochs.ends_ns.get(place, []) if epochs.ends_seen else []
     return max(0, amounts.ns.get(place, 0) - epochs.before_ns.get(place, 0) - sum(seen))
 
 
 def without_pauses(
     amounts: Amounts, loop: RecordedLoop, epochs: Epochs, share_at_line: Mapping[Place, float]
-) -> tuple[Epochs, list[Place]]:
+) -> Epochs:
     """Move pauses to rows of their own: one that came once stands for no other epoch, and several
     are what ends take beyond the shortest of them.
 
     `share_at_line` is the share of ends for which the loop's own line ran, which frees its
-    iterator. Also return the places of which only that share was moved.
+    iterator.
     """
-    ends, before = dict(epochs.usual_ends_ns), dict(epochs.before_ns)
-    apart = _pauses_within(amounts, loop, epochs, share_at_line, ends)
-    once = bool(apart)
-    for place, times in epochs.usual_ends_ns.items():
+    ends, before = dict(epochs.ends_ns), dict(epochs.before_ns)
+    for place, times in epochs.ends_ns.items():
         if place.what != MAKING and share_at_line.get(place, 0.0) < _MOST:
             continue
         first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
         number = pause_among(times, first_ns)
         if number is not None:
-            once, paused_ns = True, times[number]
-            _set_pause_apart(amounts, paused_ns, place, loop)
+            paused_ns, pause = times[number], _row_of(PAUSE, place, loop)
+            amounts.move(paused_ns, place, pause)
+            amounts.count[pause] = 1
             if place in amounts.count:
                 amounts.count[place] = max(1, amounts.count[place] - 1)
             ends[place] = [*times[:number], *times[number + 1 :]]
@@ -244,34 +237,7 @@ def without_pauses(
                 before[pauses] = paused_ns
         if not epochs.ends_seen:
             before[place] -= paused_ns
-    return replace(epochs, usual_ends_ns=ends, before_ns=before, paused=once), apart
-
-
-def _pauses_within(
-    amounts: Amounts,
-    loop: RecordedLoop,
-    epochs: Epochs,
-    share_at_line: Mapping[Place, float],
-    ends: dict[Place, list[int]],
-) -> list[Place]:
-    """Move the pause of the only end that was seen out of places where the script does something
-    else, too, as evaluating, which comes with each epoch; return these places."""
-    apart = []
-    for place, times in epochs.usual_ends_ns.items() if epochs.ends_seen == 1 else ():
-        share = share_at_line.get(place, 0.0)
-        paused_ns = round(share * sum(times))
-        if share < _MOST and paused_ns >= PAUSED_NS:
-            apart.append(place)
-            _set_pause_apart(amounts, paused_ns, place, loop)
-            ends[place] = [sum(times) - paused_ns]
-    return apart
-
-
-def _set_pause_apart(amounts: Amounts, ns: int, place: Place, loop: RecordedLoop) -> None:
-    """Move one pause from a place to a row of its own."""
-    pause = _row_of(PAUSE, place, loop)
-    amounts.move(ns, place, pause)
-    amounts.count[pause] = 1
+    return replace(epochs, ends_ns=ends, before_ns=before)
 
 
 def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:

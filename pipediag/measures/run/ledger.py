@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import median
 
@@ -30,7 +30,6 @@ from pipediag.measures.run.places import (
     run_spans,
     segments_of,
     spent_on,
-    without_line_of,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
 from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
@@ -41,15 +40,15 @@ from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS
 
+_MOST_EPOCHS = 200
+"""Own choice: as many tell of a trend."""
+
 NO_TIMELINE = "The time of the script was not recorded."
 UNMEASURED = (
     "The script was stopped before a training step was measured. This is the part that was seen."
 )
 NOT_TO_ITS_END = "The script did not run to its end. This is the time that it took until then."
 UNWRITTEN = "what the script did after pipediag had stopped recording its time"
-
-_OURS = ("profile", "repeat")
-
 
 ONLY_OURS = "Pipediag itself took all of the time that was seen of the run."
 
@@ -77,29 +76,25 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
         settle_cache_fill(amounts, recording, last, epochs, step.ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
-        epochs, apart = without_pauses(amounts, last, epochs, at_line_of(last, shares))
-        shares = without_line_of(last, shares, apart)
+        epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
     projection = None
     ended = ended_from_outside(end.outcome, end.script_status)
     if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):
         rounds = rounds_of(spent, last, amounts)
         projection = project(recording, last, epochs, amounts, step, rounds)
     in_callbacks = callback_lines(spent, timeline.seen)
-    hottest = {
-        place: line for place, lines in in_callbacks.items() if (line := _own_line(place, lines))
-    }
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
-    only_these = projection is not None and projection.scope != "run"
     if projection is not None:
         missing = projection.missing
     elif stopped:
         missing = UNMEASURED
     else:
         missing = NOT_TO_ITS_END if end.outcome in CUT_SHORT else None
+    scope = projection.scope if projection else "run"
     epochs_seen, epochs_planned = _epoch_counts(projection, last, epochs, step)
     return Run(
-        scope=projection.scope if projection else "run",
+        scope=scope,
         total_s=sum(seen.values()) / 1e9,
         projected_total_s=sum(one.ns for one in whole.values()) / 1e9 if projection else None,
         projected_missing=missing,
@@ -110,28 +105,19 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
             *(projection.not_seen if projection else []),
             *([UNWRITTEN] if timeline.until_ns is not None else []),
         ],
-        parts=_rows(whole, shares, hottest),
-        seen=_rows(_whole(seen, amounts, None), shares, hottest) if only_these else [],
+        parts=_rows(whole, shares, in_callbacks),
+        seen=_rows(_whole(seen, amounts, None), shares, in_callbacks) if scope != "run" else [],
         callback_lines=[line for lines in in_callbacks.values() for line in lines],
         spans=run_spans(spent, recording.started_ns),
-        whole_epochs=_whole_epochs(epochs, recording.started_ns),
+        whole_epochs=[
+            EpochSeen(
+                number=one.number,
+                end_ms=(one.end_ns - recording.started_ns) / 1e6,
+                steps_ms=one.ns / 1e6,
+            )
+            for one in epochs.whole[:: 1 + len(epochs.whole) // _MOST_EPOCHS]
+        ],
     )
-
-
-_MOST_EPOCHS = 200
-"""Own choice: as many tell of a trend."""
-
-
-def _whole_epochs(epochs: Epochs, started_ns: int) -> list[EpochSeen]:
-    every = 1 + len(epochs.whole) // _MOST_EPOCHS
-    return [
-        EpochSeen(
-            number=one.number,
-            end_ms=(one.end_ns - started_ns) / 1e6,
-            steps_ms=one.ns / 1e6,
-        )
-        for one in epochs.whole[::every]
-    ]
 
 
 def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) -> list[Spent]:
@@ -153,7 +139,7 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
     ours = [
         Span(-1 - number, "aside", window.start_ns, window.end_ns)
         for number, window in enumerate(recording.windows)
-        if window.kind in _OURS
+        if window.kind in ("profile", "repeat")
     ]
     if end.held_ns is not None:
         # The child writes trials down when they are over.
@@ -316,21 +302,17 @@ def divided_by_lines(
     return divided
 
 
-def _own_line(place: Place, lines: Sequence[CallbackLine]) -> int | None:
-    """Return the line of the callback's own file that ran longest."""
-    return next((one.line for one in lines if one.file == place.file), None)
-
-
 def _rows(
-    whole: Mapping[Place, Projected], shares: Shares, hottest: Mapping[Place, int]
+    whole: Mapping[Place, Projected], shares: Shares, lines: Mapping[Place, list[CallbackLine]]
 ) -> list[RunPart]:
+    """Return the rows; a callback's is at the line of its own file that ran longest."""
     places = without_the_smallest(divided_by_lines(whole, shares))
     whole_ns = sum(one.ns for one in places.values())
-    rows = [
-        _part(replace(place, line=hottest.get(place, place.line)), one, whole_ns)
-        for place, one in places.items()
-        if one.ns > 0
-    ]
+    rows = []
+    for place, one in places.items():
+        if one.ns > 0:
+            own = (line.line for line in lines.get(place, ()) if line.file == place.file)
+            rows.append(_part(replace(place, line=next(own, place.line)), one, whole_ns))
     return sorted(rows, key=lambda row: (RUN_PARTS.index(row.part), -row.seconds))
 
 
@@ -384,16 +366,11 @@ def _epoch_counts(
     """
     if last is None:
         return None, None
-    if projection is None:
-        seen = epochs_taken(epochs, last, step)
-        if last.keras is None or last.keras.epochs is None:
-            return seen, None
-        alike = last.keras.epochs * max(epochs.trainings, last.planned_rounds or 1)
-        return seen, max(alike, round(seen or 0))
-    planned = projection.epochs_planned
-    if not epochs.steps_ns:
-        return None, planned
-    if not projection.epoch_ns:
-        return float(epochs.ends_seen), planned
-    whole = projection.epochs_before + epochs.ends_seen
-    return whole + min(1.0, epochs.steps_ns[-1] / projection.epoch_ns), planned
+    if projection is not None:
+        seen = float(epochs.ends_seen) if epochs.steps_ns else None
+        return projection.epochs_seen or seen, projection.epochs_planned
+    seen = epochs_taken(epochs, last, step)
+    if last.keras is None or last.keras.epochs is None:
+        return seen, None
+    alike = last.keras.epochs * max(epochs.trainings, last.planned_rounds or 1)
+    return seen, max(alike, round(seen or 0))

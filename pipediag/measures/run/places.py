@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import linecache
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from pipediag.session.ledger import (
     EVALUATING_LOOP,
@@ -137,8 +138,15 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
     """Return each segment with its place; outside of all spans by what is around it."""
     known = {loop.id: loop for loop in loops}
     segments = [_as_a_step(segment, known) for segment in segments]
-    trainings = _Trainings(segments, known)
-    spent = [_spent(segment, known, trainings) for segment in segments]
+    trained = [
+        one if one.is_of("steps", "first_batch") and _trains(one.span, known) else None
+        for one in segments
+    ]
+    before, after = _last_before(trained), _last_before(trained[::-1])[::-1]
+    spent = [
+        _spent(segment, known, _Around(*around))
+        for segment, *around in zip(segments, before, after, strict=True)
+    ]
     for index in range(1, len(segments) - 1):
         made, segment, first = segments[index - 1 : index + 2]
         # Keras has made an epoch's iterator and comes to its first step next; the last epoch's
@@ -150,6 +158,16 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
         ):
             spent[index] = replace(spent[index], place=spent[index - 1].place)
     return _joined(spent, lambda one: (one.place, one.span, one.fit))
+
+
+def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
+    """Return the last stretch that comes before each of these."""
+    found: list[Spent | None] = []
+    last = None
+    for one in trained:
+        found.append(last)
+        last = one or last
+    return found
 
 
 def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
@@ -168,41 +186,21 @@ def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
     return replace(segment, span=steps) if goes_on and fed else segment
 
 
-class _Trainings:
-    """Stretches in which a loop trains, in order."""
+class _Around(NamedTuple):
+    """The stretches before and behind another one in which a loop trains."""
 
-    def __init__(self, segments: Iterable[Spent], loops: dict[str, RecordedLoop]) -> None:
-        self.stretches = [
-            segment
-            for segment in segments
-            if segment.span is not None
-            and segment.is_of("steps", "first_batch")
-            and _trains(segment.span, loops)
-        ]
-        self._starts = [one.start_ns for one in self.stretches]
-        self._ends = [one.end_ns for one in self.stretches]
-
-    def before(self, segment: Spent) -> Spent | None:
-        index = bisect_right(self._ends, segment.start_ns)
-        return self.stretches[index - 1] if index else None
-
-    def after(self, segment: Spent) -> Spent | None:
-        index = bisect_left(self._starts, segment.end_ns)
-        return self.stretches[index] if index < len(self.stretches) else None
-
-    def loop_before(self, segment: Spent) -> str | None:
-        """Return the id of the loop that trained before, if any."""
-        return _loop_id(self.before(segment))
+    before: Spent | None
+    after: Spent | None
 
 
-def _trains(span: Span, loops: dict[str, RecordedLoop]) -> bool:
-    loop = loops.get(span.name)
-    return loop is None or loop.role == "training"
+def _trains(span: Span | None, loops: dict[str, RecordedLoop]) -> bool:
+    loop = loops.get(span.name) if span is not None else None
+    return span is not None and (loop is None or loop.role == "training")
 
 
-def _spent(segment: Spent, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Spent:
+def _spent(segment: Spent, loops: dict[str, RecordedLoop], around: _Around) -> Spent:
     span, steps = segment.span, segment.within("steps")
-    place = _place(segment, loops, trainings)
+    place = _place(segment, loops, around)
     return replace(
         segment,
         place=place,
@@ -211,21 +209,18 @@ def _spent(segment: Spent, loops: dict[str, RecordedLoop], trainings: _Trainings
     )
 
 
-def _place(segment: Spent, loops: dict[str, RecordedLoop], trainings: _Trainings) -> Place:
-    span = segment.span
-    match span.kind if span is not None else None:
-        case "aside":
+def _place(segment: Spent, loops: dict[str, RecordedLoop], around: _Around) -> Place:
+    match segment.span:
+        case Span(kind="aside"):
             return PIPEDIAG
-        case "first_call" | "tracing":
+        case Span(kind="first_call" | "tracing"):
             return _compiling(segment)
-        case "evaluation" | "callback":
-            assert span is not None
-            return _called(segment, span, trainings.loop_before(segment))
-        case "iterator" | "first_batch" | "steps":
-            assert span is not None
-            return _in_a_loop(segment, span, loops, trainings)
+        case Span(kind="evaluation" | "callback") as span:
+            return _called(segment, span, _loop_id(around.before))
+        case Span(kind="iterator" | "first_batch" | "steps") as span:
+            return _in_a_loop(segment, span, loops, around)
         case _:
-            return _outside(segment, trainings)
+            return _outside(segment, around)
 
 
 def _called(segment: Spent, span: Span, loop_id: str | None) -> Place:
@@ -240,7 +235,7 @@ def _called(segment: Spent, span: Span, loop_id: str | None) -> Place:
 
 
 def _in_a_loop(
-    segment: Spent, span: Span, loops: dict[str, RecordedLoop], trainings: _Trainings
+    segment: Spent, span: Span, loops: dict[str, RecordedLoop], around: _Around
 ) -> Place:
     loop = loops.get(span.name)
     if loop is None or loop.role == "training":
@@ -249,9 +244,9 @@ def _in_a_loop(
         file, line = (loop.file, loop.line) if loop else (None, None)
         return Place(part, what, file, line, span.name)
     if loop.role in _READING_ROLES:
-        outside = _outside(segment, trainings)
+        outside = _outside(segment, around)
         return replace(outside, what=READING, file=loop.file, line=loop.line)
-    followed = trainings.loop_before(segment)
+    followed = _loop_id(around.before)
     return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, followed)
 
 
@@ -273,9 +268,9 @@ def _traced_in(segment: Spent) -> list[Span]:
     return [one for one in segment.around if one.kind in ("first_call", "tracing")]
 
 
-def _outside(segment: Spent, trainings: _Trainings) -> Place:
+def _outside(segment: Spent, around: _Around) -> Place:
     """Return the place of what the script or Keras does outside of all spans."""
-    before, after = trainings.before(segment), trainings.after(segment)
+    before, after = around
     if before is None:
         return Place("before_training")
     same_fit = before.fit == segment.fit
@@ -364,20 +359,6 @@ def at_line_of(loop: RecordedLoop, shares: Shares) -> dict[Place, float]:
         for place, lines in shares.items()
         if place.part == "epoch_end" and place.loop_id == loop.id
     }
-
-
-def without_line_of(loop: RecordedLoop, shares: Shares, places: Container[Place]) -> Shares:
-    """Return the shares; those of the places without the loop's line, and as large as before."""
-    found = {}
-    for place, lines in shares.items():
-        rest = {
-            line: share
-            for line, share in lines.items()
-            if place not in places or (line.file, line.line) != (loop.file, loop.line)
-        }
-        left = 1.0 - sum(lines.values()) + sum(rest.values())
-        found[place] = {line: share / left for line, share in rest.items()} if left > 0.0 else {}
-    return found
 
 
 _MOST_LINES = 12

@@ -29,6 +29,7 @@ from pipediag.session.ledger import (
     COMES_ONCE,
     FURTHER_ROUNDS,
     MAKING,
+    PAUSE,
     PAUSES,
 )
 from pipediag.session.recorded_loops import RecordedLoop
@@ -50,28 +51,24 @@ class Rounds:
 
 
 def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> Rounds:
-    """Rounds seen to their end tell of those to come; the first one builds what the others use."""
+    """Return the rounds: those seen to their end tell of those to come, and the first one builds
+    what the others use."""
     if loop.keras is None:
         return Rounds()
-    fits = _fits(spent, loop, with_steps=True)
-    planned = loop.planned_rounds
+    trained = (one.fit for one in spent if one.place == steps_of(loop) and one.fit is not None)
+    fits, planned = list(dict.fromkeys(trained)), loop.planned_rounds
     if planned is None or len(fits) > planned:
         return Rounds(not_seen=[FURTHER_ROUNDS] if len(fits) > 1 else [])
-    if planned == 1:
-        return Rounds()
-    left = planned - len(fits)
-    # The last one may have been stopped before its first step.
-    entered = _fits(spent, loop, with_steps=False)
-    if len(entered) < 2:
+    left = planned - max(1, len(fits))
+    if len(fits) < 2:
         return Rounds(planned, left, not_seen=[BETWEEN_ROUNDS] if left else [])
-    begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in entered]
-    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in entered]
-    trains = len(fits) == len(entered)
+    begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in fits]
+    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in fits]
     others: dict[Place, Projected] = {}
-    for place, stretches in _by_place(spent).items():
-        *whole, stopped = _by_round(stretches, begun)
+    for place, stretches in _by_round(spent, begun).items():
+        _, *whole, stopped = stretches
         # The projection of the training that was stopped holds what lies within its `fit`.
-        within = trains and any(
+        within = any(
             one.start_ns < end for mine, end in zip(whole, ended, strict=False) for one in mine
         )
         tell = whole[1:] or whole
@@ -85,52 +82,27 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
     return Rounds(planned, left, others)
 
 
-def _by_place(spent: Iterable[Spent]) -> dict[Place, list[Spent]]:
-    places: dict[Place, list[Spent]] = {}
+def _by_round(spent: Iterable[Spent], begun: Sequence[int]) -> dict[Place, list[list[Spent]]]:
+    """Return the stretches of each place before the first round and in each, which lasts from its
+    `fit` to the next one."""
+    places: dict[Place, list[list[Spent]]] = {}
     for one in spent:
         if one.place != PIPEDIAG:
-            places.setdefault(one.place, []).append(one)
+            rounds = places.setdefault(one.place, [[] for _ in range(len(begun) + 1)])
+            rounds[bisect_right(begun, one.start_ns)].append(one)
     return places
-
-
-def _by_round(stretches: Sequence[Spent], begun: Sequence[int]) -> list[list[Spent]]:
-    """Return the stretches of each round, which lasts from its `fit` to the next one."""
-    rounds: list[list[Spent]] = [[] for _ in begun]
-    for one in stretches:
-        number = bisect_right(begun, one.start_ns) - 1
-        if number >= 0:
-            rounds[number].append(one)
-    return rounds
-
-
-def _fits(spent: Sequence[Spent], loop: RecordedLoop, *, with_steps: bool) -> list[int]:
-    """Return calls of the loop's `fit` in order: those that trained, or all."""
-    called = ("fit", loop.file, loop.line)
-    fits = [
-        one.fit
-        for one in spent
-        if one.fit is not None
-        and (
-            (one.place.part == "steps" and one.place.loop_id == loop.id)
-            or (
-                not with_steps
-                and one.span is not None
-                and (one.span.kind, one.span.file, one.span.line) == called
-            )
-        )
-    ]
-    return list(dict.fromkeys(fits))
 
 
 def _again(
     place: Place,
-    here: Sequence[Spent],
+    here: Sequence[Sequence[Spent]],
     tell: Sequence[Sequence[Spent]],
     to_come: int,
     amounts: Amounts,
 ) -> Projected | None:
     """Return the whole of a place with the rounds to come, which some that were seen stand for."""
-    whole_ns, took = sum(one.ns for one in here), amounts.ns.get(place, 0)
+    whole_ns = sum(one.ns for stretches in here for one in stretches)
+    took = amounts.ns.get(place, 0)
     rounds_ns = [sum(one.ns for one in stretches) for stretches in tell]
     if to_come <= 0 or not whole_ns or not sum(rounds_ns):
         return None
@@ -173,10 +145,8 @@ class Projection:
     """The reason where it is not the whole run."""
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
-    epochs_before: int = 0
-    """Epochs in rounds that were over."""
-    epoch_ns: float | None = None
-    """The steps of an epoch, where the number of epochs is known."""
+    epochs_seen: float | None = None
+    """With those in rounds that were over; None where the number of epochs is not known."""
 
 
 def project(
@@ -245,8 +215,10 @@ class _Training:
     def to_its_end(self, count: int, steps: float, known: bool, rounds: Rounds) -> Projection:
         """Project so many epochs and calls of a step, and the rounds around them."""
         projection = Projection("run", epochs_planned=count * rounds.calls if known else None)
-        projection.epochs_before = self.epochs.before_count if rounds.calls > 1 else 0
-        projection.epoch_ns = self.step.ns * steps / count if known else None
+        epoch_ns, stretches = self.step.ns * steps / count, self.epochs.steps_ns
+        if known and stretches and epoch_ns:
+            over = self.epochs.ends_seen + (self.epochs.before_count if rounds.calls > 1 else 0)
+            projection.epochs_seen = over + min(1.0, stretches[-1] / epoch_ns)
         self._add_epochs(projection, count, steps)
         self._add_tracing(projection, steps)
         before = self._before()
@@ -290,24 +262,24 @@ class _Training:
             waits = projected(later, count)
         projection.places[starts_of(self.loop)] = waits
         seen_within = {number % self.loop.period for number in epochs.usual_ends}
-        if not epochs.usual_ends_ns and (epochs.ends_hidden or not epochs.ends_seen):
+        if not epochs.usual_ends:
             projection.not_seen.append(AN_EPOCHS_END)
         elif seen_within < {*range(min(self.loop.period, count))}:
             projection.not_seen.append(A_LATER_EPOCHS_END)
-        for place, times in epochs.usual_ends_ns.items():
-            projection.places[place] = projected(self._of_all_epochs(times, count), count)
+        for place, times in epochs.ends_ns.items():
+            one = projected(self._of_all_epochs(times, count), count)
             seen = self.amounts.count.get(place)
-            if seen is not None and epochs.trainings == 1 and times:
-                # As `predict` in a callback, which comes several times at each end.
-                often = round(seen * count / len(times))
-                projection.places[place] = replace(projection.places[place], count=often)
             if place.what == PAUSES:
-                projection.places[place] = replace(projection.places[place], count=None)
-            if place.what == MAKING and projection.scope == "run":
+                one = replace(one, count=None)
+            elif place.what == MAKING and projection.scope == "run":
                 first_ns = first_iterator_ns(place, epochs, self.amounts)
                 later_ns = projected(times or [first_ns], count - 1)
-                projection.places[place] = replace(later_ns.plus_ns(first_ns), count=count)
-        if epochs.paused:
+                one = replace(later_ns.plus_ns(first_ns), count=count)
+            elif seen is not None and epochs.trainings == 1 and times:
+                # As `predict` in a callback, which comes several times at each end.
+                one = replace(one, count=round(seen * count / len(times)))
+            projection.places[place] = one
+        if any(place.what == PAUSE for place in self.amounts.ns):
             projection.not_seen.append(PAUSE_SEEN_ONCE)
 
     def _of_all_epochs(self, times: list[int], count: int) -> list[int]:
@@ -345,7 +317,7 @@ class _Training:
         once = first if projection.scope == "run" else 0
         waits = as_often(later, steps / seen).plus_ns(once)
         projection.places[starts_of(self.loop)] = replace(waits, projected=bool(later))
-        for place, times in self.epochs.usual_ends_ns.items() if self.epochs.ends_seen else ():
+        for place, times in self.epochs.ends_ns.items() if self.epochs.ends_seen else ():
             projection.places[place] = as_often(times, steps / seen)
 
     def _add_tracing(self, projection: Projection, steps: float) -> None:

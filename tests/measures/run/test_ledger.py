@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,14 @@ def test_each_second_of_a_fit_is_in_one_place() -> None:
     assert {part.basis for part in run.parts} == {"measured"}
     assert run.seconds_of("epoch_end") == pytest.approx(4.9)
     assert run.percent_of("epoch_end") == pytest.approx(100 * 4.9 / 19.9)
+
+
+def test_a_callback_is_at_the_line_of_its_own_file_that_ran_longest() -> None:
+    run = three_epochs()
+    elsewhere = replace(seen(99, 0.1), file="other.py")
+    run.saw(7.5, 7.7, elsewhere, seen(9, 0.02, "save"), seen(10, 0.08, "save"))
+    report = ledger(run, recording_of(fit_loop(epochs=3, steps=501)), 20.4)
+    assert row(report, "epoch_end", "the callback Saves").line == 10
 
 
 def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> None:

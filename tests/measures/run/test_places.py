@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.measures.loops import PAUSE_SEEN_ONCE
 from pipediag.measures.run.amounts import Projected
-from pipediag.measures.run.ledger import _own_line, divided_by_lines
+from pipediag.measures.run.ledger import divided_by_lines
 from pipediag.measures.run.places import (
     PIPEDIAG,
     Place,
@@ -18,7 +18,7 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, PAUSE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, SpanKind
@@ -209,7 +209,6 @@ def test_what_was_seen_is_there_in_order_without_a_hole() -> None:
     assert callback.duration_ms == pytest.approx(200)
 
 
-BEFORE = Place("before_training")
 IMPORTS = Place("startup", "imports", "train.py", 1)
 
 
@@ -272,7 +271,7 @@ def test_a_line_that_was_met_by_chance_is_none_but_an_import_is_one(ms: float, t
 SAVES = Place("epoch_end", "the callback Saves", "train.py", 7, "loop1")
 
 
-def test_lines_of_a_callback_and_that_of_its_file_which_was_met_for_longest() -> None:
+def test_lines_of_a_callback_are_those_that_were_met_in_it() -> None:
     spent = [Spent(BEFORE, 0, 1000 * MS), Spent(SAVES, 1000 * MS, 1500 * MS)]
     groups = [
         met(1000, 1500, a_line(9, 80), a_line(10, 300)),
@@ -287,25 +286,18 @@ def test_lines_of_a_callback_and_that_of_its_file_which_was_met_for_longest() ->
         ("train.py", 9, "the callback Saves"),
     ]
     assert sum(one.percent for one in lines) == pytest.approx(100.0)
-    assert _own_line(SAVES, lines) == 10
-
-
-S = 1_000_000_000
-
-
-def line(number: int, ns: int, *, in_framework: bool = False) -> SeenLine:
-    return SeenLine("train.py", number, "<module>", False, ns, in_framework)
 
 
 def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
-    before = Place("before_training")
-    seen = SeenLines(0, 10 * S, (line(4, 3 * S), line(4, 5 * S, in_framework=True)))
-    shares = line_shares([Spent(before, 0, 10 * S)], [seen], {before: 10 * S})
-    whole = divided_by_lines({before: Projected.seen(10 * S, 1)}, shares)
-    divided = {place: round(one.ns) for place, one in whole.items()}
-    by_words = {place.what: ns for place, ns in divided.items() if place.line == 4}
-    assert by_words == {OWN_LINE: 3 * S, OWN_LINE + IN_FRAMEWORK: 5 * S}
-    assert divided[before] == 2 * S
+    lines = a_line(4, 300), replace(a_line(4, 500), in_framework=True)
+    whole = divided_by_lines(
+        {BEFORE: Projected.seen(NS_AT[BEFORE], 1)}, line_shares(SPENT, [met(0, 900, *lines)], NS_AT)
+    )
+    assert {place.what: round(one.ns) for place, one in whole.items()} == {
+        OWN_LINE: 300 * MS,
+        OWN_LINE + IN_FRAMEWORK: 500 * MS,
+        None: 200 * MS,
+    }
 
 
 KEEPS = SeenLine(SCRIPT, 41, "keeps", importing=False, ns=150 * MS)
@@ -335,14 +327,4 @@ def test_a_line_that_a_fit_comes_to_after_each_epoch_is_carried_on_and_not_count
 def test_letting_go_of_an_iterator_that_was_slow_once_is_not_carried_on() -> None:
     run = two_epochs_with(LETS_GO)
     assert run.seconds_of("epoch_end") == pytest.approx(0.2)
-    assert PAUSE_SEEN_ONCE in run.not_seen
-
-
-def test_a_pause_beside_other_work_is_not_carried_on_but_that_work_is() -> None:
-    run = two_epochs_with(replace(LETS_GO, ns=80 * MS), replace(KEEPS, ns=120 * MS))
-    [pause] = [part for part in run.parts if part.what == PAUSE]
-    assert pause.seconds == pytest.approx(0.08)
-    in_line = sum(part.seconds for part in run.parts if part.line == KEEPS.line)
-    assert in_line == pytest.approx(10 * 0.12)
-    assert run.seconds_of("epoch_end") == pytest.approx(0.08 + 10 * 0.12)
     assert PAUSE_SEEN_ONCE in run.not_seen

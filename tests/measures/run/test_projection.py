@@ -15,6 +15,7 @@ from pipediag.measures.run.amounts import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
 from pipediag.session.ledger import (
     A_LATER_EPOCHS_END,
+    AFTERWARDS,
     AN_EPOCHS_END,
     COMES_ONCE,
     FURTHER_ROUNDS,
@@ -36,8 +37,6 @@ from tests.measures.run.runs import (
     seen,
 )
 from tests.recordings import make_recorded_operation
-
-AFTER = "what the script does after this training"
 
 
 def epochs_of_a_fit(ends: int) -> Written:
@@ -78,7 +77,7 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert report.total_s == pytest.approx(1 + 4 + 1.1 + 7.0 + 1.5 + 0.3 + 6.2 + 0.9)
     assert (report.scope, report.projected_missing) == ("run", None)
     assert (report.epochs_seen, report.epochs_planned) == (3.5, 10)
-    assert report.not_seen == [AFTER]
+    assert report.not_seen == [AFTERWARDS]
 
     assert {part.part: part.basis for part in report.parts} == {
         "startup": "measured",
@@ -99,17 +98,17 @@ def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
     # From the first epoch's last steps to the second one's first batch.
     run.span("aside", 7.0, 10.4)
     report = ledger(run, recording_of(fit_loop(epochs=10)), 60.0, "stopped")
-    assert report.not_seen == [AN_EPOCHS_END, AFTER]
+    assert report.not_seen == [AN_EPOCHS_END, AFTERWARDS]
     assert not any(part.part == "evaluation" for part in report.parts)
 
 
 @pytest.mark.parametrize(
     ("period", "seconds", "not_seen"),
     [
-        (1, 5.0, [AFTER]),
-        (2, 4.75, [AFTER]),  # by turns 0.5 s or 0.6 s, and 0.4 s
-        (3, 5.0, [AFTER]),  # 3 times 0.5, 0.4 and 0.6 s, and 0.5 s
-        (5, 4.6, [A_LATER_EPOCHS_END, AFTER]),  # those not seen take 0.4 s
+        (1, 5.0, [AFTERWARDS]),
+        (2, 4.75, [AFTERWARDS]),  # by turns 0.5 s or 0.6 s, and 0.4 s
+        (3, 5.0, [AFTERWARDS]),  # 3 times 0.5, 0.4 and 0.6 s, and 0.5 s
+        (5, 4.6, [A_LATER_EPOCHS_END, AFTERWARDS]),  # those not seen take 0.4 s
     ],
 )
 def test_what_comes_every_few_epochs_is_projected_by_its_place(
@@ -333,7 +332,7 @@ def test_what_a_round_holds_comes_as_often_as_the_source_says() -> None:
     assert row(run, "evaluation", "`evaluate`").count == 6
     assert row(run, "evaluation", "`evaluate`").basis == "projected"
     assert (run.epochs_planned, run.epochs_seen) == (12, pytest.approx(5.0))
-    assert run.not_seen == [AFTER]
+    assert run.not_seen == [AFTERWARDS]
 
 
 @pytest.mark.parametrize("whole", [1, 2, 3])
@@ -366,7 +365,7 @@ def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: i
 
     assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(6.0)
     assert run.epochs_planned == 2
-    assert run.not_seen == [FURTHER_ROUNDS, AFTER]
+    assert run.not_seen == [FURTHER_ROUNDS, AFTERWARDS]
 
 
 def training(end_s: float | None, *, epochs: int = 2) -> Written:
@@ -405,7 +404,7 @@ def test_a_training_that_was_ended_is_carried_on_to_its_plan(
 ) -> None:
     found = outcome_of(training(end_s), fit_loop(epochs=100), 6.5, outcome, status)
 
-    assert (found.scope, found.projected_missing, found.not_seen) == ("run", None, [AFTER])
+    assert (found.scope, found.projected_missing, found.not_seen) == ("run", None, [AFTERWARDS])
     assert (found.epochs_seen, found.epochs_planned) == (2.0, 100)
     assert rows(found) == {
         ("before_training", None): 1.0,
