@@ -69,6 +69,19 @@ class Guard:
 
         return self.hook(original, ours)
 
+    def tell_before(
+        self,
+        owner: Any,
+        name: str,
+        what: str,
+        told: Callable[..., Any],
+        *,
+        vital: bool = False,
+    ) -> None:
+        """Hook onto a function of a class or a module, of whose calls an entry is told before."""
+        entry = self.entry(what, told, vital=vital)
+        setattr(owner, name, self.before(getattr(owner, name), entry))
+
     def entry(
         self,
         what: str,

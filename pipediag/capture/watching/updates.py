@@ -65,9 +65,8 @@ class UpdateWatch:
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
         """Watch an optimiser's step, for those that write by native operations."""
-        stepped = guard.entry("telling which steps train", lambda *_, **__: self.note())
-        owner: Any = optimizer_class
-        owner.apply_gradients = guard.before(owner.apply_gradients, stepped)
+        what = "telling which steps train"
+        guard.tell_before(optimizer_class, "apply_gradients", what, lambda *_, **__: self.note())
 
     def note(self) -> None:
         """Note a write of a trainable variable, or a trace of a function that will write one."""

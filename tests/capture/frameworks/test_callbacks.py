@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pipediag.capture.frameworks.keras import framework
-from pipediag.capture.frameworks.keras.framework import CallbackHooks, Keras
+from pipediag.capture.frameworks.keras.framework import Keras, time_callbacks
 from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
@@ -178,7 +178,7 @@ class TimedStage(TimelineStage):
         self.steps = Mock()
         self.hooks = hooks_of(self.guard, timeline, self.steps)
         self.hooks.time_methods(self.keras.Trainer)
-        CallbackHooks(self.guard, timeline).install(self.keras.CallbackList)
+        time_callbacks(self.keras.CallbackList, self.guard, timeline)
         self.model = self.keras.Trainer()
 
     def takes(self, ns: int) -> None:

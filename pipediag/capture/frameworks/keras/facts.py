@@ -299,11 +299,10 @@ class Lines:
         self._sites: weakref.WeakKeyDictionary[Any, CallSite] = weakref.WeakKeyDictionary()
 
     def watch(self, owner: Any, method: str, guard: Guard) -> None:
-        original = vars(owner)[method]
-        hooked = guard.before(original, guard.entry(f"noting where {self._what}", self._note))
+        signature = inspect.signature(getattr(owner, method))
+        guard.tell_before(owner, method, f"noting where {self._what}", self._note)
         # Keras reads the names of its arguments, of the function that it finds there.
-        hooked.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
-        setattr(owner, method, hooked)
+        getattr(owner, method).__signature__ = signature
 
     def _note(self, owner: Any, *_: Any, **__: Any) -> None:
         site = call_site()

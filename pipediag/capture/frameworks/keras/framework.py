@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -196,51 +196,53 @@ class Keras:
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
         """End an epoch before its PyDataset does: that is the script's code, and no step."""
-        steps = self._steps
-        over = self._guard.entry(
-            _EPOCHS,
-            lambda *_, **__: steps.epoch_ended(getattr(self._here, "over_ns", None)),
-            vital=True,
-        )
-        original = module.PyDatasetAdapter.on_epoch_end
-        module.PyDatasetAdapter.on_epoch_end = self._guard.before(original, over)
+
+        def over(*_: Any, **__: Any) -> None:
+            self._steps.epoch_ended(getattr(self._here, "over_ns", None))
+
+        owner = module.PyDatasetAdapter
+        self._guard.tell_before(owner, "on_epoch_end", _EPOCHS, over, vital=True)
 
     def _on_callbacks(self, module: Any) -> None:
         # Other modules of the same names only pass it on: it is hooked where it is defined.
         if module.CallbackList.__module__ != module.__name__:
             return
-        steps, guard = self._steps, self._guard
+        owner, steps = module.CallbackList, self._steps
         for name, told in (
             ("on_epoch_begin", steps.epoch_ended),
             ("on_epoch_end", steps.epoch_over),
         ):
-            at_epoch = guard.entry(_EPOCHS, lambda *_, told=told, **__: told(), vital=True)
-            original = getattr(module.CallbackList, name)
-            setattr(module.CallbackList, name, guard.before(original, at_epoch))
-        CallbackHooks(guard, self._timeline).install(module.CallbackList)
+            tell = lambda *_, told=told, **__: told()  # noqa: E731
+            self._guard.tell_before(owner, name, _EPOCHS, tell, vital=True)
+        time_callbacks(owner, self._guard, self._timeline)
 
 
-Walk = Callable[[Iterable[Any]], Generator[Any, None, None]]
-"""Yields callbacks one after the other."""
-
-
-class ListedCallbacks(list[Any]):
-    """Takes the place of the owner's list, and acts where that is walked over.
+class TimedCallbacks(list[Any]):
+    """Takes the place of the owner's list, and times each callback from its turn to the next one's.
 
     Callbacks and their classes stay as they are: the script may send them to other processes.
     """
 
-    def __init__(self, owner: Any, walk: Walk) -> None:
+    def __init__(
+        self, owner: Any, begins: Callable[[Any], Any], ended: Callable[[Any], None]
+    ) -> None:
         self._own: list[Any] = owner.callbacks
         super().__init__(self._own)
-        self._owner = owner
-        self._walk = walk
+        self._owner, self._begins, self._ended = owner, begins, ended
         self._walking: Generator[Any, None, None] | None = None
         owner.callbacks = self
 
     def __iter__(self) -> Generator[Any, None, None]:
         self._walking = self._walk(super().__iter__())
         return self._walking
+
+    def _walk(self, callbacks: Iterator[Any]) -> Generator[Any, None, None]:
+        for callback in callbacks:
+            began = self._begins(callback)
+            try:
+                yield callback
+            finally:
+                self._ended(began)
 
     def __reduce_ex__(self, _: Any) -> Any:
         """Copy the callbacks alone."""
@@ -255,45 +257,22 @@ class ListedCallbacks(list[Any]):
             self._owner.callbacks = self._own
 
 
-_AT_EPOCHS = ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end")
-_TIMING = "timing callbacks"
+def time_callbacks(owner: type, guard: Guard, timeline: Timeline) -> None:
+    """Time callbacks at the ends of epochs, and clock them at batches while stacks are taken."""
 
-
-class CallbackHooks:
-    """Times callbacks at the ends of epochs, and clocks them at batches while stacks are taken."""
-
-    def __init__(self, guard: Guard, timeline: Timeline) -> None:
-        self._guard = guard
-        self._timeline = timeline
-        self._begins = guard.entry(_TIMING, self._begin)
-        self._ended = guard.entry(_TIMING, timeline.ended)
-
-    def install(self, owner: type) -> None:
-        for method in _AT_EPOCHS:
-            self._pass_through(owner, method, _TIMING, partial(self._timed, method))
-        for method in ("on_train_batch_begin", "on_train_batch_end"):
-            what = "clocking callbacks"
-            self._pass_through(
-                owner, method, what, lambda: _clocked if CALLBACK_CLOCK.running else None
-            )
-
-    def _pass_through(
-        self, owner: type, method: str, what: str, walk_of: Callable[[], Walk | None]
+    def watch(
+        method: str, what: str, wanted: Callable[[], bool], *times: Callable[..., Any]
     ) -> None:
-        """Have the callbacks walked over another way for the time of a call, where there is one."""
-
-        def enter(callback_list: Any) -> ListedCallbacks | None:
-            walk = walk_of()
+        def enter(callback_list: Any) -> TimedCallbacks | None:
             # Another class than that of a list can't be replaced.
-            if walk is None or type(getattr(callback_list, "callbacks", None)) is not list:
-                return None
-            return ListedCallbacks(callback_list, walk)
+            is_list = type(getattr(callback_list, "callbacks", None)) is list
+            return TimedCallbacks(callback_list, *times) if wanted() and is_list else None
 
         original = getattr(owner, method)
-        enters = self._guard.entry(what, enter)
-        leaves = self._guard.entry(what, ListedCallbacks.put_back, ListedCallbacks.put_back)
+        enters = guard.entry(what, enter)
+        leaves = guard.entry(what, TimedCallbacks.put_back, TimedCallbacks.put_back)
 
-        def passed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
+        def timed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
             listed = enters(callback_list)
             if listed is None:
                 return original(callback_list, *args, **kwargs)
@@ -302,31 +281,28 @@ class CallbackHooks:
             finally:
                 leaves(listed)
 
-        setattr(owner, method, self._guard.hook(original, passed))
+        setattr(owner, method, guard.hook(original, timed))
 
-    def _timed(self, method: str) -> Walk | None:
-        def walk(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
-            for callback in callbacks:
-                span = self._begins(callback, method)
-                try:
-                    yield callback
-                finally:
-                    self._ended(span)
-
-        # Within another callback all of this is that one's time.
-        return None if self._timeline.in_a_callback else walk
-
-    def _begin(self, callback: Any, method: str) -> Span | None:
+    def begin(method: str, callback: Any) -> Span | None:
         hook = getattr(callback, method, None)
         plain = unwrap(hook)
         if getattr(plain, "__qualname__", "") == f"Callback.{method}" and not defined_at(hook):
             return None  # that of Keras's base class, which does nothing
-        return self._timeline.begins("callback", type(callback).__name__, defined_at(hook))
+        return timeline.begins("callback", type(callback).__name__, defined_at(hook))
+
+    what = "timing callbacks"
+    begins, ended = guard.entry(what, begin), guard.entry(what, timeline.ended)
+    for method in ("on_train_begin", "on_epoch_begin", "on_epoch_end", "on_train_end"):
+        # Within another callback all of this is that one's time.
+        watch(method, what, lambda: not timeline.in_a_callback, partial(begins, method), ended)
+    for method in ("on_train_batch_begin", "on_train_batch_end"):
+        watch(method, "clocking callbacks", lambda: CALLBACK_CLOCK.running, _turn, _turn_over)
 
 
-def _clocked(callbacks: Iterable[Any]) -> Generator[Any, None, None]:
-    """Take the time of each callback from its turn to the next one's."""
-    for callback in callbacks:
-        began_ns = time.monotonic_ns()
-        yield callback
-        CALLBACK_CLOCK.add(type(callback).__name__, time.monotonic_ns() - began_ns)
+def _turn(callback: Any) -> tuple[str, int]:
+    return type(callback).__name__, time.monotonic_ns()
+
+
+def _turn_over(turn: tuple[str, int]) -> None:
+    name, began_ns = turn
+    CALLBACK_CLOCK.add(name, time.monotonic_ns() - began_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any
@@ -49,6 +49,11 @@ _OPTIMIZERS = {
 }
 """Classes of optimizers whose `apply_gradients` scripts call, by module."""
 
+_UNSEEN = (
+    "a loop inside a tf.function, whose steps can't be measured (let Python run the loop, and the "
+    "function a single step)"
+)
+
 
 class TensorFlow:
     """The hooks on TensorFlow's own modules, and on Keras's optimizer for it."""
@@ -60,10 +65,13 @@ class TensorFlow:
     def __init__(self, watchers: Watchers) -> None:
         self._with = watchers
         self._guard = watchers.guard
+        self._uses = watchers.recorder.recording.other_uses
         self._arrived = watchers.guard.entry("noting TensorFlow's version", self._note_arrival)
         self._iterators = Iterators(watchers)
         self._functions = FunctionCalls(watchers, self._iterators.consumer_among)
-        self._loops = GraphLoops(watchers)
+        self._loop_found = self._guard.entry(
+            "noting loops inside a tf.function", self._note_graph_loop
+        )
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         guard = self._guard
@@ -73,7 +81,7 @@ class TensorFlow:
         yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
         yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
         yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
-        yield "tensorflow.python.autograph.operators.control_flow", self._loops.install_iterators
+        yield "tensorflow.python.autograph.operators.control_flow", self._on_control_flow
         yield (
             "tensorflow.python.eager.polymorphic_function.polymorphic_function",
             self._on_functions,
@@ -92,7 +100,7 @@ class TensorFlow:
         )
         yield (
             "tensorflow.python.client.session",
-            lambda one: self._tell_before(
+            lambda one: guard.tell_before(
                 one.BaseSession, "run", "counting sessions", self._note_session
             ),
         )
@@ -147,14 +155,34 @@ class TensorFlow:
                 self._with.plan.install_constructor(getattr(module, name), kind, self._guard)
 
     def _on_dataset_autograph(self, module: Any) -> None:
+        """Note each `for batch in dataset` inside a tf.function, once AutoGraph knows of these."""
         register, what = module.register_overrides, "watching loops inside tf.functions"
-        registered = self._guard.entry(what, lambda: self._loops.install_datasets(module))
+        registered = self._guard.entry(what, lambda: self._on_registered(module))
 
         def register_and_watch(*args: Any, **kwargs: Any) -> None:
             register(*args, **kwargs)
             registered()
 
         module.register_overrides = self._guard.hook(register, register_and_watch)
+
+    def _on_registered(self, module: Any) -> None:
+        registry = module.control_flow.for_loop_registry._registry
+        dataset_class = module.dataset_ops.DatasetV2
+        registry[dataset_class] = self._guard.before(registry[dataset_class], self._loop_found)
+
+    def _on_control_flow(self, module: Any) -> None:
+        """Note each `for batch in iterator` inside a tf.function."""
+        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
+            setattr(module, name, self._guard.before(getattr(module, name), self._loop_found))
+
+    def _note_graph_loop(self, *_: Any, **__: Any) -> None:
+        functions, site = self._with.updates.here.functions, user_site()
+        if not functions or site is None:
+            return
+        self._with.updates.looping.add(functions[0])
+        place = (site.file, site.line)
+        if self._use_at(*place) is None:
+            self._uses.append(OtherUse(_UNSEEN, *place, 1))
 
     def _on_functions(self, module: Any) -> None:
         self._functions.install(module, self._guard)
@@ -181,38 +209,32 @@ class TensorFlow:
 
     def _on_replicas(self, module: Any) -> None:
         updates = self._with.updates
-        self._tell_before(
+        self._guard.tell_before(
             module._MirroredReplicaThread,
             "__init__",
             "telling which steps train",
             lambda thread, *_, **__: updates.begins_replica(thread),
         )
 
-    def _tell_before(
-        self, owner: type, name: str, what: str, told: Callable[..., Any], *, vital: bool = False
-    ) -> None:
-        entry = self._guard.entry(what, told, vital=vital)
-        setattr(owner, name, self._guard.before(vars(owner)[name], entry))
+    def _use_at(self, file: str | None, line: int | None) -> OtherUse | None:
+        return next((use for use in self._uses if (use.file, use.line) == (file, line)), None)
 
     def _note_session(self, *_: Any, **__: Any) -> None:
-        uses, site = self._with.recorder.recording.other_uses, call_site()
+        site = call_site()
         place = (site.file, site.line) if site else (None, None)
-        known = next((use for use in uses if (use.file, use.line) == place), None)
+        known = self._use_at(*place)
         if known is None:
-            uses.append(OtherUse("Session.run of TensorFlow 1", place[0], place[1], 1))
+            self._uses.append(OtherUse("Session.run of TensorFlow 1", place[0], place[1], 1))
         else:
             known.count += 1
 
     def _on_keras_optimizer(self, module: Any) -> None:
         """Hook into the optimizer, which shows steps that no function runs."""
-        names = [
-            name
-            for name in ("_backend_update_step", "_internal_apply_gradients")
-            if name in vars(module.TFOptimizer)
-        ]
-        for name in names[:1]:
-            what = "watching eager steps"
-            self._tell_before(module.TFOptimizer, name, what, self._note_eager_step, vital=True)
+        owner, what = module.TFOptimizer, "watching eager steps"
+        for name in ("_backend_update_step", "_internal_apply_gradients"):
+            if name in vars(owner):
+                self._guard.tell_before(owner, name, what, self._note_eager_step, vital=True)
+                return
 
     def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
@@ -263,42 +285,6 @@ def _trains(function: Any) -> bool:
         )
     except Exception:
         return False  # its graph can't be read, or a variable of it is gone
-
-
-_UNSEEN = (
-    "a loop inside a tf.function, whose steps can't be measured (let Python run the loop, and the "
-    "function a single step)"
-)
-
-
-class GraphLoops:
-    """Hooks onto AutoGraph's two ways to loop over data, where no Python runs between steps."""
-
-    def __init__(self, watchers: Watchers) -> None:
-        self._guard, self._updates = watchers.guard, watchers.updates
-        self._uses = watchers.recorder.recording.other_uses
-        self._found = self._guard.entry("noting loops inside a tf.function", self._note)
-
-    def install_datasets(self, dataset_autograph: Any) -> None:
-        """Note each `for batch in dataset` inside a tf.function."""
-        registry = dataset_autograph.control_flow.for_loop_registry._registry
-        dataset_class = dataset_autograph.dataset_ops.DatasetV2
-        registry[dataset_class] = self._guard.before(registry[dataset_class], self._found)
-
-    def install_iterators(self, control_flow: Any) -> None:
-        """Note each `for batch in iterator` inside a tf.function."""
-        for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
-            hooked = self._guard.before(getattr(control_flow, name), self._found)
-            setattr(control_flow, name, hooked)
-
-    def _note(self, *_: Any, **__: Any) -> None:
-        functions, site = self._updates.here.functions, user_site()
-        if not functions or site is None:
-            return
-        self._updates.looping.add(functions[0])
-        place = (site.file, site.line)
-        if all((use.file, use.line) != place for use in self._uses):
-            self._uses.append(OtherUse(_UNSEEN, *place, 1))
 
 
 def watch_saving(module: Any, guard: Guard) -> None:
