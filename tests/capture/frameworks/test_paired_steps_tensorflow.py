@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES, _lengths_vary
+from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -29,7 +29,7 @@ SCRIPT = """
     clock = Mock(last_here=last, interrupted_by_us=lambda *span: interrupted.append(span))
 
     def followed():
-        loop = Mock(kind="eager", graph_step=None, element_spec=None)
+        loop = Mock(kind="eager", graph_step=None)
         last.loop.record = loop
         paired = PairedSteps(clock)
         paired.install_tape(backprop, guard)
@@ -188,20 +188,6 @@ def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) ->
     assert step["lacking"] is None
     assert (step["relaxed"], step["traces"], step["shapes"]) == (False, 3, 3)
     assert len(step["other_ms"]) == 8
-
-
-@pytest.mark.parametrize(
-    ("element_spec", "vary"),
-    [
-        ("(TensorSpec(shape=(None, 40), dtype=tf.int32, name=None),)", False),
-        ("(TensorSpec(shape=(None,), dtype=tf.int32, name=None),)", False),
-        ("(TensorSpec(shape=(None, None), dtype=tf.int32, name=None),)", True),
-        ("RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)", True),
-        ("", False),
-    ],
-)
-def test_lengths_vary_where_the_data_says_so(element_spec: str, vary: bool) -> None:
-    assert _lengths_vary(element_spec) is vary
 
 
 @pytest.mark.parametrize(

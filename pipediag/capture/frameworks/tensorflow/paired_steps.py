@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import GUARD_FILE, Guard
@@ -51,6 +51,7 @@ _BEYOND = (
     "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier"
 )  # fmt: skip
 """Begins of names of operations whose effects reach beyond the variables."""
+_WHAT = "timing a step as a `tf.function`"
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 
@@ -63,18 +64,13 @@ class _Step:
     seen: int = 0
     shapes: Counter[tuple[tuple[int | None, ...], ...]] = field(default_factory=Counter)
     """Steps by the shapes of the tensors that they were given."""
-    frame: FrameType | None = None
-    """Frame in which the tape of a step that is made twice is open."""
-    arguments: tuple[Any, ...] = ()
-    before: list[Any] = field(default_factory=list)
-    began_ns: int = 0
     tracing_ms: float = 0.0
     """Time for all traces, also those that failed or were for trying alone."""
     python: Any = None
     function: Any = None
     variables: Sequence[Any] = ()
     lengths_vary: bool = False
-    """True if the loop's data or the first steps have batches of several lengths."""
+    """True if steps had batches of several lengths."""
     takes_any: bool = False
     """True if one trace served batches of any shape."""
     is_over: bool = False
@@ -85,52 +81,53 @@ class _Step:
     """True if the step draws random numbers, so that no two results are the same."""
 
 
+class _Pair(NamedTuple):
+    """A step that is to be made twice, while its tape is open."""
+
+    step: _Step
+    frame: FrameType
+    arguments: tuple[Any, ...]
+    before: list[Any]
+    """Values of the variables before it."""
+    began_ns: int
+
+
 class PairedSteps:
     """Follows tapes that are opened in a loop's own body, up to where gradients are applied."""
 
     def __init__(self, clock: StepClock) -> None:
         self._clock = clock
         self._steps: dict[tuple[CodeType, int], _Step] = {}
-        self._open: _Step | None = None
+        self._open: _Pair | None = None
 
     def install_tape(self, module: Any, guard: Guard) -> None:
-        tape: Any = module.GradientTape
-        opened = guard.entry("timing a step as a `tf.function`", self._opened)
-        enter = tape.__enter__
-
-        def entered(own: Any) -> Any:
-            opened()
-            return enter(own)
-
-        tape.__enter__ = guard.hook(enter, entered)
+        guard.tell_before(module.GradientTape, "__enter__", _WHAT, self._opened)
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
         """Watch the end of an optimizer's `apply_gradients`."""
         owner: Any = optimizer_class
-        applied = guard.entry("timing a step as a `tf.function`", self._applied)
-        apply = owner.apply_gradients
+        apply, applied = owner.apply_gradients, guard.entry(_WHAT, self._applied)
 
         def apply_gradients(*args: Any, **kwargs: Any) -> Any:
             result = apply(*args, **kwargs)
-            if self._open is not None:
-                applied()
+            applied()
             return result
 
         owner.apply_gradients = guard.hook(apply, apply_gradients)
 
-    def _opened(self) -> None:
+    def _opened(self, _: Any) -> None:
         frame = _caller()
-        if frame is None or not _executes_eagerly():
+        context = sys.modules["tensorflow.python.eager.context"]
+        if frame is None or not context.executing_eagerly():
             return
+        last = self._clock.last_here
         place = (frame.f_code, frame.f_lineno)
         step = self._steps.get(place)
         if step is None:
-            last = self._clock.last_here
             if last is None or last.loop.record.kind != "eager":
                 return
             loop = last.loop.record
             step = self._steps[place] = _described(frame)
-            step.lengths_vary = _lengths_vary(loop.element_spec or "")
             if loop.graph_step is not None:
                 loop.graph_step.lacking = step.record.lacking = "A step opens several tapes."
             else:
@@ -138,7 +135,9 @@ class PairedSteps:
         step.seen += 1
         counts = not step.takes_any and step.seen <= _MOST_COUNTED
         over = step.is_over and not counts
-        if step.record.lacking is not None or over or not self._has_own_batch:
+        # Batches of a trial tell nothing: the script would not have had them.
+        own_batch = last is not None and last.stage is Stage.OWN
+        if step.record.lacking is not None or over or not own_batch:
             return
         try:
             given = _given(step, frame)
@@ -150,40 +149,32 @@ class PairedSteps:
             let_pass(error)
             self._give_up(step, f"It could not be prepared: {type(error).__name__}.")
 
-    @property
-    def _has_own_batch(self) -> bool:
-        """True if the script would have had this thread's last batch, too."""
-        last = self._clock.last_here
-        return last is not None and last.stage is Stage.OWN
-
     def _begin(self, step: _Step, frame: FrameType, given: Mapping[str, Any]) -> None:
         lacking = _unfit(given)
         if lacking is not None:
             self._give_up(step, lacking)
             return
-        self._open, step.frame, step.arguments = step, frame, tuple(given.values())
+        before, began_ns = [], time.monotonic_ns()
         if step.function is not None:
-            began_ns = time.monotonic_ns()
-            step.before = _copies(step.variables)
+            before = _copies(step.variables)
             _wait_for(step.variables)
             self._clock.interrupted_by_us(began_ns, time.monotonic_ns())
-        step.began_ns = time.monotonic_ns()
+        arguments = tuple(given.values())
+        self._open = _Pair(step, frame, arguments, before, time.monotonic_ns())
 
     def _applied(self) -> None:
-        step = self._open
-        if step is None or step.frame is None or _caller() is not step.frame:
+        pair = self._open
+        if pair is None or _caller() is not pair.frame:
             return
-        applied_ns = time.monotonic_ns()
-        self._open, frame, step.frame = None, step.frame, None
-        arguments, step.arguments = step.arguments, ()
-        before, step.before = step.before, []
+        applied_ns, step = time.monotonic_ns(), pair.step
+        self._open = None
         try:
             if step.function is None:
-                lacking = _prepare(step, frame, arguments)
+                lacking = _prepare(step, pair.frame, pair.arguments)
             else:
                 _wait_for(step.variables)
-                own_ns = time.monotonic_ns() - step.began_ns
-                lacking = _made_twice(step, arguments, before, own_ns)
+                own_ns = time.monotonic_ns() - pair.began_ns
+                lacking = _made_twice(step, pair.arguments, pair.before, own_ns)
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {_cause_of(error)}."
@@ -198,9 +189,8 @@ class PairedSteps:
     def _give_up(self, step: _Step, lacking: str | None) -> None:
         """End the pairs of a step, and hold on to nothing of it."""
         step.record.lacking = lacking
-        self._open, step.frame, step.is_over = None, None, True
-        step.python = step.function = None
-        step.variables, step.before, step.arguments = (), [], ()
+        self._open, step.is_over = None, True
+        step.python, step.function, step.variables = None, None, ()
 
 
 def _cause_of(error: BaseException) -> str:
@@ -217,10 +207,6 @@ def _caller() -> FrameType | None:
     while frame is not None and frame.f_code.co_filename in (__file__, GUARD_FILE):
         frame = frame.f_back
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
-
-
-def _executes_eagerly() -> bool:
-    return bool(sys.modules["tensorflow.python.eager.context"].executing_eagerly())
 
 
 def _described(frame: FrameType) -> _Step:
@@ -275,13 +261,6 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
 
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
-_SHAPE = re.compile(r"shape=\(([^)]*)\)|Ragged")
-
-
-def _lengths_vary(element_spec: str) -> bool:
-    """Return True if a loop's batches have an unknown length besides their number of rows."""
-    found = (match.group(1) or "None, None" for match in _SHAPE.finditer(element_spec))
-    return any("None" in shape.split(",", 1)[-1] for shape in found if "," in shape)
 
 
 def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
