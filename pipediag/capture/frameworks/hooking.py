@@ -9,10 +9,9 @@ from importlib.abc import MetaPathFinder
 from types import ModuleType
 from typing import Any
 
-from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
-from pipediag.capture.watching.step_clock import Watchers
+from pipediag.capture.watching.step_clock import Hook, Watchers
 
 FRAMEWORKS: tuple[type[TensorFlow | Keras], ...] = (TensorFlow, Keras)
 _PACKAGE = "tensorflow"

@@ -427,6 +427,10 @@ class StepClock:
             loop.let_go()
 
 
+Hook = Callable[[Any], None]
+"""Hooks into a module that has just been imported."""
+
+
 @dataclass(kw_only=True)
 class Watchers(Instruments):
     """Receivers of what the hooks report, with the guard through which they do."""

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
-from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls, _lengths_differ
 from pipediag.capture.frameworks.tensorflow.runtime import (
     TensorFlowRuntime,
     remove_cut_caches,
 )
+from pipediag.capture.frameworks.tensorflow.steps import FunctionCalls, _lengths_differ
 from pipediag.capture.guard import Guard, StopScript
 from pipediag.capture.loops import loop
 from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
@@ -77,8 +77,7 @@ class Stage:
                 return traced()
 
         calls = FunctionCalls(watchers, self._consumer_among)
-        errors = SimpleNamespace(OutOfRangeError=OutOfRangeError)
-        calls.install(SimpleNamespace(Function=Function, errors=errors), self.guard)
+        calls.install(SimpleNamespace(Function=Function), self.guard)
         self.function: Any = Function()
 
     def call_begins(self, consumer: Any, iterator: Any, function: Any) -> Any:
@@ -364,7 +363,7 @@ def test_writes_that_tensorflow_has_put_around_those_of_the_class_are_seen() -> 
 def test_loops_that_can_not_be_watched_are_registered_as_ever() -> None:
     notes: list[str] = []
     registered: list[str] = []
-    hooks: Any = SimpleNamespace(_loops=None, _guard=Guard(notes.append))
+    hooks: Any = SimpleNamespace(_guard=Guard(notes.append))
     module = SimpleNamespace(register_overrides=registered.append)
     TensorFlow._on_dataset_autograph(hooks, module)
     module.register_overrides("loops over datasets")

@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any
 
 from pipediag.capture.callsites import call_site, defined_at, unwrap
-from pipediag.capture.frameworks import Hook
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.recorder import version_of
 from pipediag.capture.timeline import Timeline
-from pipediag.capture.watching.step_clock import Watchers
+from pipediag.capture.watching.step_clock import Hook, Watchers
 from pipediag.session.recording import RecordedEnvironment
 from pipediag.session.timeline import Span
 from pipediag.vocabulary import SpanKind

@@ -10,17 +10,15 @@ from itertools import product
 from typing import Any
 
 from pipediag.capture.callsites import call_site
-from pipediag.capture.frameworks import Hook
-from pipediag.capture.frameworks.tensorflow.function_calls import FunctionCalls
-from pipediag.capture.frameworks.tensorflow.iterators import Iterators
 from pipediag.capture.frameworks.tensorflow.paired_steps import PairedSteps
+from pipediag.capture.frameworks.tensorflow.steps import FunctionCalls, Iterators
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import StepGraph
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import Writes
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import PYTHON_CLOCK
 from pipediag.capture.pipelines.calls import user_site
 from pipediag.capture.recorder import version_of
-from pipediag.capture.watching.step_clock import Watchers
+from pipediag.capture.watching.step_clock import Hook, Watchers
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.recording import NAME_BEGINS, Device, OtherUse, RecordedEnvironment
 from pipediag.session.worker import worker_of

@@ -41,7 +41,7 @@ def work_on_table(
     """Yield the operations that pass over all of a table or its slots, such as an optimizer's and a
     regulariser's, and those that read or cast all of it for a lookup."""
     found = whole.of_shape(tuple(variable.shape.as_list()))
-    for frame, op in found.touching(variable.handle):
+    for frame, op, _ in found.touching(variable.handle):
         if op.type == _READ or _casts_what_was_read(step, frame, op):
             yield place_of(frame, op), "copy"
         elif op.type not in _NO_PASS and not gathers_rows(step, frame, op):

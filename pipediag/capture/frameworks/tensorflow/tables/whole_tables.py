@@ -98,7 +98,11 @@ class WholeTables:
         """Describe what the step does with a table, and with what is computed together with it."""
         own, shape = variable.handle, tuple(variable.shape.as_list())
         found = self.of_shape(shape)
-        made = found.made_with(own)
+        made = [
+            (op, outputs)
+            for _, op, outputs in found.touching(own)
+            if outputs and op.type not in _MAKES_NOTHING
+        ]
         types = [op.type for op, _ in made]
         sizes = [math.prod(shape) * int(one.dtype.size) for _, outputs in made for one in outputs]
         spread = any(kind in SPREADS for kind in types)
@@ -146,10 +150,9 @@ class _OfShape:
         self._step = step
         self._shape = shape
         self._above: dict[_Node, _Node] = {}
-        self._made: list[tuple[Any, list[Any], _Node]] = []
-        """Operations that make tensors of the shape, with these, and with a member of their set."""
-        self._touching: list[tuple[Frame, Any, _Node]] = []
-        """Operations that are given, or make, members of a set, with one of these."""
+        self._touching: list[tuple[Frame, Any, list[Any], _Node]] = []
+        """Operations that are given, or make, members of a set, with the tensors of the shape that
+        they make, and with one of the members."""
         for one, other in step.same():
             if self._fits(one):
                 self._join([self._node(one), self._node(other)])
@@ -160,15 +163,11 @@ class _OfShape:
             if self._fits(after):
                 self._join([self._node(before), self._node(after)])
 
-    def made_with(self, handle: Any) -> list[tuple[Any, list[Any]]]:
-        """Return the operations that make tensors of the variable's set, and these."""
+    def touching(self, handle: Any) -> list[tuple[Frame, Any, list[Any]]]:
+        """Return the operations that are given, or make, something of the variable's set, with the
+        tensors of its shape that they make."""
         group = self._group(("variable", id(handle)))
-        return [(op, made) for op, made, node in self._made if self._group(node) == group]
-
-    def touching(self, handle: Any) -> list[tuple[Frame, Any]]:
-        """Return the operations that are given, or make, something of the variable's set."""
-        group = self._group(("variable", id(handle)))
-        return [(frame, op) for frame, op, node in self._touching if self._group(node) == group]
+        return [found[:3] for found in self._touching if self._group(found[3]) == group]
 
     def variables_with(self, handle: Any) -> set[int]:
         """Return the ids of the handles in the variable's set."""
@@ -186,12 +185,10 @@ class _OfShape:
         nodes = list(self._variables(frame, op))
         nodes += [self._node(At(frame, one)) for one in (*inputs, *outputs)]
         if nodes:
-            self._touching.append((frame, op, nodes[0]))
+            self._touching.append((frame, op, outputs, nodes[0]))
         if _WRITES_ROWS.fullmatch(op.type):
             nodes += self._read_for_rows(frame, op)
         self._join(nodes)
-        if outputs and op.type not in _MAKES_NOTHING:
-            self._made.append((op, outputs, self._node(At(frame, outputs[0]))))
 
     def _read_for_rows(self, frame: Frame, op: Any) -> Iterator[_Node]:
         """Yield what an optimizer computes the rows from that it writes: tensors of the shape, and
