@@ -78,7 +78,7 @@ class Guard:
         *,
         vital: bool = False,
     ) -> None:
-        """Hook onto a function of a class or a module, of whose calls an entry is told before."""
+        """Replace a function of a class or a module by a hook that calls an entry before it."""
         entry = self.entry(what, told, vital=vital)
         setattr(owner, name, self.before(getattr(owner, name), entry))
 
