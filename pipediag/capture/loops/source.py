@@ -7,6 +7,7 @@ import linecache
 import operator
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import dropwhile
 from types import FrameType
 from typing import Any
 
@@ -46,6 +47,15 @@ _CALLS_NO_MODEL = _WHOLE | frozenset(
 """Functions that run no model, by the last part of their names."""
 
 _Iteration = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def _scripts(frames: Iterable[FrameType]) -> Iterator[tuple[FrameType, ast.Module]]:
+    """Iterate over the frames of the user's whose source is there, with its tree."""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        tree = parsed(file) if is_users(file) else None
+        if tree is not None:
+            yield frame, tree
 
 
 def only_reads(frames: Iterable[FrameType]) -> bool:
@@ -96,11 +106,7 @@ def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
     first, run in. Keras runs it `in_fit`, so that a single line of the user's calls it."""
     found: list[str] = []
     left_the_loop = in_fit
-    for frame in frames:
-        file = frame.f_code.co_filename
-        tree = parsed(file) if is_users(file) else None
-        if tree is None:
-            continue
+    for frame, tree in _scripts(frames):
         chain: list[ast.AST] = [tree]
         for node in around(tree, frame.f_lineno):
             chain = [node] if isinstance(node, _Function) else [*chain, node]
@@ -112,7 +118,8 @@ def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
         for place in range(inner[-1], 0, -1):
             for statement in _following(chain[place - 1], chain[place]):
                 lines = () if isinstance(statement, _Definition) else _lines_of(statement)
-                found += [f"{file}:{one}" for one in _lines_that_train(tree) if one in lines]
+                file, trains = frame.f_code.co_filename, _lines_that_train(tree)
+                found += [f"{file}:{one}" for one in trains if one in lines]
     return list(dict.fromkeys(found))[:_MOST_PLACES]
 
 
@@ -164,13 +171,9 @@ LONGEST_PERIOD = 50
 
 def period_around(frames: Iterable[FrameType]) -> int:
     """Return the epochs after which the loops around do the same again, as by `epoch % 5`; or 1."""
-    periods, within_users = [1], False
-    for frame in frames:
-        tree = parsed(frame.f_code.co_filename) if is_users(frame.f_code.co_filename) else None
-        within_users = within_users or tree is not None
-        if not within_users:
-            continue
-        for node in around(tree, frame.f_lineno) if tree is not None else ():
+    periods = [1]
+    for frame, tree in _scripts(frames):
+        for node in around(tree, frame.f_lineno):
             if isinstance(node, ast.For) and _in_body(node, frame.f_lineno):
                 counted = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
                 periods += _divisors(node, counted, {**frame.f_globals, **locals_of(frame)})
@@ -218,13 +221,10 @@ def rounds_around(frames: Iterable[FrameType]) -> int | None:
 
     The loop whose header that line is counts as none of them. None where the source does not tell.
     """
-    rounds, within_users = 1, False
-    for frame in frames:
-        within_users = within_users or is_users(frame.f_code.co_filename)
-        if not within_users:
-            continue
+    rounds = 1
+    for frame in dropwhile(lambda one: not is_users(one.f_code.co_filename), frames):
         for loop in _loops_around(frame):
-            size = _size_of(loop, frame)
+            size = None if loop is None else _size_of(loop, frame)
             if size is None:
                 return None
             rounds *= size
@@ -255,10 +255,8 @@ def _in_body(loop: _Loop, line: int) -> bool:
     return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)
 
 
-def _size_of(iterated: ast.expr | None, frame: FrameType) -> int | None:
+def _size_of(iterated: ast.expr, frame: FrameType) -> int | None:
     """Return the rounds of a loop over that; None where it is unknown."""
-    if iterated is None:
-        return None
     try:
         value = _value(iterated, {**frame.f_globals, **locals_of(frame)})
         return len(value) if type(value) in _SIZED else None
