@@ -26,40 +26,30 @@ _FILE = "/usr/lib/site-packages/keras/src/toy.py"
 
 _SOURCE = """
 class Callback:
-    def on_train_begin(self, logs=None): pass
-    def on_train_end(self, logs=None): pass
-    def on_epoch_begin(self, epoch, logs=None): pass
-    def on_epoch_end(self, epoch, logs=None): pass
-    def on_train_batch_begin(self, batch, logs=None): pass
-    def on_train_batch_end(self, batch, logs=None): pass
+    pass
+
+class CallbackList(Callback):
+    def __init__(self, callbacks):
+        self.callbacks = list(callbacks)
+
+def add(method):
+    def nothing(self, *args, **kwargs): pass
+    def each(self, *args, **kwargs):
+        for callback in self.callbacks:
+            getattr(callback, method)(*args, **kwargs)
+    nothing.__qualname__ = f"Callback.{method}"
+    setattr(Callback, method, nothing)
+    setattr(CallbackList, method, each)
+
+for place in ("train", "epoch", "train_batch"):
+    add(f"on_{place}_begin")
+    add(f"on_{place}_end")
 
 class History(Callback):
     def on_train_begin(self, logs=None):
         self.epochs = []
     def on_epoch_end(self, epoch, logs=None):
         self.epochs.append(epoch)
-
-class CallbackList(Callback):
-    def __init__(self, callbacks):
-        self.callbacks = list(callbacks)
-    def on_train_begin(self, logs=None):
-        for callback in self.callbacks:
-            callback.on_train_begin(logs)
-    def on_train_end(self, logs=None):
-        for callback in self.callbacks:
-            callback.on_train_end(logs)
-    def on_epoch_begin(self, epoch, logs=None):
-        for callback in self.callbacks:
-            callback.on_epoch_begin(epoch, logs)
-    def on_epoch_end(self, epoch, logs=None):
-        for callback in self.callbacks:
-            callback.on_epoch_end(epoch, logs)
-    def on_train_batch_begin(self, batch, logs=None):
-        for callback in self.callbacks:
-            callback.on_train_batch_begin(batch, logs)
-    def on_train_batch_end(self, batch, logs=None):
-        for callback in self.callbacks:
-            callback.on_train_batch_end(batch, logs)
 
 class Trainer:
     def fit(self, callbacks, epochs=1):

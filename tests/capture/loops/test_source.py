@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from textwrap import dedent, indent
-from types import FrameType
+from textwrap import dedent
 from typing import Any
 
 import pytest
 
-from pipediag.capture.loops import source as module
+from pipediag.capture.callsites import frames
 from pipediag.capture.loops.source import (
     only_reads,
     period_around,
@@ -21,6 +20,31 @@ from pipediag.capture.loops.source import (
     trains_behind,
 )
 
+
+class ComeHereError(Exception):
+    """The script has come to the line that is asked about."""
+
+
+def told_at_trains(
+    tmp_path: Path, source: str, tells: Callable[..., Any], *, is_there: bool = True, **names: Any
+) -> Any:
+    """Return what is said where a script calls `trains()` for the first time, or reads `data`."""
+    script, told = tmp_path / "train.py", list[Any]()
+    source = dedent(source)
+    if is_there:
+        script.write_text(source, encoding="utf-8")
+
+    def trains(*_: Any) -> None:
+        # Those of the test, which stand behind, are no script's.
+        told.append(tells(one for one in frames() if one.f_code.co_filename == str(script)))
+        raise ComeHereError
+
+    data = type("Data", (), {"__iter__": trains})()
+    with pytest.raises(ComeHereError):
+        exec(compile(source, str(script), "exec"), {"trains": trains, "data": data, **names})
+    return told[0]
+
+
 CUSTOM = """
     def step(batch):
         with tf.GradientTape() as tape:
@@ -28,7 +52,7 @@ CUSTOM = """
 
     def train(data):
         for batch in data:
-            here()
+            trains()
             step(batch)
 
     train(first)
@@ -39,7 +63,7 @@ CUSTOM = """
 ITERATOR = """
     iterator = iter(first)
     for number in range(3):
-        batch = here()
+        batch = trains()
         tape = tf.GradientTape
         optimizer.apply_gradients(batch)
     evaluate(first)
@@ -48,7 +72,7 @@ ITERATOR = """
 FITS = """
     model.compile("adam")
     for fold in range(2):
-        here()
+        trains()
         scaler.fit(first)
         model.evaluate(first)
     if True:
@@ -60,34 +84,8 @@ FITS = """
 
 LAYERED = "\n".join(
     [f"def f{n}():\n    f{n + 1}()\n    f{n + 2}()\n    f{n + 3}()" for n in range(60)]
-    + ["def f60():\n    f0()\n    {}", "for one in first:\n    here()", "f0()"]
+    + ["def f60():\n    f0()\n    {}", "for one in first:\n    trains()", "f0()"]
 )
-
-
-def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any) -> list[int]:
-    file = path / "train.py"
-    file.write_text(dedent(text), encoding="utf-8")
-    monkeypatch.setattr(module, "is_users", lambda name: name == str(file))
-    found: list[str] = []
-
-    class ComeHereError(Exception):
-        pass
-
-    def here() -> None:
-        frame: FrameType | None = sys._getframe(1)
-        frames = []
-        while frame is not None:
-            frames.append(frame)
-            frame = frame.f_back
-        found.extend(trains_behind(frames, **given))
-        raise ComeHereError
-
-    anything: dict[str, Any] = {"first": [1], "second": [2], "here": here}
-    anything["model"] = type("Model", (), {"compile": lambda *_: None})()
-    with pytest.raises(ComeHereError):
-        exec(compile(file.read_text(encoding="utf-8"), str(file), "exec"), anything)
-    assert all(one.startswith(f"{file}:") for one in found)
-    return [int(one.rpartition(":")[2]) for one in found]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +99,12 @@ def behind(path: Path, monkeypatch: pytest.MonkeyPatch, text: str, **given: Any)
     ],
 )
 def test_later_calls_that_train_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, in_fit: bool, lines: list[int]
+    tmp_path: Path, text: str, in_fit: bool, lines: list[int]
 ) -> None:
-    assert behind(tmp_path, monkeypatch, text, in_fit=in_fit) == lines
+    model = type("Model", (), {"compile": lambda *_: None})()
+    asked = partial(trains_behind, in_fit=in_fit)
+    found = told_at_trains(tmp_path, text, asked, first=[1], second=[2], model=model)
+    assert found == [f"{tmp_path / 'train.py'}:{line}" for line in lines]
 
 
 READS = [
@@ -124,65 +125,16 @@ EVALUATES = [
 ]
 
 
-class Data:
-    def __init__(self, script: Path) -> None:
-        self.script = str(script)
-        self.told: list[bool] = []
-
-    def __iter__(self) -> Any:
-        frame = sys._getframe(1)
-        assert frame.f_code.co_filename == self.script
-        frames = []
-        while frame is not None and frame.f_code.co_filename == self.script:
-            frames.append(frame)
-            frame = frame.f_back  # type: ignore[assignment]
-        self.told.append(only_reads(frames))
-        return iter([])
-
-
-def reads_only(tmp_path: Path, source: str) -> bool:
-    script = tmp_path / "train.py"
-    script.write_text(dedent(source), encoding="utf-8")
-    data = Data(script)
-    names = {"data": data, "np": type("np", (), {"concatenate": list}), "total": 0, "seen": []}
-    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), names)
-    (one,) = data.told
-    return one
-
-
 @pytest.mark.parametrize("source", [*READS, *EVALUATES])
 def test_what_calls_no_model_for_a_batch_reads(tmp_path: Path, source: str) -> None:
-    assert reads_only(tmp_path, source) is (source in READS)
+    names = {"np": Namespace(concatenate=list), "total": 0, "seen": []}
+    assert told_at_trains(tmp_path, source, only_reads, **names) is (source in READS)
 
 
-def test_without_a_source_nothing_is_told(tmp_path: Path) -> None:
-    data = Data(tmp_path / "gone.py")
-    exec(compile("len(list(data))", str(tmp_path / "gone.py"), "exec"), {"data": data})
-    assert data.told == [False]
-
-
-def rounds_at_trains(tmp_path: Path, source: str, **names: Any) -> int | None:
-    return told_at_trains(tmp_path, source, rounds_around, **names)
-
-
-def told_at_trains(tmp_path: Path, source: str, tells: Callable[..., Any], **names: Any) -> Any:
-    script = tmp_path / "train.py"
-    script.write_text(dedent(source), encoding="utf-8")
-    told: list[Any] = []
-
-    def trains() -> None:
-        if not told:
-            told.append(tells(_within(sys._getframe(1), str(script))))
-
-    code = compile(script.read_text(encoding="utf-8"), str(script), "exec")
-    exec(code, {"trains": trains, **names})
-    return told[0]
-
-
-def _within(frame: FrameType | None, file: str) -> Iterator[FrameType]:
-    while frame is not None and frame.f_code.co_filename == file:
-        yield frame
-        frame = frame.f_back
+def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
+    asked = partial(told_at_trains, tmp_path, is_there=False)
+    assert asked("len(list(data))", only_reads) is False
+    assert asked("for _ in range(3):\n    trains()", rounds_around) is None
 
 
 @pytest.mark.parametrize(
@@ -218,10 +170,8 @@ def test_the_size_of_what_a_loop_goes_through(
         "tqdm": lambda rows: rows,
         "endless": iter(range(3)),
     }
-    ends = "break" if loop.startswith(("for", "while")) else "pass"
-    source = f"{loop}\n    trains()\n    {ends}\n"
-
-    assert rounds_at_trains(tmp_path, source, **names) == rounds
+    source = f"{loop}\n    trains()\n"
+    assert told_at_trains(tmp_path, source, rounds_around, **names) == rounds
 
 
 NESTED = """
@@ -253,7 +203,7 @@ HEADER = "for epoch in range(4):\n    for batch in trains() or []:\n        pass
 def test_loops_around_multiply_as_far_as_the_source_tells(
     tmp_path: Path, source: str, rounds: int | None
 ) -> None:
-    assert rounds_at_trains(tmp_path, source) == rounds
+    assert told_at_trains(tmp_path, source, rounds_around) == rounds
 
 
 def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
@@ -270,20 +220,8 @@ def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
     """
     asked: list[int] = []
 
-    assert rounds_at_trains(tmp_path, source, asked=asked) is None
+    assert told_at_trains(tmp_path, source, rounds_around, asked=asked) is None
     assert asked == [1]
-
-
-def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
-    script = str(tmp_path / "gone.py")
-    told: list[int | None] = []
-    code = compile(f"for _ in range(3):\n{indent('trains()', '    ')}", script, "exec")
-
-    def trains() -> None:
-        told.append(rounds_around(_within(sys._getframe(1), script)))
-
-    exec(code, {"trains": trains})
-    assert told == [None] * 3
 
 
 @pytest.mark.parametrize(
