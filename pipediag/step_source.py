@@ -50,11 +50,10 @@ class StepSource:
 
     def definition(self, lines: Sequence[str], name: str) -> list[str]:
         """Return the function's lines, without a decorator, indented as the loop is."""
-        unit = "\t" if "\t" in self.indent else "    "
-        inner = self.loop_indent + (self.indent[len(self.loop_indent) :][: len(unit)] or unit)
+        unit = 1 if "\t" in self.indent else 4
+        inner = self.loop_indent + self.indent[len(self.loop_indent) :][:unit]
         text = [f"{self.loop_indent}def {name}({', '.join(self.parameters)}):"]
-        for moved in self.body:
-            text += _at(lines, moved, inner + moved.indent[len(self.indent) :])
+        text += [line for moved in self.body for line in _at(lines, moved, inner)]
         return [*text, f"{inner}return {', '.join(self.results)}"] if self.results else text
 
     def use(
@@ -104,34 +103,25 @@ def step_at(text: str, line: int) -> StepSource:
         NotAFunctionError: the step can't become a function of its own.
     """
     tree = ast.parse(text)
-    chain = _chain_to(tree, line)
-    if chain is None:
+    withs = (node for node in ast.walk(tree) if isinstance(node, ast.With))
+    tape = next((one for one in withs if one.lineno == line and _opens_a_tape(one)), None)
+    if tape is None:
         raise NotAFunctionError(f"Line {line} is no `with` statement that opens one GradientTape.")
-    tape = chain[-1]
-    scope = next(one for one in reversed(chain) if isinstance(one, ast.Module | _Scope))
-    loops = [one for one in chain[chain.index(scope) :] if isinstance(one, _Loop)]
-    if not loops or isinstance(scope, ast.Lambda | ast.ClassDef | ast.AsyncFunctionDef):
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    chain: list[ast.AST] = [tape]
+    while not isinstance(chain[-1], ast.Module | _Scope):
+        chain.append(above[chain[-1]])
+    scope, loops = chain[-1], [one for one in chain if isinstance(one, _Loop)]
+    if not loops or isinstance(scope, ast.ClassDef | ast.AsyncFunctionDef):
         raise NotAFunctionError("The step is in no loop of the same function.")
-    statements = _siblings(chain[-2], tape)
+    names = ("body", "orelse", "finalbody")
+    blocks: list[list[ast.stmt]] = [getattr(chain[1], name, []) for name in names]
+    statements = next(block[block.index(tape) :] for block in blocks if tape in block)
     step = _up_to_apply(statements)
     following = statements[len(step) : len(step) + 1]
     if following and following[0].lineno == step[-1].end_lineno:
         raise NotAFunctionError(f"Line {step[-1].end_lineno} has several statements.")
-    return _analysed(text, tree, scope, loops[0], step)
-
-
-def _chain_to(tree: ast.Module, line: int) -> list[ast.AST] | None:
-    """Return the nodes around the `with` of that line, and the statement last."""
-
-    def down(chain: list[ast.AST]) -> Iterator[list[ast.AST]]:
-        for child in ast.iter_child_nodes(chain[-1]):
-            first, last = getattr(child, "lineno", None), getattr(child, "end_lineno", None)
-            if isinstance(child, ast.With) and first == line and _opens_a_tape(child):
-                yield [*chain, child]
-            elif first is None or first <= line <= (last or first):
-                yield from down([*chain, child])
-
-    return next(down([tree]), None)
+    return _analysed(text, tree, scope, loops[-1], step)
 
 
 def _opens_a_tape(node: ast.With) -> bool:
@@ -150,12 +140,8 @@ def _calls(node: ast.AST, *names: str) -> bool:
     return any(isinstance(one, ast.Call) and _called(one) in names for one in ast.walk(node))
 
 
-def _siblings(parent: ast.AST, statement: ast.AST) -> list[ast.stmt]:
-    blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-    for block in blocks:
-        if isinstance(block, list) and statement in block:
-            return block[block.index(statement) :]
-    raise NotAFunctionError("The step is in no block of statements.")
+def _nodes(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    return (one for part in parts for one in ast.walk(part))
 
 
 def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -176,7 +162,7 @@ def _analysed(
     tape = step[0]
     assert isinstance(tape, ast.With)
     assert isinstance(loop, _Loop)
-    for node in (one for statement in step for one in ast.walk(statement)):
+    for node in _nodes(step):
         if isinstance(node, _LEAVES):
             raise NotAFunctionError(f"Line {node.lineno} leaves the step, or is no part of one.")
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
@@ -192,41 +178,26 @@ def _analysed(
         _refuse_host(one)
     reads, sets = _names(body)
     always = {name for one in body for name in _set_always(one)}
-    if sometimes := sorted(sets - always):
+    if sometimes := sorted(sets.keys() - always):
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
     if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     in_loop = _names([loop])[1]
-    parameters = [name for name in reads if name in in_loop]
-    others = [*_outside(scope, step), *(node for one in moved for node in ast.walk(one))]
-    outside = {
-        node.id
-        for node in others
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load | ast.Del)
-    }
-    outside |= {
-        node.target.id
-        for node in others
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    }
-    results = [name for name in dict.fromkeys(_in_order(body)) if name in outside & sets]
+    outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
+    results = tuple(name for name in sets if name in outside)
     local = set() if isinstance(scope, ast.Module) else _local_names(scope)
-    constants = [name for name in reads if name in local and name not in parameters]
-    if tape.items[0].optional_vars is not None:
-        opened = {n.id for n in ast.walk(tape.items[0].optional_vars) if isinstance(n, ast.Name)}
-        if opened & set(results):
-            raise NotAFunctionError("Other code reads the tape, too.")
-    indent = _indent(lines, tape)
+    if not _names(tape.items)[1].keys().isdisjoint(results):
+        raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(
-        first=step[0].lineno,
+        first=tape.lineno,
         last=step[-1].end_lineno or step[-1].lineno,
         loop_line=loop.lineno,
         loop_indent=_indent(lines, loop),
-        indent=indent,
-        parameters=tuple(parameters),
-        results=tuple(results),
-        constants=tuple(constants),
+        indent=_indent(lines, tape),
+        parameters=tuple(name for name in reads if name in in_loop),
+        results=results,
+        constants=tuple(name for name in reads if name in local and name not in in_loop),
         before=_moved(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_moved(lines, after),
@@ -244,29 +215,25 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _refuse_set_elsewhere(
-    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: Sequence[str], sets: set[str]
+    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: _Used, sets: _Used
 ) -> None:
     """Refuse a step that may read an attribute or a global name through a function.
 
     It would be kept as it was when the step was traced. A learning rate is a variable of the
     optimizer's.
     """
-    stored = [
-        node
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and node.attr not in ("lr", "learning_rate")
-    ]
-    read = {
-        node.attr
-        for node in _outside(tree, [scope] if isinstance(scope, ast.stmt) else [])
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
-    for node in stored:
-        owner = node.value
-        if node.attr in read | {"trainable"} or (
-            isinstance(owner, ast.Name) and owner.id in reads and owner.id != "self"
+    elsewhere = _outside(tree, [scope] if isinstance(scope, ast.stmt) else [])
+    attributes = [node for node in elsewhere if isinstance(node, ast.Attribute)]
+    read = {node.attr for node in attributes if isinstance(node.ctx, ast.Load)}
+    for node in ast.walk(loop):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and node.attr not in ("lr", "learning_rate")
+            and (
+                node.attr in read | {"trainable"}
+                or (isinstance(node.value, ast.Name) and node.value.id in reads.keys() - {"self"})
+            )
         ):
             raise NotAFunctionError(
                 f"The loop sets `{ast.unparse(node)}`, which a tf.function would keep."
@@ -298,22 +265,18 @@ def _divided(
     before: list[ast.stmt] = []
     after: list[ast.stmt] = []
     for place, one in enumerate(flat):
-        later = flat[place + 1 :]
         reads, sets = _names([one])
-        read_later, set_later = _names(later)
-        earlier = _names(flat[:place])[1] | _names(tape.items)[1]
+        read_later, set_later = _names(flat[place + 1 :])
+        earlier = {*_names(flat[:place])[1], *_names(tape.items)[1]}
         # What it reads must still be the same behind the step, objects that the step changes, too.
-        changing = _owners(one) & set(read_later) - earlier - imported
-        if (
-            _looks_only(one)
-            and not sets & set(read_later)
-            and not set_later & set(reads)
-            and not changing
-        ):
+        used_later = sets.keys() & read_later.keys() | reads.keys() & set_later.keys()
+        changing = _owners(one) & read_later.keys() - earlier - imported
+        if _looks_only(one) and not used_later and not changing:
             after.append(one)
             continue
-        by_tape = set(_names(each for each in tape.body if each not in after)[0]) - imported
-        if one in step[1:-1] and not set(reads) & (earlier | by_tape) and not sets & by_tape:
+        by_tape = _names(each for each in tape.body if each not in after)[0].keys() - imported
+        needed = reads.keys() & (earlier | by_tape) or sets.keys() & by_tape
+        if one in step[1:-1] and not needed:
             before.append(one)
     return before, after
 
@@ -321,14 +284,16 @@ def _divided(
 def _looks_only(statement: ast.stmt) -> bool:
     if _calls(statement, _APPLY, _TAPE, "gradient", *_ON_VARIABLES):
         return False
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    if isinstance(statement, ast.AugAssign):
-        targets = [statement.target]
-    if any(isinstance(one, ast.Attribute | ast.Subscript) for one in targets):
-        return False
-    if isinstance(statement, ast.AugAssign) or _is_for_effect(statement):
-        return True
-    return isinstance(statement, ast.Expr | ast.Assign) and _host_call(statement) is not None
+    match statement:
+        case ast.AugAssign(target=target):
+            return isinstance(target, ast.Name)
+        case ast.Assign(targets=targets):
+            if any(isinstance(one, ast.Attribute | ast.Subscript) for one in targets):
+                return False
+            return _host_call(statement) is not None
+        case ast.Expr():
+            return _is_for_effect(statement) or _host_call(statement) is not None
+    return False
 
 
 def _is_for_effect(statement: ast.stmt) -> bool:
@@ -341,14 +306,8 @@ def _is_for_effect(statement: ast.stmt) -> bool:
 
 
 def _owners(node: ast.AST) -> set[str]:
-    found: set[str] = set()
-    for one in ast.walk(node):
-        owner: ast.AST = one
-        while isinstance(owner, ast.Attribute):
-            owner = owner.value
-        if owner is not one and isinstance(owner, ast.Name):
-            found.add(owner.id)
-    return found
+    attributes = (one.value for one in ast.walk(node) if isinstance(one, ast.Attribute))
+    return {one.id for one in attributes if isinstance(one, ast.Name)}
 
 
 def _host_call(node: ast.AST) -> ast.Call | None:
@@ -384,102 +343,103 @@ def _refuse_host(statement: ast.stmt) -> None:
         )
 
 
-def _names(nodes: Iterable[ast.AST]) -> tuple[list[str], set[str]]:
-    """Return names that are read before the nodes set them, in order, and all that they set."""
+_Used = dict[str, None]
+"""Names in the order in which they are first used."""
+
+
+def _names(nodes: Iterable[ast.AST]) -> tuple[_Used, _Used]:
+    """Return names that are read before the nodes set them, and all that they set."""
     names = _Names()
     for node in nodes:
         names.visit(node)
-    return list(names.reads), names.sets
+    return names.reads, names.sets
 
 
 class _Names(ast.NodeVisitor):
     """Goes over code as Python runs it: values before what is set to them."""
 
     def __init__(self) -> None:
-        self.reads: dict[str, None] = {}
-        self.sets: set[str] = set()
+        self.reads: _Used = {}
+        self.sets: _Used = {}
 
     def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load):
-            self.sets.add(node.id)
+            self.sets.setdefault(node.id)
         elif node.id not in self.sets:
             self.reads.setdefault(node.id)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._all(node.value, *node.targets)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name) and node.target.id not in self.sets:
             self.reads.setdefault(node.target.id)
-        self._all(node.value, node.target)
+        self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self._all(node.value, node.target)
-
-    def visit_For(self, node: ast.For) -> None:
-        self._all(node.iter, node.target, *node.body, *node.orelse)
+            self.visit(node.value)
+            self.visit(node.target)
 
     def _function(self, node: ast.FunctionDef | ast.Lambda | ast.ClassDef) -> None:
-        own = _local_names(node) | self.sets
-        self.reads |= dict.fromkeys(
-            one for one in _names(ast.iter_child_nodes(node))[0] if one not in own
-        )
+        own = _local_names(node) | self.sets.keys()
+        free = _names(ast.iter_child_nodes(node))[0]
+        self.reads |= dict.fromkeys(one for one in free if one not in own)
         if not isinstance(node, ast.Lambda):
-            self.sets.add(node.name)
+            self.sets.setdefault(node.name)
 
     visit_FunctionDef = visit_Lambda = visit_ClassDef = _function  # noqa: N815
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
     ) -> None:
-        targets = [one.target for one in node.generators]
-        own = {name for one in targets for name in _names([one])[1]} | self.sets
+        own = {*_names(one.target for one in node.generators)[1], *self.sets}
         named = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
         self.reads |= dict.fromkeys(one for one in named if one not in own)
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
 
-    def _all(self, *nodes: ast.AST) -> None:
-        for one in nodes:
-            self.visit(one)
+    def generic_visit(self, node: ast.AST) -> None:
+        fields = [name for name in node._fields if name not in ("target", "targets")]
+        if len(fields) < len(node._fields):  # behind the value, or what a loop goes over
+            fields.insert(1, "targets" if isinstance(node, ast.Assign) else "target")
+        for name in fields:
+            value = getattr(node, name, None)
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, ast.AST):
+                    self.visit(one)
 
 
 def _places(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
     found: set[str] = set()
-    for node in (one for each in nodes for one in ast.walk(each)):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
-            found.add(ast.unparse(node))
-        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, context):
-            found.add(f"{ast.unparse(node.value)}[...]")
+    for node in _nodes(nodes):
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, context):
+            entry = isinstance(node, ast.Subscript)
+            found.add(f"{ast.unparse(node.value)}[...]" if entry else ast.unparse(node))
     return found
 
 
 def _local_names(scope: ast.AST) -> set[str]:
     arguments = getattr(scope, "args", None)
-    found = (
-        {one.arg for one in ast.walk(arguments) if isinstance(one, ast.arg)} if arguments else set()
-    )
+    given = ast.walk(arguments) if arguments else ()
     body = getattr(scope, "body", [])
-    return found | _names(body if isinstance(body, list) else [body])[1]
+    own = _names(body if isinstance(body, list) else [body])[1]
+    return {*own, *(one.arg for one in given if isinstance(one, ast.arg))}
 
 
-def _in_order(statements: Iterable[ast.stmt]) -> Iterator[str]:
-    found = [
-        (node.lineno, node.col_offset, node.id)
-        for one in statements
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
-    return (name for _, _, name in sorted(found))
+def _read(node: ast.AST) -> str | None:
+    """Return the name that a node reads or deletes, or adds to."""
+    match node:
+        case (
+            ast.Name(id=name, ctx=ast.Load() | ast.Del()) | ast.AugAssign(target=ast.Name(id=name))
+        ):
+            return name
+    return None
 
 
 def _set_always(statement: ast.stmt) -> set[str]:
     if isinstance(statement, ast.With):
         inner = {name for one in statement.body for name in _set_always(one)}
-        return inner | _names(statement.items)[1]
+        return inner | _names(statement.items)[1].keys()
     conditional = isinstance(statement, ast.If | ast.For | ast.While)
-    return set() if conditional else _names([statement])[1]
+    return set() if conditional else set(_names([statement])[1])
 
 
 def _outside(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -508,18 +468,11 @@ def _kept(
 ) -> tuple[Moved, ...]:
     """Return the step's lines without those of statements that are moved out of it."""
     indent = _indent(lines, tape)
-    found: list[Moved] = []
+    for one in (*tape.body, *step[1:]):
+        _indent(lines, one)
     away = {line for one in moved for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
-    ends: set[int] = set()
-    for one in [tape, *tape.body, *step[1:]]:
-        own = _indent(lines, one)
-        if one.lineno in ends:
-            raise NotAFunctionError(f"Line {one.lineno} has several statements.")
-        ends.add((one.end_lineno or one.lineno) if one is not tape else one.lineno)
-        if not own.startswith(indent):
-            raise NotAFunctionError(f"Line {one.lineno} is indented by other characters.")
-    last = step[-1].end_lineno or step[-1].lineno
-    for line in range(tape.lineno, last + 1):
+    found: list[Moved] = []
+    for line in range(tape.lineno, (step[-1].end_lineno or step[-1].lineno) + 1):
         if line in away:
             continue
         text = lines[line - 1]
