@@ -176,13 +176,11 @@ def _finding(name: str, change: Change) -> Finding:
 
 def _row(noise: str, spread: float, speedup: float, trials: list[Trial]) -> str:
     states = Counter(trial.state for trial in trials)
-    shares = [
-        f"{100.0 * states[state] / len(trials):.1f} %"
-        for state in ("confirmed", "refuted", "inconclusive")
-    ]
+    counts = (states[state] for state in ("confirmed", "refuted", "inconclusive"))
+    percents = [*(100.0 * one / len(trials) for one in counts), percent_inside(trials, speedup)]
     rounds = sum(trial.blocks or 0 for trial in trials) / len(trials)
-    inside = f"{percent_inside(trials, speedup):.1f} %"
-    cells = [noise, f"{100 * spread:g} %", f"{speedup:g}", len(trials), *shares, inside]
+    shares = [f"{one:.1f} %" for one in percents]
+    cells = [noise, f"{100 * spread:g} %", f"{speedup:g}", len(trials), *shares]
     return f"| {' | '.join(map(str, cells))} | {rounds:.1f} |"
 
 

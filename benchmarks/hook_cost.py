@@ -87,14 +87,7 @@ WORKLOADS: dict[str, Callable[[Callable[[], None], int], None]] = {"loop": loop,
 
 def stamped(name: str, steps: int, directory: str) -> tuple[list[int], list[bool]]:
     """Run a workload under capture; return when each step began, and if hooks were off in it."""
-    settings = RunSettings(
-        script=__file__,
-        args=(),
-        module=False,
-        capture_directory=directory,
-        warmup=100,
-        run_to_end=True,
-    )
+    settings = RunSettings(__file__, (), False, directory, warmup=100, run_to_end=True)
     capture = Capture(settings, Teller(None))
     capture.install()
     _let_the_baseline_last()

@@ -72,11 +72,7 @@ class Outcome:
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep scripts and reports here.")
 @click.argument("names", nargs=-1)
 def main(
-    mirrors: Path,
-    packages: Path | None,
-    budget: float,
-    keep: Path | None,
-    names: tuple[str, ...],
+    mirrors: Path, packages: Path | None, budget: float, keep: Path | None, names: tuple[str, ...]
 ) -> None:
     """Run the scripts, print a line each, and the totals."""
     try:
