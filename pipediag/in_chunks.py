@@ -113,6 +113,7 @@ def for_each_row(function):
     return rows
 
 
+@tf.autograph.experimental.do_not_convert
 def in_processes(function, processes=4, limit_s=60.0):
     """Make a function that has one of several processes call `function`, which computes in Python.
 
@@ -157,6 +158,12 @@ def in_processes(function, processes=4, limit_s=60.0):
         return value
 
     return call
+
+
+@tf.function(reduce_retracing=True)
+def call_model(model, *args, **kwargs):
+    """Call a model in a graph."""
+    return model(*args, **kwargs)
 
 
 def weighted_choice(rng, values, size, weights):

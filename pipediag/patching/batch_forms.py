@@ -7,32 +7,15 @@ from contextlib import suppress
 
 import libcst as cst
 
-from pipediag.patching.chains import argument, moved, needed_argument, with_arguments
-from pipediag.patching.names import (
-    free_name,
-    imported_as,
-    needed_tensorflow,
-    references,
-    tensorflow,
-)
-from pipediag.patching.python_calls import defined, lines_of
-from pipediag.patching.source import (
-    Change,
-    NotPatchableError,
-    Source,
-    called,
-    insertion,
-    name_of,
-    replaced,
-)
-from pipediag.patching.statements import chain_up
+from pipediag.patching.chains import argument, chain_up, moved, needed_argument, with_arguments
+from pipediag.patching.python_calls import defined
+from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
 PER_ROW = "parse_single_example"
 PER_BATCH = "parse_example"
-ROWS, PROCESSES = "for_each_row", "in_processes"
-_AS_IT_IS = "@tf.autograph.experimental.do_not_convert"
+ROWS = "for_each_row"
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
 _SHAPES = frozenset({"set_shape", "ensure_shape"})
@@ -61,25 +44,15 @@ def for_batches(
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
     """Hand a map's function over to `tf.vectorized_map`, which calls it for rows of a batch."""
-    tf = needed_tensorflow(source)
     given = needed_argument(call, "map_func")
-    span = source.span(given)
-    row, rows = free_name(source, "row"), free_name(source, "rows")
-    function = given if isinstance(given, cst.Lambda) else _definition(source, given, call)
-    if function is not None and _takes_one(function.params):
-        before, after = f"lambda {rows}: {tf}.vectorized_map(", f", {rows})"
-    else:
-        opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
-        before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
-        after = f"{closed}(*{row}), {rows})"
-    return [insertion(span.start, before), insertion(span.end, after)]
-
-
-def _takes_one(parameters: cst.Parameters) -> bool:
-    names = [each.name.value for each in parameters.params if each.default is None]
-    others = (parameters.star_arg, parameters.star_kwarg, *parameters.kwonly_params)
-    starred = any(isinstance(each, cst.Param) for each in others)
-    return len([name for name in names if name not in ("self", "cls")]) == 1 and not starred
+    span, tf = source.span(given), source.needed_tensorflow()
+    row, rows = source.free_name("row"), source.free_name("rows")
+    opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
+    before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
+    return [
+        Change.insert(span.start, before),
+        Change.insert(span.end, f"{closed}(*{row}), {rows})"),
+    ]
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
@@ -91,7 +64,7 @@ def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
         raise NotPatchableError(
             f"`{PER_ROW}` is imported by name, so `{PER_BATCH}` would need an import too."
         )
-    return [replaced(source.span(name), PER_BATCH) for name in names]
+    return [Change.replace(source.span(name), PER_BATCH) for name in names]
 
 
 _AXES = {"Pack": "stack", "ConcatV2": "concat"}
@@ -102,7 +75,7 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
     changes = []
     for each in _calls_of(source, call, frozenset(_AXES.values())):
         above = each.func.value if isinstance(each.func, cst.Attribute) else None
-        if not isinstance(above, cst.Name) or above.value != tensorflow(source):
+        if not isinstance(above, cst.Name) or above.value != source.tensorflow():
             # A trial goes along the next axis whatever TensorFlow's function is called.
             raise NotPatchableError(f"The `{called(each)}` that it calls may not be TensorFlow's.")
         if "shape" in source.code(each):
@@ -111,7 +84,9 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
         if given is None:
             changes += with_arguments(source, each, {"axis": "1"})
         elif isinstance(given.value, cst.Integer):
-            changes.append(replaced(source.span(given.value), str(int(given.value.value) + 1)))
+            changes.append(
+                Change.replace(source.span(given.value), str(int(given.value.value) + 1))
+            )
         elif not isinstance(given.value, cst.UnaryOperation):
             raise NotPatchableError(f"The axis of `{called(each)}` is not a number.")
     return changes
@@ -120,33 +95,30 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
 def _by_row(source: Source, call: cst.Call) -> list[Change]:
     """Hand a batch to Python in one call, which calls the function for each of its rows."""
     found = _calls_of(source, call, _PYTHON | _SHAPES)
-    python = [each for each in found if called(each) in _PYTHON]
-    if not python:
-        raise NotPatchableError("The call into Python in its function was not found in this file.")
-    at = min(source.span(each).start for each in (call, *python))
-    needed = ("numpy as np", "tensorflow as tf")
-    name, definition = defined(source, lines_of(ROWS), ROWS, at, *needed)
-    changes = [*definition]
-    for each in python:
-        span = source.span(needed_argument(each, "func"))
-        changes += [insertion(span.start, f"{name}("), insertion(span.end, ")")]
-    shaped = (each for each in found if called(each) in _SHAPES)
+    shaped = [each for each in found if called(each) in _SHAPES]
+    python = [each for each in found if each not in shaped]
+    changes = _called_through(source, call, python, ROWS)
     return [*changes, *(_of_batch(source, needed_argument(each, "shape")) for each in shaped)]
 
 
 def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]:
     """Have processes call the Python of a map's function, one call in each."""
     python = _calls_of(source, call, _NUMPY, shared=True)
+    changes = _called_through(source, call, python, "in_processes", f", {processes}")
+    return [*changes, *with_arguments(source, call, {"num_parallel_calls": processes})]
+
+
+def _called_through(
+    source: Source, call: cst.Call, python: Sequence[cst.Call], function: str, more: str = ""
+) -> list[Change]:
+    """Hand what TensorFlow calls in Python over to a function that is defined in the file."""
     if not python:
         raise NotPatchableError("The call into Python in its function was not found in this file.")
     at = min(source.span(each).start for each in (call, *python))
-    needed = ("multiprocessing", "os", "queue", "numpy as np", "tensorflow as tf")
-    lines = [_AS_IT_IS, *lines_of(PROCESSES)]
-    name, definition = defined(source, lines, PROCESSES, at, *needed)
-    changes = [*definition, *with_arguments(source, call, {"num_parallel_calls": processes})]
+    name, changes = defined(source, function, at)
     for each in python:
         span = source.span(needed_argument(each, "func"))
-        changes += [insertion(span.start, f"{name}("), insertion(span.end, f", {processes})")]
+        changes += [Change.insert(span.start, f"{name}("), Change.insert(span.end, f"{more})")]
     return changes
 
 
@@ -159,9 +131,9 @@ def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
         # The span of a tuple lies within its parentheses.
         text, is_list = ", ".join(items), isinstance(shape, cst.List)
         text = f"[{text}]" if is_list else f"{text}," if len(items) == 1 else text
-        return replaced(source.span(shape), text)
+        return Change.replace(source.span(shape), text)
     if isinstance(shape, cst.Name | cst.Attribute | cst.Subscript):
-        return replaced(source.span(shape), f"[None, *{code(shape)}]")
+        return Change.replace(source.span(shape), f"[None, *{code(shape)}]")
     raise NotPatchableError(f"A batch dimension can't be added to the shape `{code(shape)}`.")
 
 
@@ -201,7 +173,7 @@ def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source])
     function = _definition(source, needed_argument(call, "map_func"), call)
     if function is None:
         return []
-    if any(imported_as(each, function.name.value) for each in other_files):
+    if any(each.imported_as(function.name.value) for each in other_files):
         raise _is_shared(function)
     changes: list[Change] = []
     for use in _uses(source, function):
@@ -255,4 +227,4 @@ def _is_shared(function: cst.FunctionDef) -> NotPatchableError:
 def _uses(source: Source, function: cst.FunctionDef) -> list[cst.Name | cst.Attribute]:
     name = function.name.value
     attributes = [each for each in source.all(cst.Attribute) if each.attr.value == name]
-    return [*references(source, name), *attributes]
+    return [*source.references(name), *attributes]

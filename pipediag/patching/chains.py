@@ -1,4 +1,4 @@
-"""Arguments of a call, and operations of a chain of calls, changed in the source."""
+"""Calls of a chain, their arguments and their statements, changed in the source."""
 
 from __future__ import annotations
 
@@ -7,28 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from pipediag.patching.names import bound, names_in, needed_tensorflow
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
-    Piece,
     Source,
     Span,
     called,
-    insertion,
-    replaced,
-)
-from pipediag.patching.statements import (
-    Statement,
-    assigns,
-    behind,
-    block_of,
-    chain_up,
-    condition_around,
-    rebinds,
-    starts_with_its_name,
-    statement_of,
-    whole_lines,
+    chain_root,
+    receiver,
 )
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?(?=\r?\n)")
@@ -99,7 +85,7 @@ def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) ->
     for name, text in values.items():
         given = argument(call, name)
         if given is not None:
-            changes.append(replaced(source.span(given.value), text))
+            changes.append(Change.replace(source.span(given.value), text))
         else:
             added.append(f"{name}={text}")
     return [*changes, *_added(source, call, added)]
@@ -109,62 +95,47 @@ def _added(source: Source, call: cst.Call, texts: Sequence[str]) -> list[Change]
     if not texts:
         return []
     if not call.args:
-        return [insertion(source.span(call).end - 1, ", ".join(texts))]
-    last = call.args[-1]
-    span = source.span(last)
+        return [Change.insert(source.span(call).end - 1, ", ".join(texts))]
+    span = source.span(call.args[-1])
     if source.data[source.line_start(span.start) : span.start].strip():
-        return [insertion(span.end, "".join(f", {text}" for text in texts))]
-    return [_on_own_lines(source, last, span, texts)]
-
-
-def _on_own_lines(source: Source, last: cst.Arg, span: Span, texts: Sequence[str]) -> Change:
+        return [Change.insert(span.end, "".join(f", {text}" for text in texts))]
     indent, newline = source.indent(span.start), source.newline
     comma = source.data.find(b",", span.end) + 1
-    if isinstance(last.comma, cst.Comma) and _REST_OF_LINE.match(source.data, comma):
+    if isinstance(call.args[-1].comma, cst.Comma) and _REST_OF_LINE.match(source.data, comma):
         lines = "".join(f"{indent}{text},{newline}" for text in texts)
-        return insertion(source.next_line(comma), lines)
-    return insertion(span.end, "".join(f",{newline}{indent}{text}" for text in texts))
+        return [Change.insert(source.next_line(comma), lines)]
+    return [Change.insert(span.end, "".join(f",{newline}{indent}{text}" for text in texts))]
 
 
 def inserted(source: Source, after: cst.Call, call: str) -> list[Change]:
-    """A new operation behind a call: `.cache()`, or a line of its own in a list of such lines."""
+    """Put an operation behind a call: `.cache()`, or a line of its own in a list of such lines."""
     found = assigns(source, after)
-    if found is not None and starts_with_its_name(source, after):
+    if found is not None and chain_root(after) == found[1]:
         statement, name = found
         return [behind(source, statement, [f"{name} = {name}{call}"])]
-    return [_appended(source, after, [call.encode()])]
+    return [_appended(source, after, call.encode())]
 
 
-def _appended(source: Source, after: cst.Call, pieces: list[Piece]) -> Change:
-    """A link of a chain behind a call, on a line of its own where the chain is written so."""
+def _appended(source: Source, after: cst.Call, link: bytes | Span) -> Change:
+    """Put a link of a chain behind a call, on a line of its own where the chain is written so."""
     end = source.span(after).end
-    blanks = _blanks(source, after)
-    if "\n" not in blanks:
-        return Change(Span(end, end), tuple(pieces))
-    if "\\" not in blanks:
-        rest = _REST_OF_LINE.match(source.data, end)
-        end = end if rest is None else rest.end()
-        blanks = source.newline + blanks.rpartition("\n")[2]
-    return Change(Span(end, end), (blanks.encode(), *pieces))
-
-
-def _blanks(source: Source, call: cst.Call) -> str:
-    """Return what stands before the dots of the chain that the call is a link of, with its line's
-    end; nothing where they follow what they are called on."""
-    for each in (call.func, source.parent(call)):
+    for each in (after.func, source.parent(after)):
         if isinstance(each, cst.Attribute):
             dot = source.data.rfind(b".", 0, source.span(each.attr).start)
             start = source.line_start(dot)
-            indent = source.data[start:dot]
-            if not indent.strip():
-                above = source.data[:start].rstrip(b"\r\n")
-                ends = "\\" if above.endswith(b"\\") else ""
-                return f"{' ' if ends else ''}{ends}{source.newline}{indent.decode()}"
-    return ""
+            if source.data[start:dot].strip():
+                continue
+            blanks = source.newline.encode() + source.data[start:dot]
+            if source.data[:start].rstrip(b"\r\n").endswith(b"\\"):
+                blanks = b" \\" + blanks
+            elif rest := _REST_OF_LINE.match(source.data, end):
+                end = rest.end()
+            return Change(Span(end, end), (blanks, link))
+    return Change(Span(end, end), (link,))
 
 
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
-    """An operation with its arguments put behind another call of its chain."""
+    """Put an operation with its arguments behind another call of its chain."""
     down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)))
     there = statement_of(source, after)
@@ -173,30 +144,25 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
         _check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
     of_one_name = alone and target and alone[1] == target[1]
+    own_lines = target and chain_root(after) == target[1]
     if isinstance(here, cst.If) and not of_one_name:
         raise NotPatchableError("The condition around it would have to move into the chain.")
-    if of_one_name and (isinstance(here, cst.If) or starts_with_its_name(source, after)):
+    if of_one_name and (isinstance(here, cst.If) or own_lines):
         lines = whole_lines(source, here)
         at = source.next_line(source.span(there).end)
         if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):
             raise NotPatchableError("The file does not end with a newline.")
         return [Change(lines), Change(Span(at, at), (lines,))]
-    if alone and len(block_of(source, here)) == 1:
-        raise NotPatchableError("Its block would be left empty.")
-    link = _link(source, call)
+    if not isinstance(call.func, cst.Attribute):
+        raise NotPatchableError("It is not called as a dataset's method.")
+    # The link of the chain with the blanks before its dot, as far as the tree has them.
+    blanks = source.module.code_for_node(call.func.dot).encode()
+    link = Span(source.span(call.func.attr).start - len(blanks), source.span(call).end)
     text = Span(source.data.find(b".", link.start), link.end)
     if source.data[link.start : text.start].strip(b" \t\r\n\\"):
         raise NotPatchableError("There is a comment within the chain.")
     gone = whole_lines(source, alone[0]) if alone else link
-    return [Change(gone), _appended(source, after, [text])]
-
-
-def _link(source: Source, call: cst.Call) -> Span:
-    """Return a method's call without what it is called on, but with the blanks before its dot."""
-    if not isinstance(call.func, cst.Attribute):
-        raise NotPatchableError("It is not called as a dataset's method.")
-    dot = source.module.code_for_node(call.func.dot).encode()
-    return Span(source.span(call.func.attr).start - len(dot), source.span(call).end)
+    return [Change(gone), _appended(source, after, text)]
 
 
 def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
@@ -205,9 +171,9 @@ def _check_names(source: Source, call: cst.Call, here: Statement, there: Stateme
     if there not in block:
         raise NotPatchableError("The two calls are not in the same block.")
     first, last = sorted((block.index(here), block.index(there)))
-    given = set().union(*(bound(source, each) for each in block[first : last + 1]))
+    given = set().union(*(source.bound(each) for each in block[first : last + 1]))
     parts = (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
-    used = set().union(*(names_in(source, part) for part in parts))
+    used = set().union(*(source.names_in(part) for part in parts))
     for name in sorted(given & used)[:1]:
         raise NotPatchableError(f"`{name}` is assigned between the two places.")
 
@@ -217,12 +183,12 @@ def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a dataset.")
     name = source.span(call.func.attr)
-    return [replaced(name, kind), *with_arguments(source, call, values)]
+    return [Change.replace(name, kind), *with_arguments(source, call, values)]
 
 
 def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
     """An interleave whose function is called by those who read, several at a time."""
-    module, first = needed_tensorflow(source), call.args[0] if call.args else None
+    module, first = source.needed_tensorflow(), call.args[0] if call.args else None
     if first is None or first.star or (first.keyword and first.keyword.value != "map_func"):
         raise NotPatchableError("Its function is not its first argument.")
     value = source.span(first.value)
@@ -232,3 +198,158 @@ def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str])
         Change(value, (opening.encode(), value, b")")),
         *with_arguments(source, call, values),
     ]
+
+
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def statement_of(source: Source, node: cst.CSTNode) -> Statement:
+    """Return the statement that the node is a part of, or in the head of which it stands."""
+    for above in source.ancestors(node):
+        if isinstance(above, cst.BaseCompoundStatement):
+            return above
+        if isinstance(above, cst.SimpleStatementLine) and len(above.body) == 1:
+            return above
+        if isinstance(above, cst.SimpleStatementSuite | cst.SimpleStatementLine):
+            break
+    raise NotPatchableError("It shares its line with another statement.")
+
+
+def block_of(source: Source, statement: Statement) -> list[cst.CSTNode]:
+    """The statements among which it stands."""
+    parent = source.parent(statement)
+    if isinstance(parent, cst.Module | cst.IndentedBlock):
+        return list(parent.body)
+    return [statement]
+
+
+def assigned(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
+    """Name and value of `name = value`; None for any other statement."""
+    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
+        return None
+    small = statement.body[0]
+    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
+        return None
+    target = small.targets[0].target
+    return (target.value, small.value) if isinstance(target, cst.Name) else None
+
+
+def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
+    """Statement and name where the call is all of what the statement gives the name."""
+    statement = source.around(call, cst.SimpleStatementLine)
+    given = assigned(statement) if statement is not None else None
+    if statement is None or given is None or given[1] is not call:
+        return None
+    return statement, given[0]
+
+
+def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
+    """The statement `name = name.op(...)` of which the call is all, with the name."""
+    found = assigns(source, call)
+    root = receiver(call)
+    if found is None or not isinstance(root, cst.Name) or root.value != found[1]:
+        return None
+    return found
+
+
+def whole_lines(source: Source, statement: Statement) -> Span:
+    """All of the lines of a statement, with the comment behind it and the last line's end."""
+    span = source.span(statement)
+    return Span(source.line_start(span.start), source.next_line(span.end))
+
+
+def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
+    """New lines behind a statement, as far in as it is."""
+    span = source.span(statement)
+    indent, newline = source.indent(span.start), source.newline
+    at = source.next_line(span.end)
+    text = "".join(f"{indent}{line}{newline}" for line in lines)
+    if not source.data[:at].endswith(b"\n"):
+        text = newline + text.removesuffix(newline)
+    return Change.insert(at, text)
+
+
+def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
+    """Return the calls from one up to another, each called on what the one above it gives.
+
+    Variables between them must be read once: what else reads one would get other elements.
+    A condition that only adds an operation does not break a chain: `if c: ds = ds.shuffle(n)`.
+    """
+    value: cst.BaseExpression | None = below
+    chain: list[cst.Call] = []
+    while True:
+        if isinstance(value, cst.Name):
+            value = _value_of(source, value, above)
+        if not isinstance(value, cst.Call):
+            raise NotPatchableError("The two calls are not written as one chain.")
+        chain.append(value)
+        if value is above:
+            return chain
+        value = receiver(value)
+
+
+def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:
+    """Return what was last given to a variable in the block, where nothing else has read it."""
+    statement = statement_of(source, name)
+    around = source.around(statement, cst.If)
+    if around is not None and _adds(source, around, name.value) is not None:
+        statement = around
+    block = block_of(source, statement)
+    index = block.index(statement)
+
+    def value_in(place: int) -> cst.BaseExpression | None:
+        added = _adds(source, block[place], name.value)
+        found = assigned(block[place])
+        if found is not None and found[0] == name.value:
+            return found[1]
+        return added if added is above else None
+
+    given = [n for n in range(index) if value_in(n) is not None]
+    value = value_in(given[-1]) if given else None
+    if value is None:
+        raise NotPatchableError("The two calls are not written as one chain.")
+    between = block[given[-1] + 1 : index]
+    optional = [each for each in between if _adds(source, each, name.value) is not None]
+    if any(name.value in source.bound(each) for each in between if each not in optional):
+        raise NotPatchableError(f"`{name.value}` is assigned in more than one place.")
+    ends = [n for n in range(index, len(block)) if (assigned(block[n]) or [None])[0] == name.value]
+    if statement is around:
+        ends = [index]  # what follows reads the dataset with what is added, or without
+    readers = [each for each in between if each not in optional]
+    readers += block[index : ends[0] + 1 if ends else None]
+    read = [node for each in readers for node in source.references(name.value, within=each)]
+    if read != [name] or (not ends and _read_elsewhere(source, name, block)):
+        raise NotPatchableError(f"Other code reads `{name.value}` between the two calls.")
+    return value
+
+
+def condition_around(source: Source, call: cst.Call) -> cst.If | None:
+    """Return the `if` that only adds this operation to a dataset: `if c: ds = ds.shuffle(n)`."""
+    above = source.around(call, cst.If)
+    found = rebinds(source, call)
+    if above is None or found is None or _adds(source, above, found[1]) is not call:
+        return None
+    return above
+
+
+def _adds(source: Source, statement: cst.CSTNode, name: str) -> cst.Call | None:
+    if not isinstance(statement, cst.If) or statement.orelse is not None:
+        return None
+    body = statement.body.body
+    found = assigned(body[0]) if len(body) == 1 else None
+    if found is None or found[0] != name or not isinstance(found[1], cst.Call):
+        return None
+    return found[1] if rebinds(source, found[1]) is not None else None
+
+
+def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:
+    """Return True if other code of the function around the block, or of the file, reads it."""
+    function = source.around(name, cst.FunctionDef)
+    for each in source.references(name.value, within=function):
+        inner = source.around(each, cst.FunctionDef)
+        if inner is function or inner is None:
+            if not any(each is node or node in source.ancestors(each) for node in block):
+                return True
+        elif not source.is_parameter(each) and name.value not in source.bound(inner.body):
+            return True
+    return False

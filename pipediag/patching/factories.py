@@ -7,7 +7,6 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from pipediag.patching.names import bound, names_in
 from pipediag.patching.source import Source, called, walk
 
 CALL_THEIR_FUNCTION = frozenset(
@@ -35,24 +34,11 @@ Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""
 
 
-def builds_alike(
-    source: Source,
-    function: cst.FunctionDef,
-    until: int,
-    calls: Sequence[Call],
-    optional: frozenset[str],
-) -> bool:
-    """Return whether all pipelines of a factory are built alike up to an offset.
+class Factory:
+    """One dataset factory, and the names in it whose values differ between its calls.
 
-    They are where no function of an operation, and no operation besides the optional ones, depends
-    on what differs between the calls. Data, sizes and counts may differ, and conditions may add the
-    optional operations or leave them out.
+    Its code counts up to an offset.
     """
-    return _Factory(source, function, until, calls).is_alike(optional)
-
-
-class _Factory:
-    """One dataset factory, and the names in it whose values differ between its calls."""
 
     def __init__(
         self, source: Source, function: cst.FunctionDef, until: int, calls: Sequence[Call]
@@ -74,15 +60,15 @@ class _Factory:
             name for name in _parameters(function) if not _given_alike(function, name, calls)
         }
         self._differing = set(self._given)
-        self._datasets = {
-            root.value
-            for node in self._inside
-            if _is_operation(node) and (root := _root(node)) is not None
-        }
+        self._datasets = {_root(node) for node in self._inside if _is_operation(node)} - {None}
         self._spread()
 
     def is_alike(self, optional: frozenset[str]) -> bool:
-        """Return whether the pipelines differ in data, sizes and optional operations alone."""
+        """Return True if the pipelines differ in data, sizes, counts and optional operations alone.
+
+        No function of an operation, and no operation besides the optional ones, may depend on what
+        differs between the calls; conditions may add the optional ones or leave them out.
+        """
         for node in self._inside:
             match node:
                 case cst.If(test=choice) | cst.IfExp(test=choice):
@@ -110,7 +96,7 @@ class _Factory:
                     case cst.Assign() if self._depends(node.value):
                         self._differing |= _targets(self._source, node)
                     case cst.For() if self._depends(node.iter):
-                        self._differing |= names_in(self._source, node.target)
+                        self._differing |= self._source.names_in(node.target)
                     case cst.If() if self._depends(node.test):
                         for each in self._source.all(cst.Assign, node):
                             if not self._rebinds(each):
@@ -119,7 +105,7 @@ class _Factory:
                         self._differing |= {each.name.value for each in defined}
 
     def _depends(self, node: cst.CSTNode) -> bool:
-        """Return whether a value may differ between the calls of the factory."""
+        """Return True if a value may differ between the calls of the factory."""
         return any(map(self._differs, walk(node)))
 
     def _differs(self, node: cst.CSTNode) -> bool:
@@ -133,7 +119,7 @@ class _Factory:
         return False
 
     def _only_adds(self, node: cst.CSTNode, optional: frozenset[str]) -> bool:
-        """Return whether what is chosen only adds optional operations, or ends with an error."""
+        """Return True if what is chosen only adds optional operations, or ends with an error."""
         calls = self._source.all(cst.Call, node)
         added = [call for call in calls if _is_operation(call)]
         return (
@@ -148,14 +134,13 @@ class _Factory:
         return any(isinstance(one, cst.Name) and one.value in self._datasets for one in values)
 
     def _calls_otherwise(self, call: cst.Call) -> bool:
-        """Return whether the function that is called, or that an operation gets, may differ."""
+        """Return True if the function that is called, or that an operation gets, may differ."""
         if isinstance(call.func, cst.Name) and call.func.value in self._differing:
             return True
         if not isinstance(call.func, cst.Attribute):
             return False
         if self._takes_a_dataset(call) and self._depends(call.func.value):
-            root = _root(call)
-            return root is None or root.value not in self._datasets
+            return _root(call) not in self._datasets
         takes = call.func.attr.value in _TAKE_A_FUNCTION
         # What a generator yields is data.
         generates = called(call) == "from_generator"
@@ -168,11 +153,10 @@ class _Factory:
 
     def _rebinds(self, node: cst.Assign) -> bool:
         root = _root(node.value)
-        targets = _targets(self._source, node)
-        return root is not None and targets == {root.value} and root.value in self._datasets
+        return root in self._datasets and _targets(self._source, node) == {root}
 
     def _reads_from_its_callers(self) -> bool:
-        """Return whether a caller hands over a dataset, which may differ from pass to pass."""
+        """Return True if a caller hands over a dataset, which may differ from pass to pass."""
         given = set(self._given)
         for node in self._inside:
             if isinstance(node, cst.Assign):
@@ -198,33 +182,22 @@ def may_come_to(source: Source, function: cst.FunctionDef, node: cst.CSTNode, ca
             test, wanted = above.test, inner is above.body
             if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
                 test, wanted = test.expression, not wanted
-            if isinstance(test, cst.Name) and _is_only_given(source, function, test.value):
-                value = _given_for(function, test.value, made) or _default(function, test.value)
+            if isinstance(test, cst.Name) and test.value not in source.bound(function.body):
+                params = (*function.params.params, *function.params.kwonly_params)
+                defaults = (one.default for one in params if one.name.value == test.value)
+                value = _given_for(function, test.value, made) or next(defaults, None)
                 if isinstance(value, cst.Name) and value.value == str(not wanted):
                     return False
         inner = above
     return True
 
 
-def _is_only_given(source: Source, function: cst.FunctionDef, name: str) -> bool:
-    return name in _parameters(function) and name not in bound(source, function.body)
-
-
-def _default(function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
-    params = (*function.params.params, *function.params.kwonly_params)
-    return next((one.default for one in params if one.name.value == name), None)
-
-
 def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionDef]:
     """Return functions within it that are handed to `from_generator`: what they yield is data."""
-    given = {
-        argument.value.value
-        for call in source.all(cst.Call, function)
-        if called(call) == "from_generator"
-        for argument in call.args[:1]
-        if isinstance(argument.value, cst.Name)
-    }
-    return [each for each in source.all(cst.FunctionDef, function) if each.name.value in given]
+    calls = source.all(cst.Call, function)
+    given = [each.args[0].value for each in calls if called(each) == "from_generator" and each.args]
+    names = {each.value for each in given if isinstance(each, cst.Name)}
+    return [each for each in source.all(cst.FunctionDef, function) if each.name.value in names]
 
 
 def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
@@ -233,7 +206,7 @@ def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
 
 
 def _compares_alone(call: cst.Call) -> bool:
-    """Return whether a filter's function is a lambda that calls nothing."""
+    """Return True if a filter's function is a lambda that calls nothing."""
     functions = [arg.value for arg in call.args]
     return called(call) == "filter" and all(
         isinstance(one, cst.Lambda)
@@ -251,7 +224,7 @@ def _parameters(function: cst.FunctionDef) -> list[str]:
 
 
 def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) -> bool:
-    """Return whether all calls, from one function, hand over the same variable or constant."""
+    """Return True if all calls, from one function, hand over the same variable or constant."""
     if len({(where.path, id(where.around(each, cst.FunctionDef))) for where, each in calls}) != 1:
         return False
     texts: set[str | None] = set()
@@ -267,18 +240,17 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
 
 
 def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
-    names = [each.name.value for each in function.params.params]
-    names = [each for each in names if each not in ("self", "cls")]
-    unnamed = [arg.value for arg in call.args if arg.keyword is None]
     for arg in call.args:
         if arg.keyword is not None and arg.keyword.value == name:
             return arg.value
-    place = names.index(name) if name in names else len(unnamed)
-    return unnamed[place] if place < len(unnamed) else None
+    names = [each.name.value for each in function.params.params]
+    names = [each for each in names if each not in ("self", "cls")]
+    unnamed = [arg.value for arg in call.args if arg.keyword is None]
+    return dict(zip(names, unnamed, strict=False)).get(name)
 
 
 def _targets(source: Source, node: cst.Assign) -> set[str]:
-    return set().union(*(names_in(source, each.target) for each in node.targets))
+    return set().union(*(source.names_in(each.target) for each in node.targets))
 
 
 def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -287,6 +259,6 @@ def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
     return value
 
 
-def _root(value: cst.BaseExpression) -> cst.Name | None:
+def _root(value: cst.BaseExpression) -> str | None:
     found = _innermost(value) if called(value) in _OPERATIONS else None
-    return found if isinstance(found, cst.Name) else None
+    return found.value if isinstance(found, cst.Name) else None

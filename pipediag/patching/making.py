@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -26,24 +26,19 @@ _NO_END = "\\ No newline at end of file\n"
 
 
 def unified(path: str, before: bytes, after: bytes, directory: str | None = None) -> str:
-    """The change of one file; its name is relative to a directory where it is below."""
-    name = _name(path, directory)
+    """Return the change of one file, named relatively to a directory that it is below."""
+    try:
+        name = Path(path).relative_to(directory or Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        name = Path(path).as_posix().lstrip("/")
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)
-
-
-def _name(path: str, directory: str | None) -> str:
-    try:
-        return Path(path).relative_to(directory or Path.cwd()).as_posix()
-    except (ValueError, OSError):
-        return Path(path).as_posix().lstrip("/")
 
 
 def _lines(content: bytes) -> list[str]:
     """Only what ends lines for `patch` does so: Python's own splitting knows more ends."""
     encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-    parts = content.decode(encoding.removesuffix("-sig")).split("\n")
-    return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+    return list(StringIO(content.decode(encoding.removesuffix("-sig")), newline="\n"))
 
 
 Read = Callable[[str], bytes]
@@ -53,7 +48,7 @@ Read = Callable[[str], bytes]
 def make_patch(
     session: Session, edits: Sequence[Edit], read: Read
 ) -> tuple[Patch, dict[str, bytes]]:
-    """The edits as a patch, and the files as it makes them.
+    """Return the edits as a patch, and the files as it makes them.
 
     An edit that can't be written, alone or together with those before it, is left out, with the
     reason and code to paste.
@@ -96,9 +91,10 @@ def _changed(
             changes.append(change)
     workspace = Workspace(session, read)
     write(workspace, changes)
-    if not workspace.has_changed:
+    after = workspace.contents()
+    if all(data == read(path) for path, data in after.items()):
         raise NotPatchableError("The source already does this.")
-    return workspace.contents(), [_shared(*each) for each in workspace.makers.items()]
+    return after, [_shared(*each) for each in workspace.makers.items()]
 
 
 def _shared(maker: str, callers: Sequence[tuple[str, int]]) -> str:

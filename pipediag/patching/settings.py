@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import libcst as cst
 
-from pipediag.patching.chains import argument, inserted, with_arguments
-from pipediag.patching.names import (
-    free_name,
-    is_parameter,
-    last_import,
-    needed_tensorflow,
-    references,
+from pipediag.patching.chains import (
+    argument,
+    assigned,
+    assigns,
+    behind,
+    block_of,
+    inserted,
+    statement_of,
+    with_arguments,
 )
 from pipediag.patching.sites import Repeats
 from pipediag.patching.source import (
@@ -23,13 +24,9 @@ from pipediag.patching.source import (
     Source,
     called,
     chain_root,
-    insertion,
-    name_of,
     only,
     receiver,
-    replaced,
 )
-from pipediag.patching.statements import assigned, assigns, behind, block_of, statement_of
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
@@ -53,7 +50,7 @@ def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) 
         written = attribute(name)
         given = _given(source, last, written)
         if given is not None:
-            changes.append(replaced(source.span(given), repr(value)))
+            changes.append(Change.replace(source.span(given), repr(value)))
         else:
             missing.append(f"{written} = {value!r}")
     return [*changes, *_added(source, last, missing)] if missing else changes
@@ -104,8 +101,8 @@ def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
-    module = needed_tensorflow(source)
-    options = free_name(source, "options")
+    module = source.needed_tensorflow()
+    options = source.free_name("options")
     made = [f"{options} = {module}.data.Options()", *(f"{options}.{line}" for line in lines)]
     found = assigns(source, last)
     if found is not None:
@@ -114,7 +111,7 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
         return [behind(source, statement, [*made, with_them])]
     start = source.span(statement_of(source, last)).start
     text = "".join(f"{source.indent(start)}{line}{source.newline}" for line in made)
-    made_before = insertion(source.line_start(start), text)
+    made_before = Change.insert(source.line_start(start), text)
     return [made_before, *inserted(source, last, f".with_options({options})")]
 
 
@@ -122,21 +119,16 @@ _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
 _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
 
-COMPILE = "compile"
-"""Name by which the call of `compile` is anchored, as operations are by their ids."""
 
-
-def anchored(source: Source, keras: KerasUse, others: Sequence[Source]) -> Source:
-    """Return the file as it was measured, with the call found that compiles the loop's model."""
-    line = keras.compile_line
+def compile_call(source: Source, line: int | None, others: Sequence[Source]) -> cst.Call:
+    """Return the call of that line that compiles the loop's model."""
     calls = [one for one in source.calls_of("compile") if source.line(one) == line]
     call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
     around = source.around(call, cst.FunctionDef)
     if around is not None and around.name.value == "compile":
         raise NotPatchableError("The model has its own `compile`, which may not accept this.")
     Repeats([source, *others], what="model").refuse(source, call)
-    start = source.span(name_of(call)).start
-    return replace(source, anchors={**source.anchors, COMPILE: start})
+    return call
 
 
 def compiled(
@@ -161,7 +153,7 @@ def compiled(
         lazy = ROW_WISE_OPTIMIZERS[own]
         change = _lazy(source, optimizer.value, own, lazy)
         line = f"from pipediag.optimizers import {lazy}"
-        last = last_import(source, change.span.start)
+        last = source.last_import(change.span.start)
         if last is None:
             raise NotPatchableError(f"The file has no import to put `{line}` after.")
         changes += [change, behind(source, last, [line])]
@@ -172,20 +164,20 @@ def compiled(
 
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
     if isinstance(value, cst.Name):
-        if is_parameter(source, value):
+        if source.is_parameter(value):
             raise NotPatchableError(f"`{value.value}` is a parameter of a function.")
         given = value.value
         values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == given]
-        if len(values) != 1 or len(references(source, given)) != 1:
+        if len(values) != 1 or len(source.references(given)) != 1:
             raise NotPatchableError(f"`{given}` is not assigned once and used once.")
         value = values[0]
     if isinstance(value, cst.SimpleString):
-        return replaced(source.span(value), f"{lazy}()")
+        return Change.replace(source.span(value), f"{lazy}()")
     if not isinstance(value, cst.Call) or called(value) != name:
         raise NotPatchableError(f"The optimizer is not created by a call of `{name}`.")
     if any(argument(value, refused) is not None for refused in _NOT_LAZY):
         raise NotPatchableError(f"`{lazy}` does not take all of its arguments.")
-    return replaced(source.span(value.func), lazy)
+    return Change.replace(source.span(value.func), lazy)
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:

@@ -1,24 +1,32 @@
-"""Calls in the source that made the operations of a pipeline."""
+"""Calls in the source that made the operations of a pipeline, and how often each is made."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal
 
 import libcst as cst
 
+from pipediag.patching.chains import Statement, assigned, statement_of, whole_lines
 from pipediag.patching.factories import (
     ANY_ORDER,
     CALL_THEIR_FUNCTION,
     SAME_ELEMENTS,
-    builds_alike,
+    Factory,
     may_come_to,
 )
-from pipediag.patching.hoisting import line_to_hoist, only_makes
-from pipediag.patching.names import imported_as, references
-from pipediag.patching.source import MadeInALoopError, NotPatchableError, Source, called, name_of
+from pipediag.patching.source import (
+    Change,
+    MadeInALoopError,
+    NotPatchableError,
+    Source,
+    called,
+    chain_root,
+    name_of,
+    walk,
+)
 from pipediag.session.pipeline import Operation
 
 
@@ -76,8 +84,6 @@ def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
     )
 
 
-_LOOPS = (cst.While, cst.CompFor)
-_COMPREHENSIONS = (cst.GeneratorExp, cst.BaseComp)
 _DEPTH = 8
 """Most functions that call one another; no pipeline is made deeper."""
 
@@ -133,30 +139,28 @@ class Repeats:
                 made = made and only_makes(source, above, call)
                 return self._refuse_function(source, above, call, end, depth, made)
             if self.suits != "any" and not _is_once(source, above, node):
-                self._refuse_loop(source, above, node, call, made)
-                if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
-                    raise NotPatchableError(
-                        f"The lambda that makes the {self.what} may be called any number of times."
-                    )
+                self._refuse_around(source, above, call, made)
             node = above
         return {}
 
-    def _refuse_loop(
-        self, source: Source, above: cst.CSTNode, node: cst.CSTNode, call: cst.CSTNode, made: bool
+    def _refuse_around(
+        self, source: Source, above: cst.CSTNode, call: cst.CSTNode, made: bool
     ) -> None:
-        if isinstance(above, _COMPREHENSIONS):
+        if isinstance(above, cst.BaseComp):
             raise NotPatchableError("The call is in a comprehension.")
-        if not (
-            isinstance(above, _LOOPS) or (isinstance(above, cst.For) and node is not above.iter)
-        ):
-            return
-        line = line_to_hoist(source, call) if made and self.suits in _OPTIONAL else None
-        if line is not None:
-            self.hoists.append((source.path, line))
-        elif not (self.lasts and self.suits in _OPTIONAL):
-            raise MadeInALoopError(
-                f"The call is in a loop, which makes a new {self.what} each time."
+        if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
+            raise NotPatchableError(
+                f"The lambda that makes the {self.what} may be called any number of times."
             )
+        if isinstance(above, cst.For | cst.While | cst.CompFor):
+            may_hoist = made and self.suits in _OPTIONAL
+            line = line_to_hoist(source, call) if may_hoist else None
+            if line is not None:
+                self.hoists.append((source.path, line))
+            elif not (self.lasts and self.suits in _OPTIONAL):
+                raise MadeInALoopError(
+                    f"The call is in a loop, which makes a new {self.what} each time."
+                )
 
     def _refuse_function(
         self,
@@ -179,8 +183,8 @@ class Repeats:
             if (
                 optional is None
                 or depth >= _DEPTH
-                or not all(_is_called(where, each) for where, each in used)
-                or not builds_alike(source, function, until, used, optional)
+                or not all(_call_of(where, each) for where, each in used)
+                or not Factory(source, function, until, used).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}`, which makes it, is used in {len(used)} places, and only "
@@ -189,19 +193,26 @@ class Repeats:
         elif depth >= _DEPTH:
             return {}
         for where, place in used:
-            if not (_is_called(where, place) or _is_handed_to_an_operation(where, place)):
+            its_call = _call_of(where, place)
+            if its_call is None and not _is_handed_to_an_operation(where, place):
                 if self.suits == "any":
                     return {}
                 raise NotPatchableError(f"`{name}` may be called any number of times.")
-            makers |= self.refuse(where, place, _end(where, place), depth + 1, made)
+            end = where.span(its_call or place).end
+            makers |= self.refuse(where, place, end, depth + 1, made)
         return makers
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
-    """Return True if the call is made once, as the iterable of a comprehension is."""
-    if isinstance(above, cst.CompFor):
-        return node is above.iter and isinstance(source.parent(above), _COMPREHENSIONS)
-    return isinstance(above, _COMPREHENSIONS) and node is above.for_in
+    """Return True if the call is made once, as the iterable of a loop or a comprehension is."""
+    match above:
+        case cst.For():
+            return node is above.iter
+        case cst.CompFor():
+            return node is above.iter and isinstance(source.parent(above), cst.BaseComp)
+        case cst.BaseComp():
+            return node is above.for_in
+    return False
 
 
 def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
@@ -210,25 +221,161 @@ def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[c
     if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
         return [each for each in where.all(cst.Attribute) if each.attr.value == name]
     if where.path == source.path:
-        return list(references(where, name))
-    return imported_as(where, name)
+        return list(where.references(name))
+    return where.imported_as(name)
 
 
-def _end(source: Source, name: cst.CSTNode) -> int:
+def _call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:
+    """Return the call of what the name stands for; None where it is only named."""
     parent = source.parent(name)
-    return source.span(parent if isinstance(parent, cst.Call) and parent.func is name else name).end
-
-
-def _is_called(source: Source, name: cst.CSTNode) -> bool:
-    parent = source.parent(name)
-    return isinstance(parent, cst.Call) and parent.func is name
+    return parent if isinstance(parent, cst.Call) and parent.func is name else None
 
 
 def _is_handed_to_an_operation(source: Source, function: cst.CSTNode) -> bool:
     argument = source.parent(function)
     call = source.parent(argument) if isinstance(argument, cst.Arg) else None
-    return (
-        isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and call.func.attr.value in CALL_THEIR_FUNCTION
+    is_method = isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute)
+    return is_method and called(call) in CALL_THEIR_FUNCTION
+
+
+_PASS_ON = frozenset({"enumerate", "tqdm", "trange", "zip"})
+"""Functions that go through a dataset that they are given, once for each call."""
+_STATEFUL = frozenset({"iter", "next", "as_numpy_iterator", "make_initializable_iterator"})
+_Loop = cst.For | cst.While
+
+
+def line_to_hoist(source: Source, made: cst.CSTNode) -> int | None:
+    """Return the line of the statement that creates a dataset in a loop and may do so before it.
+
+    `made` is the call that creates it, or the name that this call calls. None where what the call
+    is given changes in the loop, or where only some passes create it.
+    """
+    try:
+        statement = statement_of(source, made)
+    except NotPatchableError:
+        return None
+    loop, given = _outermost(source, statement), assigned(statement)
+    expression = given[1] if given else None
+    if isinstance(statement, cst.For):
+        expression = _created(statement.iter)
+    if loop is None or expression is None or made not in walk(expression):
+        return None
+    changed = source.bound(loop)
+    within = takewhile(lambda one: one is not loop, source.ancestors(statement))
+    differs = (
+        # Only some passes of the loop create it.
+        any(isinstance(one, cst.If | cst.Try | cst.With | cst.Match) for one in within)
+        or any(source.references(name, expression) for name in changed)
+        or _is_worked_on(source, loop, expression)
+        # The loop goes on with one iterator.
+        or any(called(one) in _STATEFUL for one in source.all(cst.Call, expression))
+        or (source.around(loop, cst.FunctionDef) is None and _functions_read(source, changed))
+        or (given is not None and _sets(source, loop, given[0]) > 1)
     )
+    return None if differs else source.line(statement)
+
+
+def hoisted(source: Source, line: int) -> list[Change]:
+    """Return the changes by which the statement of that line creates its dataset before the loop.
+
+    A `for` statement goes over a new name; an assignment moves.
+    """
+    for node in source.nodes:
+        if isinstance(node, cst.For) and source.line(node) == line:
+            made, name = _created(node.iter), source.free_name("training_data")
+            above = _before_its_loop(source, node, f"{name} = {source.code(made)}")
+            return [above, Change.replace(source.span(made), name)]
+        if isinstance(node, cst.SimpleStatementLine) and source.line(node) == line:
+            above = _before_its_loop(source, node, source.code(node))
+            return [above, Change(whole_lines(source, node))]
+    raise NotPatchableError("Two of the changes affect the same place.")
+
+
+def _before_its_loop(source: Source, statement: Statement, text: str) -> Change:
+    loop = _outermost(source, statement)
+    assert loop is not None
+    start = source.span(loop).start
+    return Change.insert(source.line_start(start), f"{source.indent(start)}{text}{source.newline}")
+
+
+def _is_worked_on(source: Source, loop: _Loop, expression: cst.BaseExpression) -> bool:
+    """Return True if the loop calls something for its effect, with what the dataset is created of:
+    `random.shuffle(files)`, `buffer.extend(...)`."""
+    makers = {name_of(one).value for one in source.all(cst.Call, expression) if called(one)}
+    read = source.names_in(expression) - makers - source.modules().keys()
+    calls = (one for one in source.all(cst.Call, loop) if one not in walk(expression))
+    worked_on = (one for one in calls if isinstance(source.parent(one), cst.Expr))
+    return any(
+        not read.isdisjoint(source.names_in(part))
+        for call in worked_on
+        for part in (call.func, *call.args)
+    )
+
+
+_TRAIN = frozenset("apply_gradients evaluate fit predict reduce train_on_batch".split())
+_DRAW = frozenset("choice choices permutation sample".split())
+
+
+def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> bool:
+    """Return True if a function does nothing but return the dataset that a call in it makes.
+
+    It neither goes over data nor draws random numbers, which would be the same in all epochs.
+    """
+    inner = [
+        node
+        for node in walk(function.body)
+        if next(one for one in source.ancestors(node) if isinstance(one, _FUNCTION)) is function
+    ]
+    for node in inner:
+        if isinstance(node, cst.For | cst.While | cst.Yield):
+            return False
+        if isinstance(node, cst.Call):
+            code = source.code(node.func)
+            unused = isinstance(source.parent(node), cst.Expr)
+            if unused or "random" in code or called(node) in _TRAIN | _DRAW:
+                return False
+    returned = [one.value for one in inner if isinstance(one, cst.Return) and one.value is not None]
+    made = {
+        given[0]
+        for one in inner
+        if isinstance(one, cst.SimpleStatementLine) and (given := assigned(one))
+        if call in walk(one) or chain_root(given[1]) == given[0]
+    }
+    return bool(returned) and all(
+        call in walk(one) or (isinstance(one, cst.Name) and one.value in made) for one in returned
+    )
+
+
+_FUNCTION = cst.FunctionDef | cst.Lambda
+
+
+def _functions_read(source: Source, names: set[str]) -> bool:
+    """Return True if a function of the file reads one of the module's names."""
+    for function in source.all(cst.FunctionDef):
+        own = source.bound(function.body)
+        own |= {one.name.value for one in source.all(cst.Param, function)}
+        if any(source.references(name, function.body) for name in names - own):
+            return True
+    return False
+
+
+def _created(iterated: cst.BaseExpression) -> cst.BaseExpression:
+    """Return what a `for` goes over, without `enumerate` and the like around it."""
+    while isinstance(iterated, cst.Call) and called(iterated) in _PASS_ON and iterated.args:
+        iterated = iterated.args[0].value
+    return iterated
+
+
+def _outermost(source: Source, statement: cst.CSTNode) -> _Loop | None:
+    """Return the outermost loop around the statement in the same function."""
+    scopes = cst.FunctionDef | cst.Lambda | cst.ClassDef
+    inside = takewhile(lambda one: not isinstance(one, scopes), source.ancestors(statement))
+    loops = [one for one in inside if isinstance(one, _Loop)]
+    return loops[-1] if loops else None
+
+
+def _sets(source: Source, loop: _Loop, name: str) -> int:
+    """Return how many places of a loop give a name to something."""
+    kinds = cst.AssignTarget | cst.AugAssign | cst.For
+    setting = (one for one in walk(loop) if isinstance(one, kinds))
+    return sum(name in source.names_in(one.target) for one in setting)

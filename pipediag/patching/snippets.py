@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python
 from pipediag.patching.batch_forms import ROWS
-from pipediag.patching.names import is_tuned
-from pipediag.patching.python_calls import CALL_MODEL, CUT, DISTRIBUTED, ROWS_OF, WEIGHTED, lines_of
+from pipediag.patching.python_calls import DISTRIBUTED, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
+from pipediag.patching.source import is_tuned
 from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -43,11 +43,28 @@ def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
                 lines[-1] = f"{call}  # after that {last[change.after]}"
             last[change.after] = lines[-1].partition("(")[0].removeprefix(".")
     if any(op is not None and op.kind == "map" and calls_python(op) for op in moved):
-        lines += ["", *lines_of(ROWS), "", f"tf.py_function({ROWS}(f), ...)  # in the map"]
+        lines += ["", *_with(ROWS, f"tf.py_function({ROWS}(f), ...)  # in the map")]
     return "\n".join(lines) or None
 
 
 def _lines(session: Session, change: edits.Change) -> list[str]:
+    match change:
+        case edits.SetParameters():
+            return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
+        case edits.Remove():
+            return [f"# without {_place(session, change.op_id)}"]
+        case edits.Replace():
+            return _replaced(session, change)
+        case edits.Insert(kind=edits.CUT_PADDING):
+            return _cut(session, change)
+        case edits.Insert() | edits.Move():
+            return [f"{_link(session, change)}  # after {_place(session, change.after)}"]
+    return _around_the_pipeline(session, change)
+
+
+def _around_the_pipeline(session: Session, change: edits.Change) -> list[str]:
+    relaxed = "(reduce_retracing=True)" if getattr(change, "reduce_retracing", False) else ""
+    lines: list[str] = []
     match change:
         case edits.SetOptions(options=options):
             given = [f"options.{attribute(name)} = {value!r}" for name, value in options.items()]
@@ -58,50 +75,35 @@ def _lines(session: Session, change: edits.Change) -> list[str]:
         case edits.RewriteCall():
             lines = _rewritten(session, change)
         case edits.CompileFunction(function=function):
-            relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
             lines = [f"@tf.function{relaxed}", f"def {function.rpartition('.')[2]}(...):"]
         case edits.PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
         case edits.ExtractStep():
-            relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
             lines = [f"@tf.function{relaxed}", "def train_step(...):"]
             lines += ["    ...  # from `with tf.GradientTape()` to `apply_gradients`"]
         case edits.CompileCall(model=model):
-            lines = [*CALL_MODEL, "", f"call_model({model}, ...)  # in place of {model}(...)"]
+            lines = _with("call_model", f"call_model({model}, ...)  # in place of {model}(...)")
         case edits.Distribute(after=after):
             call = f".apply({DISTRIBUTED})  # after {_place(session, after)}"
-            lines = ["import os", "", *lines_of(DISTRIBUTED), "", call]
-        case _:
-            lines = _of_pipeline(session, change)
+            lines = ["import os", "", *_with(DISTRIBUTED, call)]
     return lines
 
 
-def _of_pipeline(
-    session: Session,
-    change: edits.SetParameters | edits.Insert | edits.Move | edits.Remove | edits.Replace,
-) -> list[str]:
-    match change:
-        case edits.SetParameters():
-            return [f".{_kind(session, change.op_id)}(..., {_arguments(change.parameters)})"]
-        case edits.Remove():
-            return [f"# without {_place(session, change.op_id)}"]
-        case edits.Replace(kind=edits.IN_PROCESSES, parameters={"processes": count}):
-            called = f"tf.numpy_function(in_processes(f, {count}), [x], ...)"
-            call = f".map(lambda x: {called}, num_parallel_calls={count})"
-            return [*lines_of("in_processes"), "", call]
-        case edits.Replace():
-            return _replaced(session, change)
-        case edits.Insert(kind="prefetch_to_device"):
-            device = repr(change.parameters.get("device"))
-            call = f".apply(tf.data.experimental.prefetch_to_device({device}))"
-        case edits.Insert(kind=edits.CUT_PADDING):
-            return _cut(session, change)
-        case edits.Insert():
-            call = f".{change.kind}({_arguments(change.parameters)})"
-        case edits.Move():
-            given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
-            call = f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
-    return [f"{call}  # after {_place(session, change.after)}"]
+def _with(function: str, *lines: str) -> list[str]:
+    return [*lines_of(function), "", *lines]
+
+
+def _link(session: Session, change: edits.Insert | edits.Move) -> str:
+    if isinstance(change, edits.Move):
+        given = "lambda *rows: tf.vectorized_map(lambda row: f(*row), rows)"
+        return f".{_kind(session, change.op_id)}({given if change.vectorized else '...'})"
+    if change.kind == "prefetch_to_device":
+        device = repr(change.parameters.get("device"))
+        return f".apply(tf.data.experimental.prefetch_to_device({device}))"
+    return f".{change.kind}({_arguments(change.parameters)})"
+
+
+CUT = f".map({edits.CUT_PADDING}, num_parallel_calls=tf.data.AUTOTUNE)"
 
 
 def _cut(session: Session, change: edits.Insert) -> list[str]:
@@ -114,7 +116,7 @@ def _cut(session: Session, change: edits.Insert) -> list[str]:
             f"dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x)).batch({size})"
             f"\ndataset = dataset{call}\nmodel.fit(dataset, ...)  # in place of fit(x, y, ...)"
         )
-    return [*lines_of(edits.CUT_PADDING), "", *call.splitlines(), *_any_length(session)]
+    return _with(edits.CUT_PADDING, *call.splitlines(), *_any_length(session))
 
 
 def _any_length(session: Session) -> list[str]:
@@ -144,28 +146,32 @@ def _rewritten(session: Session, change: edits.RewriteCall) -> list[str]:
     lines = session.host.hot_python if session.host is not None else []
     code = [one.code or "" for one in lines if (one.file, one.line) == (change.file, change.line)]
     if any("iterrows(" in one for one in code):
-        return [*lines_of(ROWS_OF), "", "for row in rows_of(frame):"]
-    return [*lines_of(WEIGHTED), "", "weighted_choice(rng, values, size, weights)"]
+        return _with(ROWS_OF, "for row in rows_of(frame):")
+    return _with(WEIGHTED, "weighted_choice(rng, values, size, weights)")
 
 
 def _replaced(session: Session, change: edits.Replace) -> list[str]:
-    given = _arguments(change.parameters)
+    given, lines = _arguments(change.parameters), list[str]()
     match change.kind, _kind(session, change.op_id):
         case "PyDataset", _:
-            return [f"super().__init__({given})"]
+            lines = [f"super().__init__({given})"]
         case "in_chunks", _:
-            return [*lines_of("in_chunks"), "", "in_chunks(generator, output_signature)"]
+            lines = _with("in_chunks", "in_chunks(generator, output_signature)")
+        case edits.IN_PROCESSES, _:
+            count = change.parameters["processes"]
+            called = f"tf.numpy_function(in_processes(f, {count}), [x], ...)"
+            call = f".map(lambda x: {called}, num_parallel_calls={count})"
+            lines = _with("in_processes", call)
         case edits.BUCKETS, _:
             call = ".apply(lambda examples: in_buckets(examples, batch_size))"
             inputs = _any_length(session) if edits.cuts_rows(change) else []
-            call = f"{call}  # in place of .padded_batch(batch_size)"
-            return [*lines_of("in_buckets"), "", call, *inputs]
+            lines = _with("in_buckets", f"{call}  # in place of .padded_batch(batch_size)", *inputs)
         case "parallel_flat_map", _:
             made = "lambda *x: tf.data.Dataset.from_tensors(x).flat_map(f)"
-            return [f".interleave({made}, {given})"]
+            lines = [f".interleave({made}, {given})"]
         case "interleave", "flat_map":
-            return [f".interleave(..., {given})"]
-    return []
+            lines = [f".interleave(..., {given})"]
+    return lines
 
 
 def _model(session: Session, change: edits.SetModel) -> list[str]:

@@ -7,7 +7,6 @@ name; a change carries these offsets along, so that several can follow one anoth
 
 from __future__ import annotations
 
-import codecs
 import io
 import tokenize
 import warnings
@@ -15,14 +14,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain, count
 from typing import NamedTuple, TypeVar
 
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
 
+from pipediag.session.edits import AUTOTUNE
+from pipediag.vocabulary import Scalar
+
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 _One = TypeVar("_One")
+_TUNED = ("num_parallel_calls", "num_parallel_reads", "buffer_size", "cycle_length")
 
 
 class NotPatchableError(Exception):
@@ -47,9 +50,6 @@ class Span(NamedTuple):
     start: int
     end: int
 
-    def holds(self, offset: int) -> bool:
-        return self.start <= offset < self.end
-
 
 Piece = bytes | Span
 """New text, or text that stands elsewhere in the file and is taken from there."""
@@ -62,15 +62,15 @@ class Change:
     span: Span
     by: tuple[Piece, ...] = ()
 
+    @classmethod
+    def insert(cls, offset: int, text: str) -> Change:
+        """Put new text before the offset."""
+        return cls(Span(offset, offset), (text.encode(),))
 
-def insertion(offset: int, text: str) -> Change:
-    """New text before the offset."""
-    return Change(Span(offset, offset), (text.encode(),))
-
-
-def replaced(span: Span, text: str) -> Change:
-    """New text in place of the span's."""
-    return Change(span, (text.encode(),))
+    @classmethod
+    def replace(cls, span: Span, text: str) -> Change:
+        """Put new text in place of the span's."""
+        return cls(span, (text.encode(),))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Source:
     data: bytes
     """The text in UTF-8, without a byte order mark."""
     encoding: str
-    bom: bytes = b""
+    """The file's own; `utf-8-sig` is with a byte order mark."""
     anchors: Mapping[str, int] = field(default_factory=dict)
     """Offsets at which the called names of operations begin, by the operations' ids."""
     starts: Mapping[int, int] = field(default_factory=dict)
@@ -89,15 +89,14 @@ class Source:
 
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:
-        """The file of that content."""
+        """Return the file of that content."""
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-            bom = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-            text = content[len(bom) :].decode(encoding.removesuffix("-sig"))
+            text = content.decode(encoding)
             data = text.encode()
             lines = data.split(b"\n")[:-1]
             starts = dict(enumerate(accumulate((len(one) + 1 for one in lines), initial=0), 1))
-            source = cls(path, data, encoding.removesuffix("-sig"), bom, starts=starts)
+            source = cls(path, data, encoding, starts=starts)
             whole = source.module.code == text
         except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
             raise NotPatchableError(f"{path} can't be read as Python.") from error
@@ -107,7 +106,7 @@ class Source:
 
     @property
     def content(self) -> bytes:
-        return self.bom + self.data.decode().encode(self.encoding)
+        return self.text.encode(self.encoding)
 
     @property
     def text(self) -> str:
@@ -140,8 +139,8 @@ class Source:
     @cached_property
     def calls(self) -> dict[int, cst.Call]:
         """Calls of something that has a name, by the offset of that name."""
-        named = ((called_name(call), call) for call in self.all(cst.Call))
-        return {self.span(name).start: call for name, call in named if name is not None}
+        named = (call for call in self.all(cst.Call) if called(call) is not None)
+        return {self.span(name_of(call)).start: call for call in named}
 
     def calls_of(self, *names: str, line: int | None = None) -> list[cst.Call]:
         return [
@@ -202,32 +201,27 @@ class Source:
         return self.data.rfind(b"\n", 0, offset) + 1
 
     def next_line(self, offset: int) -> int:
-        """The offset at which the next line begins; the end of the text on the last one."""
+        """Return the offset at which the next line begins; on the last one the text's end."""
         end = self.data.find(b"\n", offset)
         return len(self.data) if end < 0 else end + 1
 
     def indent(self, offset: int) -> str:
-        """The blanks with which the line of the offset begins."""
-        start = self.line_start(offset)
-        line = self.data[start:offset]
+        """Return the blanks with which the line of the offset begins."""
+        line = self.data[self.line_start(offset) : offset]
         return line[: len(line) - len(line.lstrip(b" \t"))].decode()
 
     def changed(self, changes: Sequence[Change]) -> Source:
-        """The source after changes of stretches that do not overlap."""
-        pieces = _pieces(changes, len(self.data))
-        parts: list[bytes] = []
+        """Return the source after changes of stretches that do not overlap."""
+        data = b""
         anchors: dict[str, int] = {}
         starts: dict[int, int] = {}
-        at = 0
-        for piece in pieces:
-            part = piece if isinstance(piece, bytes) else self.data[piece.start : piece.end]
+        for piece in _pieces(changes, len(self.data)):
             if isinstance(piece, Span):
-                moved = at - piece.start
-                anchors |= {id: moved + n for id, n in self.anchors.items() if piece.holds(n)}
-                starts |= {line: moved + n for line, n in self.starts.items() if piece.holds(n)}
-            parts.append(part)
-            at += len(part)
-        after = replace(self, data=b"".join(parts), anchors=anchors, starts=starts)
+                by, kept = len(data) - piece.start, range(*piece)
+                anchors |= {id: by + at for id, at in self.anchors.items() if at in kept}
+                starts |= {line: by + at for line, at in self.starts.items() if at in kept}
+            data += piece if isinstance(piece, bytes) else self.data[piece.start : piece.end]
+        after = replace(self, data=data, anchors=anchors, starts=starts)
         try:
             with warnings.catch_warnings():
                 # Of what the user wrote, which is none of ours to tell.
@@ -237,6 +231,124 @@ class Source:
             raise NotPatchableError("The result would not be valid Python.") from error
         return after
 
+    def tensorflow(self) -> str | None:
+        """Return TensorFlow's name at the file's outermost level, or None."""
+        named = (name for name, module in self.modules().items() if module == "tensorflow")
+        return next(named, None)
+
+    def needed_tensorflow(self) -> str:
+        """Return TensorFlow's name in a file that needs it."""
+        name = self.tensorflow()
+        if name is None:
+            raise NotPatchableError("TensorFlow is not imported under a name in this file.")
+        return name
+
+    def modules(self) -> dict[str, str]:
+        """Return the modules that are imported at the outermost level, by their names."""
+        return {
+            alias.evaluated_alias or self.code(alias.name): self.code(alias.name)
+            for statement in self._top_imports
+            for small in statement.body
+            if isinstance(small, cst.Import)
+            for alias in small.names
+        }
+
+    @cached_property
+    def _top_imports(self) -> list[cst.SimpleStatementLine]:
+        return [
+            each
+            for each in self.module.body
+            if isinstance(each, cst.SimpleStatementLine)
+            and any(isinstance(small, cst.Import | cst.ImportFrom) for small in each.body)
+        ]
+
+    def last_import(self, before: int) -> cst.SimpleStatementLine | None:
+        """Return the last import at the outermost level that stands before an offset."""
+        found = [each for each in self._top_imports if self.span(each).end <= before]
+        return found[-1] if found else None
+
+    def imported_as(self, name: str) -> list[cst.CSTNode]:
+        """Return what reads something that is imported by that name: `make(x)`, `data.make(x)`."""
+        names: set[str] = set()
+        modules: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
+                names.add(name)
+            elif isinstance(node, cst.ImportAlias):
+                code = self.code(node.name)
+                known = node.evaluated_alias or code.partition(".")[0]
+                (names if code == name else modules).add(known)
+        attributes = [
+            node
+            for node in self.all(cst.Attribute)
+            if node.attr.value == name and self.code(node.value).partition(".")[0] in modules
+        ]
+        return [*attributes, *(each for one in sorted(names) for each in self.references(one))]
+
+    def written(self, name: str, value: Scalar) -> str:
+        """Return a parameter's value as source."""
+        if is_tuned(name, value):
+            module = self.tensorflow()
+            return f"{module}.data.AUTOTUNE" if module else str(AUTOTUNE)
+        return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
+
+    def free_name(self, wanted: str) -> str:
+        """Return the wanted name, numbered if need be, so that it does not occur in the file."""
+        taken = self.names_in(self.module)
+        numbered = (f"{wanted}_{number}" for number in count(2))
+        return next(name for name in chain((wanted,), numbered) if name not in taken)
+
+    def references(self, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:
+        """Return the places that read a variable; attributes and keywords are none."""
+        named = (node for node in self.all(cst.Name, within) if node.value == name)
+        return [node for node in named if self._is_read(node)]
+
+    def _is_read(self, node: cst.Name) -> bool:
+        parent = self.parent(node)
+        if isinstance(parent, cst.Attribute | cst.Arg):
+            return parent.value is node
+        named = cst.AssignTarget | cst.AsName | cst.Param | cst.ImportAlias
+        return not isinstance(parent, named | cst.FunctionDef | cst.ClassDef)
+
+    def is_parameter(self, name: cst.Name) -> bool:
+        """Return True if a function around it gets it from its callers."""
+        return any(
+            each.name.value == name.value
+            for above in self.ancestors(name)
+            if isinstance(above, cst.FunctionDef | cst.Lambda)
+            for each in self.all(cst.Param, above.params)
+        )
+
+    def bound(self, statement: cst.CSTNode) -> set[str]:
+        """Return names that a statement, or what is in it, gives a value."""
+        found: set[str] = set()
+        for node in walk(statement):
+            match node:
+                case cst.FunctionDef() | cst.ClassDef():
+                    found.add(node.name.value)
+                case cst.ImportAlias():
+                    found.add(node.evaluated_alias or self.code(node.name).partition(".")[0])
+                case cst.AsName(name=target):
+                    found |= self.names_in(target)
+                case (
+                    cst.AssignTarget(target=target)
+                    | cst.AnnAssign(target=target)
+                    | cst.AugAssign(target=target)
+                    | cst.For(target=target)
+                    | cst.NamedExpr(target=target)
+                ):
+                    found |= self.names_in(target)
+        return found
+
+    def names_in(self, part: cst.CSTNode) -> set[str]:
+        """Return every name that occurs in a part of the file."""
+        return {node.value for node in self.all(cst.Name, part)}
+
+
+def is_tuned(name: str, value: Scalar) -> bool:
+    """Return True if TensorFlow adapts a parameter of that value while it runs."""
+    return value == AUTOTUNE and name in _TUNED
+
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield a node and all that is in it, in the order of the text."""
@@ -245,36 +357,30 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield from walk(child)
 
 
-def _pieces(changes: Sequence[Change], length: int) -> list[Piece]:
-    pieces: list[Piece] = []
+def _pieces(changes: Sequence[Change], length: int) -> Iterator[Piece]:
     at = 0
-    for change in sorted(changes, key=lambda each: (each.span.start, each.span.end)):
+    for change in sorted(changes, key=lambda each: each.span):
         if change.span.start < at:
             raise NotPatchableError("Two of the changes affect the same place.")
-        pieces.append(Span(at, change.span.start))
-        pieces.extend(change.by)
+        yield Span(at, change.span.start)
+        yield from change.by
         at = change.span.end
-    return [*pieces, Span(at, length)]
-
-
-def called_name(call: cst.Call) -> cst.Name | None:
-    """The name that is called: `map` of `dataset.map(f)`; None where it has none."""
-    if isinstance(call.func, cst.Attribute):
-        return call.func.attr
-    return call.func if isinstance(call.func, cst.Name) else None
-
-
-def name_of(call: cst.Call) -> cst.Name:
-    """The name that is called, of a call that has one."""
-    name = called_name(call)
-    assert name is not None
-    return name
+    yield Span(at, length)
 
 
 def called(node: cst.CSTNode | None) -> str | None:
-    """The text of the name that a call calls; None for any other node."""
-    name = called_name(node) if isinstance(node, cst.Call) else None
-    return name.value if name is not None else None
+    """Return the name that is called: `map` of `dataset.map(f)`; None for any other node."""
+    match node:
+        case cst.Call(func=cst.Attribute(attr=name)) | cst.Call(func=cst.Name() as name):
+            return name.value
+    return None
+
+
+def name_of(call: cst.Call) -> cst.Name:
+    """Return the node of the name that is called, of a call that has one."""
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    assert isinstance(name, cst.Name)
+    return name
 
 
 def receiver(call: cst.Call) -> cst.BaseExpression | None:

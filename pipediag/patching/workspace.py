@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from pipediag.facts.pipeline import by_hand
-from pipediag.patching import settings
+from pipediag.patching.settings import compile_call
 from pipediag.patching.sites import Callers, Repeats, Suits, anchored
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, MadeInALoopError, NotPatchableError, Source
@@ -27,7 +26,7 @@ GONE = "{name} can no longer be read."
 
 
 def current_file(path: str) -> bytes:
-    """The bytes of a source file that a patch depends on and does not change."""
+    """Return the bytes of a source file that a patch depends on and does not change."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -42,7 +41,6 @@ class Workspace:
         self._read = read
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
-        self._shared: set[str] = set()
         self._others: dict[str, Source | None] = {}
         self.makers: Callers = {}
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
@@ -52,19 +50,14 @@ class Workspace:
         """Operations behind which a cache was written."""
         self.moved: set[str] = set()
         """Operations that a change has moved."""
-        self.has_changed = False
 
     def source(self, path: str | None) -> Source:
         if path is None:
             raise NotPatchableError("The line that makes it was not recorded.")
         if path not in self._sources:
             ops = [op for op in every(self.session) if op.file == path]
-            source, reasons = anchored(self._own(path), ops)
-            self._sources[path] = source
+            self._sources[path], reasons = anchored(self._own(path), ops)
             self._reasons.update(reasons)
-            calls = Counter(source.anchors.values())
-            self._shared.update(id for id, call in source.anchors.items() if calls[call] > 1)
-            self._anchor_compile(path)
         return self._sources[path]
 
     def operation(self, op_id: str) -> Operation:
@@ -100,7 +93,7 @@ class Workspace:
         makers = repeats.refuse(source, call, end)
         self.makers |= makers
         self.hoists |= dict.fromkeys(repeats.hoists)
-        if op_id in self._shared and not makers and suits != "any":
+        if len(self.of_the_same_call(op_id)) > 1 and not makers and suits != "any":
             raise NotPatchableError(
                 f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
                 "them was measured."
@@ -108,7 +101,7 @@ class Workspace:
         return source, call
 
     def other_files(self, path: str) -> list[Source]:
-        """The other files that the program is known to have, as they are: only looked at."""
+        """Return the other files that the program is known to have, as they are: only looked at."""
         session = self.session
         named: list[Path | str | None] = [session.script.main_file]
         named += [loop.file for loop in session.loops]
@@ -134,37 +127,25 @@ class Workspace:
             )
         return Source.of(path, self._read(path))
 
-    def _anchor_compile(self, path: str) -> None:
-        """Find the call that compiles the model of the loop, as long as lines are as measured."""
-        keras = self.session.keras
-        if keras is None or keras.compile_file != path:
-            return
-        try:
-            source, others = self._sources[path], self.other_files(path)
-            self._sources[path] = settings.anchored(source, keras, others)
-        except NotPatchableError as error:
-            self._reasons[settings.COMPILE] = str(error)
-
     def keras(self) -> KerasUse:
         if self.session.keras is None:
             raise NotPatchableError("The loop does not belong to Keras.")
         return self.session.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
-        source = self.source(self.keras().compile_file)
-        if settings.COMPILE in self._reasons:
-            raise NotPatchableError(self._reasons[settings.COMPILE])
-        return source, source.call(settings.COMPILE)
+        keras = self.keras()
+        source = self.source(keras.compile_file)
+        others = self.other_files(source.path)
+        return source, compile_call(source, keras.compile_line, others)
 
     def of_the_same_call(self, op_id: str) -> list[str]:
         source = self.source(self.operation(op_id).file)
         at = source.anchors.get(op_id)
-        return [op_id, *(each for each, place in source.anchors.items() if place == at)]
+        others = (id for id, place in source.anchors.items() if place == at and id != op_id)
+        return [op_id, *others]
 
     def change(self, source: Source, changes: list[Change]) -> None:
-        after = source.changed(changes)
-        self.has_changed = self.has_changed or after.data != source.data
-        self._sources[source.path] = after
+        self._sources[source.path] = source.changed(changes)
 
     def contents(self) -> dict[str, bytes]:
         return {path: source.content for path, source in self._sources.items()}

@@ -18,40 +18,19 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
-from pipediag.patching.hoisting import hoisted
-from pipediag.patching.model_inputs import with_any_length
-from pipediag.patching.names import (
-    free_name,
-    is_parameter,
-    needed_tensorflow,
-    references,
-    tensorflow,
-    written,
-)
+from pipediag.patching.padding import in_buckets, padding_cut, with_any_length
 from pipediag.patching.python_calls import (
     DISTRIBUTED,
     defined,
-    in_buckets,
     in_chunks,
     is_of_its_caller,
-    lines_of,
-    padding_cut,
     rewritten_call,
     through_a_function,
 )
 from pipediag.patching.settings import compiled, with_options, with_workers
-from pipediag.patching.sites import Suits
+from pipediag.patching.sites import Suits, hoisted
 from pipediag.patching.snippets import every
-from pipediag.patching.source import (
-    Change,
-    NotPatchableError,
-    Source,
-    Span,
-    insertion,
-    name_of,
-    only,
-    replaced,
-)
+from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
 from pipediag.session.pipeline import Operation
@@ -64,7 +43,6 @@ _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
 _BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
-_COUNTED = "`steps_per_epoch` counts batches and would have to change too."
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -74,16 +52,12 @@ _THREADS = frozenset({"autotune.enabled", "threading.private_threadpool_size"})
 
 def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     """Write all of the changes into the files."""
-    workers = [
-        each for each in changes if isinstance(each, edits.Replace) and each.kind == "PyDataset"
-    ]
-    if workers:
-        # What else there is imitates what Keras does by itself when it has workers.
-        changes = workers
+    kept = [one for one in changes if isinstance(one, edits.Replace) and one.kind == "PyDataset"]
+    # Keras does by itself what else there is, when it has workers.
+    changes = kept or changes
     _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
-    for change in changes:
-        if change.do in _BY_HAND:
-            raise NotPatchableError(_BY_HAND[change.do])
+    if any(isinstance(change, edits.Remove) for change in changes):
+        raise NotPatchableError("Only you know what else reads what it leaves out.")
     for name, write_one in _PASSES.items():
         for change in changes:
             if _pass_of(change) == name:
@@ -128,29 +102,28 @@ def _set(workspace: Workspace, change: edits.SetParameters) -> None:
     suits: Suits = "any" if set(change.parameters) <= _PARALLEL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits)
     if "batch_size" in change.parameters:
-        _check_counted_batches(workspace, change.op_id)
+        _check_counted_batches(workspace, change.op_id, source)
         _check_batch_size(source, call)
     workspace.change(source, with_arguments(source, call, _texts(source, change.parameters)))
 
 
-def _counts_steps(call: cst.Call, *names: str) -> bool:
-    keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    return not keywords.isdisjoint(("steps_per_epoch", *names))
+_STEPS = ("steps_per_epoch", "validation_steps")
 
 
-def _check_counted_batches(workspace: Workspace, op_id: str) -> None:
-    loop = workspace.session.diagnosed_loop()
+def _check_counted_batches(workspace: Workspace, op_id: str, source: Source) -> None:
+    """Raise where something counts batches, and would have to change with their size."""
+    loop, sources = workspace.session.diagnosed_loop(), [source]
     if loop is not None and loop.keras is not None and loop.file is not None:
-        fits = workspace.source(loop.file).calls_of("fit")
-        if any(_counts_steps(fit) or any(arg.star == "**" for arg in fit.args) for fit in fits):
-            raise NotPatchableError(_COUNTED)
-    ops = every(workspace.session)
-    below = {op_id}
-    for _ in ops:
-        below |= {op.id for op in ops if below & set(op.parent_ids)}
-    counting = sorted({op.kind for op in ops if op.id in below and op.kind in _COUNT})
-    if counting:
-        raise NotPatchableError(f"The `{counting[0]}` after it counts batches.")
+        sources.append(workspace.source(loop.file))
+    fits = [fit for each in sources[1:] for fit in each.calls_of("fit")]
+    given = [arg for each in sources for call in each.calls.values() for arg in call.args]
+    if any(arg.keyword is not None and arg.keyword.value in _STEPS for arg in given) or any(
+        arg.star == "**" for fit in fits for arg in fit.args
+    ):
+        raise NotPatchableError("`steps_per_epoch` counts batches and would have to change too.")
+    for op in every(workspace.session):
+        if op.kind in _COUNT and op_id in _up_to(workspace, [op.id]):
+            raise NotPatchableError(f"The `{op.kind}` after it counts batches.")
 
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
@@ -158,18 +131,17 @@ def _check_batch_size(source: Source, call: cst.Call) -> None:
     size = given.value if given is not None else None
     if not isinstance(size, cst.Integer | cst.Name):
         raise NotPatchableError("The batch size is neither a number nor a variable.")
-    if isinstance(size, cst.Name) and is_parameter(source, size):
-        raise NotPatchableError(f"`{size.value}` is a parameter of a function.")
-    if isinstance(size, cst.Name) and len(references(source, size.value)) > 1:
-        raise NotPatchableError(f"`{size.value}` is used for more than these batches.")
-    if any(_counts_steps(each, "validation_steps") for each in source.calls.values()):
-        raise NotPatchableError(_COUNTED)
+    if isinstance(size, cst.Name):
+        if source.is_parameter(size):
+            raise NotPatchableError(f"`{size.value}` is a parameter of a function.")
+        if len(source.references(size.value)) > 1:
+            raise NotPatchableError(f"`{size.value}` is used for more than these batches.")
 
 
 def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
     if not all(name.isidentifier() for name in values):
         raise NotPatchableError("An argument with that name can't be written.")
-    return {name: written(source, name, value) for name, value in values.items()}
+    return {name: source.written(name, value) for name, value in values.items()}
 
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
@@ -178,8 +150,8 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         raise NotPatchableError(_NOT_INSERTED.get(change.kind, otherwise))
     suits: Suits = "any"
     if change.kind == "cache":
-        if _is_kept(workspace, change.after):
-            return
+        if not workspace.cached.isdisjoint(_up_to(workspace, [change.after])):
+            return  # a cache of another pipeline of the same factory keeps its elements, too
         suits = _suited_by_a_cache(workspace, change.after)
     source, call = workspace.only_call(change.after, suits=suits)
     if change.kind == "cache":
@@ -201,20 +173,15 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
 
 
-def _is_kept(workspace: Workspace, op_id: str) -> bool:
-    """Return True if a cache before this one, of another pipeline of the same factory, keeps its
-    elements, too."""
+def _up_to(workspace: Workspace, op_ids: Sequence[str]) -> dict[str, Operation]:
+    """Return the operations of these ids, and all whose elements reach them."""
     ops = every(workspace.session)
-    above = [up.id for op in ops if op.id == op_id for up in upstream_of(ops, op)]
-    return not workspace.cached.isdisjoint([op_id, *above])
+    return {up.id: up for op in ops if op.id in op_ids for up in (op, *upstream_of(ops, op))}
 
 
 def _distribute(workspace: Workspace, change: edits.Distribute) -> None:
     source, call = workspace.only_call(change.after)
-    start = source.span(call).start
-    name, definition = defined(
-        source, lines_of(DISTRIBUTED), DISTRIBUTED, start, "os", "tensorflow as tf"
-    )
+    name, definition = defined(source, DISTRIBUTED, source.span(call).start)
     workspace.change(source, [*definition, *inserted(source, call, f".apply({name})")])
 
 
@@ -224,23 +191,14 @@ def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:
     What stands in front by now counts: a change may have moved a shuffle behind the place. One that
     stays, while another one follows, mixes files, say: their order is kept.
     """
-    ops = {op.id: op for op in every(workspace.session)}
-    below = downstream(workspace.session, ops[op_id]) if op_id in ops else []
+    above = _up_to(workspace, workspace.of_the_same_call(op_id))
+    staying = [op for op in above.values() if op.id not in workspace.moved]
+    shuffles = [op for op in staying if op.kind in _SHUFFLES]
+    below = downstream(workspace.session, above[op_id]) if op_id in above else []
     mixed_below = any(op.kind in _SHUFFLES for op in below)
-    waiting, seen = workspace.of_the_same_call(op_id), set[str]()
-    suits: Suits = "cached"
-    while waiting:
-        op = ops.get(waiting.pop())
-        if op is None or op.id in seen:
-            continue
-        seen.add(op.id)
-        if op.id not in workspace.moved:
-            shuffles = op.kind in _SHUFFLES
-            if differs_by_pass(op) or (shuffles and not mixed_below):
-                return "one"
-            suits = "shuffled_and_cached" if shuffles else suits
-        waiting += op.parent_ids
-    return suits
+    if any(map(differs_by_pass, staying)) or (shuffles and not mixed_below):
+        return "one"
+    return "shuffled_and_cached" if shuffles else "cached"
 
 
 def _move(workspace: Workspace, change: edits.Move) -> None:
@@ -328,70 +286,60 @@ def _compile(workspace: Workspace, change: edits.SetModel) -> None:
     workspace.change(source, compiled(source, call, workspace.keras(), change.settings))
 
 
-def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
-    source = workspace.source(change.file)
+def _in_file(write_one: Callable[[Source, Any], list[Change]]) -> Callable[[Workspace, Any], None]:
+    """Return a writer of changes that name their file."""
+
+    def write_it(workspace: Workspace, change: Any) -> None:
+        source = workspace.source(change.file)
+        workspace.change(source, write_one(source, change))
+
+    return write_it
+
+
+def _predict(source: Source, change: edits.PredictOnBatch) -> list[Change]:
     call = source.only_call_of("predict", change.line)
     data, left_out = argument(call, "x"), ("batch_size", "verbose")
     others = [argument(call, name) for name in left_out]
     known = [arg for arg in (data, *others) if arg is not None]
     if data is None or len(known) < len(call.args) or not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
-    if b"#" in source.data[source.span(data.value).end : source.span(call).end]:
+    name, kept, end = source.span(name_of(call)), source.span(data.value), source.span(call).end
+    if b"#" in source.data[name.end : kept.start] + source.data[kept.end : end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
-    name = source.span(name_of(call))
-    if call.args[0] is data and data.keyword is None:
-        rest = Span(source.span(data).end, source.span(call.args[-1]).end)
-        changes = [replaced(name, "predict_on_batch"), Change(rest)]
-    else:
-        text = f"predict_on_batch({source.module.code_for_node(data.value)})"
-        changes = [replaced(Span(name.start, source.span(call).end), text)]
-    workspace.change(source, changes)
+    text = f"predict_on_batch({source.module.code_for_node(data.value)})"
+    return [Change.replace(Span(name.start, end), text)]
 
 
-def _rewrite(workspace: Workspace, change: edits.RewriteCall) -> None:
-    source = workspace.source(change.file)
-    workspace.change(source, rewritten_call(source, change.line))
-
-
-def _compile_call(workspace: Workspace, change: edits.CompileCall) -> None:
-    source = workspace.source(change.file)
-    workspace.change(source, through_a_function(source, change.line, change.model))
-
-
-def _extract(workspace: Workspace, change: edits.ExtractStep) -> None:
+def _extract(source: Source, change: edits.ExtractStep) -> list[Change]:
     """Write the step as a `tf.function` before its outermost loop, and call it in its place."""
-    source, tf = workspace.source(change.file), needed_tensorflow(workspace.source(change.file))
     if change.line not in source.starts:
         raise NotPatchableError("Two of the changes affect the same place.")
-    line = source.data.count(b"\n", 0, source.starts[change.line]) + 1
     try:
-        step = step_at(source.text, line)
+        step = step_at(source.text, source.data.count(b"\n", 0, source.starts[change.line]) + 1)
     except NotAFunctionError as error:
         raise NotPatchableError(str(error)) from error
-    lines, name = source.text.splitlines(), free_name(source, "train_step")
+    lines, name = source.text.splitlines(), source.free_name("train_step")
     starts = [0, *(one.end() for one in re.finditer(b"\n", source.data)), len(source.data)]
-    apart = [""] * (1 if step.loop_indent else 2)
+    tf, apart = source.needed_tensorflow(), [""] * (1 if step.loop_indent else 2)
     above = lines[step.loop_line - 2] if step.loop_line > 1 else ""
     relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
-    definition = [
-        *(apart if above.strip() else ()),
-        f"{step.loop_indent}@{tf}.function{relaxed}",
-        *step.definition(lines, name),
-        *apart,
-    ]
+    decorator = f"{step.loop_indent}@{tf}.function{relaxed}"
+    definition = [decorator, *step.definition(lines, name), *apart]
+    use = step.use(lines, name, change.numbers, tf)
 
     def text(lines: list[str]) -> str:
         return "".join(f"{one}{source.newline}" for one in lines)
 
-    place = Span(starts[step.first - 1], starts[step.last])
-    defined_above = insertion(starts[step.loop_line - 1], text(definition))
-    called_here = replaced(place, text(step.use(lines, name, change.numbers, tf)))
-    workspace.change(source, [defined_above, called_here])
+    if above.strip():
+        definition = [*apart, *definition]
+    return [
+        Change.insert(starts[step.loop_line - 1], text(definition)),
+        Change.replace(Span(starts[step.first - 1], starts[step.last]), text(use)),
+    ]
 
 
-def _compile_function(workspace: Workspace, change: edits.CompileFunction) -> None:
-    source = workspace.source(change.file)
-    name, tf = change.function.rpartition(".")[2], tensorflow(source)
+def _compile_function(source: Source, change: edits.CompileFunction) -> list[Change]:
+    name, tf = change.function.rpartition(".")[2], source.tensorflow()
     found = [
         node
         for node in source.all(cst.FunctionDef)
@@ -403,11 +351,10 @@ def _compile_function(workspace: Workspace, change: edits.CompileFunction) -> No
             f"`{name}` was not found in its file, or TensorFlow is not imported there."
         )
     if change.reduce_retracing:
-        workspace.change(source, _relaxed(source, found[0], tf))
-        return
+        return _relaxed(source, found[0], tf)
     name_at = source.span(found[0].name).start
     line = f"{source.indent(name_at)}@{tf}.function{source.newline}"
-    workspace.change(source, [insertion(source.line_start(name_at), line)])
+    return [Change.insert(source.line_start(name_at), line)]
 
 
 def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Change]:
@@ -416,7 +363,7 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
         if isinstance(made, cst.Call) and source.code(made.func) == f"{tf}.function":
             return with_arguments(source, made, {"reduce_retracing": "True"})
         if source.code(made) == f"{tf}.function":
-            return [insertion(source.span(made).end, "(reduce_retracing=True)")]
+            return [Change.insert(source.span(made).end, "(reduce_retracing=True)")]
     raise NotPatchableError(f"`{definition.name.value}` has no `@{tf}.function` decorator.")
 
 
@@ -425,13 +372,12 @@ _NOT_INSERTED = {
     "repeat": "An epoch would never end: `fit` also needs `steps_per_epoch`, and nothing else may "
     "read the dataset to its end.",
 }
-_BY_HAND = {"remove": "Only you know what else reads what it leaves out."}
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
-    "predict": _predict,
-    "compile_call": _compile_call,
-    "rewrite": _rewrite,
-    "extract": _extract,
-    "compile": _compile_function,
+    "predict": _in_file(_predict),
+    "compile_call": _in_file(lambda source, one: through_a_function(source, one.line, one.model)),
+    "rewrite": _in_file(lambda source, one: rewritten_call(source, one.line)),
+    "extract": _in_file(_extract),
+    "compile": _in_file(_compile_function),
     "set": _set,
     "replace": _replace,
     "prefetch": _insert,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 import pytest
 
 from pipediag.patching.batch_forms import for_batches
-from pipediag.patching.python_calls import lines_of
 from pipediag.patching.source import NotPatchableError, Source
 from pipediag.session.edits import Insert, Move, Replace
 from pipediag.session.pipeline import Operation
@@ -89,13 +87,6 @@ def test_what_can_not_be_written_is_refused(call: str, head: str) -> None:
     text = script(call, head)
 
     assert refused(text, [op(text, "from_generator")], CHUNKS)
-
-
-def test_the_function_stands_alone() -> None:
-    names: dict[str, Any] = {}
-    exec("\n".join(lines_of("in_chunks")), names)
-
-    assert callable(names["in_chunks"])
 
 
 LOAD = """\

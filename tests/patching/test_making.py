@@ -7,10 +7,19 @@ from pathlib import Path
 import pytest
 
 from pipediag.patching.making import make_patch, unified
-from pipediag.session.edits import Edit, Insert, Move, SetModel, SetOptions, SetParameters
-from tests.factories import make_loop
+from pipediag.session.edits import (
+    AUTOTUNE,
+    Change,
+    Edit,
+    Insert,
+    Move,
+    SetModel,
+    SetOptions,
+    SetParameters,
+)
+from tests.factories import make_loop, make_session
 from tests.patching.scripts import SCRIPT, op, session_of
-from tests.records import make_pipeline
+from tests.records import make_operation, make_pipeline
 
 TEXT = """import tensorflow as tf
 
@@ -21,11 +30,7 @@ model.compile("sgd")
 val = tf.data.Dataset.range(5).batch(5)
 model.fit(ds, validation_data=val)
 """
-OPS = [
-    op(TEXT, "range", "range(9)"),
-    op(TEXT, "map", ".map("),
-    op(TEXT, "batch", ".batch(3)"),
-]
+OPS = [op(TEXT, "range", "range(9)"), op(TEXT, "map", ".map("), op(TEXT, "batch", ".batch(3)")]
 VECTOR = Edit("vector", "", (Move("map", "batch"),))
 CACHE = Edit("cache", "", (Insert("map", "cache", {"elements": 3}),))
 CALLS = Edit("calls", "", (SetParameters("map", {"num_parallel_calls": 4}),))
@@ -115,3 +120,39 @@ def test_files_are_named_from_the_working_directory(
 def test_only_what_ends_a_line_for_patch_does_so() -> None:
     diff = unified("t.py", b"a = '\x0c\xe2\x80\xa8'\nb\n", b"a = '\x0c\xe2\x80\xa8'\nc\n")
     assert diff.split("\n")[3:] == [" a = '\x0c\u2028'", "-b", "+c", ""]
+
+
+PARALLEL = {"num_parallel_calls": AUTOTUNE}
+
+
+@pytest.mark.parametrize(
+    ("helper", "kinds", "changes", "said"),
+    [
+        (
+            "image_dataset_from_directory",
+            ["shuffle", "map", "batch"],
+            (Move("shuffle", "map"), Insert("map", "cache", {"elements": 10})),
+            ["`image_dataset_from_directory`", "`batch_size=None", "`.cache().shuffle(...).batch("],
+        ),
+        (
+            "make_csv_dataset",
+            ["interleave"],
+            (SetParameters("interleave", PARALLEL),),
+            ["`num_parallel_reads`"],
+        ),
+        (
+            "tfds.load",
+            ["map"],
+            (SetParameters("map", PARALLEL),),
+            ["num_parallel_calls_for_decode", "`.cache()`"],
+        ),
+    ],
+)
+def test_what_a_helper_makes_is_said_with_how_to_call_it(
+    helper: str, kinds: list[str], changes: tuple[Change, ...], said: list[str]
+) -> None:
+    ops = [make_operation(one, one, line=3, helper=helper, made_by_framework=True) for one in kinds]
+    session = make_session(pipeline=make_pipeline(ops=ops))
+    patch, _ = make_patch(session, [Edit("edit", "", changes)], lambda _: b"")
+    (left,) = patch.left_out
+    assert all(words in left.reason for words in said)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ from pipediag.session.edits import (
     SetParameters,
 )
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import SCRIPT, op, patch, patched
+from tests.patching.scripts import SCRIPT, patch, patched
 from tests.records import make_operation
 from tests.samples.expectation import SAMPLES, all_expectations
 
@@ -126,17 +125,11 @@ CONFIRMED: dict[tuple[str, str], tuple[Change, ...]] = {
     ("tfrecord_parse_each", "missing-cache"): (CACHE,),
     ("tfrecord_parse_each", "per-element-map"): (VECTOR,),
     ("waiting_generators", "python-input"): (Replace("flat_map", "interleave", AT_ONCE), POOL),
-    ("waiting_map_pool", "parallel-map"): (
-        SetParameters("map", {"num_parallel_calls": 16}),
-        POOL,
-    ),
+    ("waiting_map_pool", "parallel-map"): (SetParameters("map", {"num_parallel_calls": 16}), POOL),
 }
 """By script and rule, the changes that the rule's edit is made of there."""
 
-BY_HAND = {
-    ("generator_waits", "python-input"),
-    ("generator_waits_and_parses", "python-input"),
-}
+BY_HAND = {("generator_waits", "python-input"), ("generator_waits_and_parses", "python-input")}
 """Changes that only the author of the script can write."""
 GOAL = 0.8
 SCRIPTS = Path(benchmarks.__file__).parent / "scripts"
@@ -234,19 +227,3 @@ def test_defaults_are_switched_on_beside_a_cache_behind_the_map() -> None:
         "- options.autotune.enabled = False",
         "+ options.autotune.enabled = True",
     ]
-
-
-def test_a_nested_map_is_made_parallel_in_its_function() -> None:
-    text = EXPECTED["nested_map"].script.read_text(encoding="utf-8")
-    ops = [
-        op(text, "flat_map", ".flat_map("),
-        op(text, "map", ".map(spectrum)", inside_function_of="flat_map"),
-    ]
-    parallel = ".map(spectrum, num_parallel_calls=tf.data.AUTOTUNE)"
-    assert patched(text, ops, TUNED) == text.replace(".map(spectrum)", parallel)
-
-
-def test_a_cache_goes_before_the_shuffle_that_stood_above_the_map() -> None:
-    text = EXPECTED["string_lookup"].script.read_text(encoding="utf-8")
-    after = patched(text, operations(text), BEHIND, CACHE)
-    assert re.search(r"\.map\(.*\.cache\(.*\.shuffle\(.*\.batch\(", after, re.DOTALL)

@@ -50,10 +50,7 @@ def test_a_row_wise_optimizer_is_imported() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "argument"),
-    [
-        ({"jit_compile": True}, "jit_compile=True"),
-        ({"optimizer": "sgd"}, "optimizer='sgd'"),
-    ],
+    [({"jit_compile": True}, "jit_compile=True"), ({"optimizer": "sgd"}, "optimizer='sgd'")],
 )
 def test_plain_settings_are_arguments(settings: dict[str, Scalar], argument: str) -> None:
     assert by_hand(**settings) == f"model.compile(..., {argument})"

@@ -138,11 +138,7 @@ KINDS = ("shuffle", "map", "unbatch", "batch", "take", "skip", "shard")
 LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
     "arguments by stars": ("ds = ds.map(f, **settings)\n", PARALLEL, "`**`"),
     "no python": ("ds = ds.map(f) oops\n", PARALLEL, "read as Python"),
-    "names change meanwhile": (
-        "n = 3\nds = ds.shuffle(n)\nn = 5\nds = ds.map(f)\n",
-        BEHIND,
-        "`n`",
-    ),
+    "names change meanwhile": ("n = 3\nds = ds.shuffle(n)\nn = 5\nds = ds.map(f)\n", BEHIND, "`n`"),
     "others read the elements": (
         "ds = ds.shuffle(9)\nfirst = next(iter(ds))\nds = ds.map(f)\n",
         BEHIND,
@@ -173,11 +169,7 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         SetModel({"jit_compile": True}),
         "2 times",
     ),
-    "an optimizer made elsewhere": (
-        "m.compile(make_optimizer())\nm.fit(ds)\n",
-        ROW_WISE,
-        "`Adam`",
-    ),
+    "an optimizer made elsewhere": ("m.compile(make_optimizer())\nm.fit(ds)\n", ROW_WISE, "`Adam`"),
     "an optimizer that callers give": (
         "def train(opt):\n    model.compile(optimizer=opt)\n    model.fit(ds)\n\n\n"
         "opt = Adam(1e-3)\ntrain(Adam(1e-5))\n",
