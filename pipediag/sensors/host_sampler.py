@@ -50,7 +50,7 @@ _COUNTED = 8
 interrupts, stolen by the hypervisor. Guests, behind them, are in the first two already."""
 
 
-def read_ticks(root: Path) -> dict[str, list[int]]:
+def _read_ticks(root: Path) -> dict[str, list[int]]:
     """Return the ticks of each CPU by its name, and those of all of them as `cpu`."""
     # A line for each CPU, so the file may be longer than what `read_file` gives.
     lines = text_of(root / "proc/stat").splitlines()
@@ -58,7 +58,7 @@ def read_ticks(root: Path) -> dict[str, list[int]]:
     return {name: [int(one) for one in ticks[:_COUNTED]] for name, *ticks in cpus}
 
 
-def busy_and_idle(
+def _busy_and_idle(
     ticks: Mapping[str, Sequence[int]], cpus: Collection[int]
 ) -> tuple[int, int] | tuple[None, None]:
     """Return busy and idle time of these CPUs, in nanoseconds; None where it is not shown. An idle
@@ -112,12 +112,12 @@ class ProcessReader:
         for child in self._children:
             with suppress(OSError):
                 self._children[child] = max(self._children[child], self._cpu_ns(child))
-        ticks = read_ticks(self._root) if thorough else {}
+        ticks = _read_ticks(self._root) if thorough else {}
         machine = ticks.get("cpu")
         allowed_busy_ns, allowed_idle_ns = None, None
         with suppress(OSError):
             cpus = os.sched_getaffinity(self.pid) if thorough else ()
-            allowed_busy_ns, allowed_idle_ns = busy_and_idle(ticks, cpus)
+            allowed_busy_ns, allowed_idle_ns = _busy_and_idle(ticks, cpus)
         read_bytes, asked_bytes = self._read_bytes()
         return HostReading(
             at_ns=at_ns,

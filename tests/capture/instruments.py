@@ -86,7 +86,7 @@ class CountingPace:
 
     def __init__(self) -> None:
         self.settings: Any = SimpleNamespace(
-            run_to_end=False, hold_loop=None, loop=None, input_only=False, profile_steps=None
+            run_to_end=False, hold_loop=None, loop=None, input_only=False
         )
 
     def warmed_up(self, durations: list[int], *_: Any) -> tuple[bool, bool]:
@@ -124,18 +124,14 @@ class FakeProfiler:
 
     def __init__(self) -> None:
         self.running = False
-        self.refuses: str | None = None
-        self.fails: str | None = None
         self.marked: list[int] = []
         self.started_up: list[int] = []
 
-    def start(self, _: str) -> str | None:
-        self.running = self.refuses is None
-        return self.refuses
+    def start(self, _: str) -> None:
+        self.running = True
 
-    def stop(self) -> str | None:
+    def stop(self) -> None:
         self.running = False
-        return self.fails
 
     def mark_step(self, number: int) -> None:
         self.marked.append(number)
@@ -164,13 +160,11 @@ class FakeState:
 
 class FakeSampler:
     running = 0
-    steps_ns: list[tuple[int, int]] = []  # noqa: RUF012
 
     def __init__(self, _: int) -> None:
         FakeSampler.running += 1
 
     def stop(self, loop_id: str, steps_ns: list[tuple[int, int]]) -> RecordedStacks:
-        FakeSampler.steps_ns = steps_ns
         FakeSampler.running -= 1
         return RecordedStacks(loop_id, 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +21,6 @@ FEW_S = 10.0
 MS = 1_000_000
 MAIN, OTHER = 1, 2
 
-IMPORT_MACHINERY = "<frozen importlib._bootstrap>"
 LIBRARY = "/usr/lib/python3/site-packages/lib/core.py"
 OWN = module.__file__
 
@@ -35,7 +35,7 @@ def stack(*innermost_first: tuple[str, int, str]) -> Any:
     return frame
 
 
-MACHINERY = (IMPORT_MACHINERY, 1, "_find_and_load")
+MACHINERY = ("<frozen importlib._bootstrap>", 1, "_find_and_load")
 MINE, SCRIPT = ("mine.py", 2, "load"), ("train.py", 3, "<module>")
 NUMPYS, KERAS = (
     ("/env/site-packages/numpy/npyio.py", 9, "load"),
@@ -216,14 +216,12 @@ def test_the_script_counts_its_own_threads_alone(awake: LineSampler) -> None:
     awake._tell = told.append
     awake.go_on(threading.get_ident())
     while not awake._seen:
-        threading.Event().wait(0.01)
+        time.sleep(0.01)
 
     assert threading.enumerate() == own
-    assert threading.active_count() == len(own)
     task = awake._task
     assert task.exists()
     awake.stop()
-    assert awake._ended is None
     assert not task.exists()
     assert told
 

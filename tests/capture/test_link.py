@@ -100,19 +100,10 @@ def test_an_answer_waits_for_room(pipe: Pipe) -> None:
     assert pipe.told_while_telling(Prepared("base")) == [Prepared("base")]
 
 
-def test_an_answer_is_given_up_where_nobody_reads(
+def test_a_line_that_was_cut_is_given_up_and_does_not_spoil_the_next(
     pipe: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "ROOM_LIMIT_S", 0.05)
-    pipe.fill()
-    pipe.teller.tell(Prepared("base"))
-    assert pipe.told() == []
-
-
-def test_a_line_that_was_cut_does_not_spoil_the_next(
-    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link, "ROOM_LIMIT_S", 0.0)
     pipe.teller.tell(Ended("raised", 1, LONG))
     assert pipe.told() == []
     pipe.teller.tell(Closing())
@@ -129,22 +120,20 @@ def test_commands_come_one_by_one_until_the_end_of_the_pipe() -> None:
     os.close(reading)
 
 
-def test_a_parent_that_asks_for_nothing_is_not_waited_for_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (encode(RunBlock("wide", 0.3))[:-1], SilentParentError),
+        (b'{"is": "Sing"}\n', UnknownCommandError),
+    ],
+)
+def test_what_is_no_command_is_not_waited_for_for_ever(
+    line: bytes, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link, "ASKING_LIMIT_S", 0.05)
     reading, writing = os.pipe()
-    os.write(writing, encode(RunBlock("wide", 0.3, alone=True))[:-1])
-    with pytest.raises(SilentParentError, match="no command for 0"):
-        CommandPipe(reading).next()
-    os.close(reading)
-    os.close(writing)
-
-
-def test_a_line_that_is_no_command_is_said_to_be_none() -> None:
-    reading, writing = os.pipe()
-    os.write(writing, b'{"is": "Sing"}\n')
-    with pytest.raises(UnknownCommandError):
+    os.write(writing, line)
+    with pytest.raises(error):
         CommandPipe(reading).next()
     os.close(reading)
     os.close(writing)

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 
 from pipediag.capture import timeline as module
-from pipediag.capture.callsites import CallSite
 from pipediag.capture.timeline import DELETED, FULL, Timeline
 from pipediag.session.store import read_timeline
 from pipediag.session.timeline import SeenLine, SeenLines, Span
@@ -77,20 +77,13 @@ class TimelineStage:
 
 def on_another_thread(does: Callable[[], Any]) -> Any:
     """What it returns there; the thread is gone afterwards."""
-    returned: list[Any] = []
-    thread = threading.Thread(target=lambda: returned.append(does()))
-    thread.start()
-    thread.join(FEW_S)
-    (result,) = returned
-    return result
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(does).result(FEW_S)
 
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimelineStage:
     return TimelineStage(tmp_path, monkeypatch)
-
-
-FIT = CallSite("train.py", 20, "<module>", by_framework=False)
 
 
 def test_what_did_not_end_ends_with_what_it_is_in(stage: TimelineStage) -> None:
@@ -127,26 +120,21 @@ def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineSta
 
 
 def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineStage) -> None:
-    assert not stage.looks
+    looks = [stage.looks]
     stage.at(10).begins("script")
-    assert stage.looks
-    fit = stage.at(20).begins("fit")
-    assert stage.looks
+    stage.at(20).begins("fit")
+    looks.append(stage.looks)
     stage.at(30).steps_begin("loop1", 30, 1)
-    assert not stage.looks
+    looks.append(stage.looks)
     stage.at(40).steps_ended(40)
-    assert stage.looks
-    callback = stage.at(45).begins("callback")
-    assert stage.looks
+    stage.at(45).begins("callback")
+    looks.append(stage.looks)
     evaluation = stage.at(50).begins("evaluation")
-    assert not stage.looks
+    looks.append(stage.looks)
     stage.at(60).ended(evaluation)
-    assert stage.looks
-    stage.at(65).ended(callback)
-    assert stage.looks
-    stage.at(70).ended(fit)
+    looks.append(stage.looks)
     stage.at(80).closed()
-    assert not stage.looks
+    assert [*looks, stage.looks] == [False, True, False, True, False, True, False]
 
 
 def test_a_thread_that_trains_while_the_main_one_waits_is_followed(stage: TimelineStage) -> None:
@@ -184,10 +172,8 @@ def test_a_call_of_another_thread_does_not_mix_with_one_that_is_followed(
     call = stage.at(20).begins(open_call, "mine")  # type: ignore[arg-type]
 
     def calls() -> None:
-        theirs = stage.at(30).begins("evaluation", "theirs")
-        assert theirs is None
+        assert stage.at(30).begins("evaluation", "theirs") is None
         stage.at(35).passed("tracing", 30, 35)
-        stage.at(40).ended(theirs)
 
     on_another_thread(calls)
     stage.at(50).ended(call)
@@ -200,12 +186,8 @@ def test_training_on_another_thread_goes_before_a_call_that_does_not_train(
 ) -> None:
     stage.at(10).begins("script")
     call = stage.at(20).begins("evaluation", "predict")
-
-    def trains() -> None:
-        fit = stage.at(30).begins("fit", "fit")
-        stage.at(60).ended(fit)
-
-    on_another_thread(trains)
+    fit = on_another_thread(lambda: stage.at(30).begins("fit", "fit"))
+    stage.at(60).ended(fit)
     stage.at(70).ended(call)
 
     assert stage.written == [

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,54 +43,36 @@ class Hang:
 hang = Hang()
 sys.stdout.flush()
 ctypes.CDLL(None).printf(b"from C")
-leave_without_finalising({status})
+leave_without_finalising(5)
 """
 
 
-def _leave(status: int, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", LEAVES.format(status=status)],
-        cwd=directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _run(text: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    asked: dict[str, Any] = {"env": environment(), "stdout": subprocess.PIPE, **options}
+    command = [sys.executable, "-c", text]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **asked)
 
 
 def test_leaving_without_finalisation_loses_no_output(tmp_path: Path) -> None:
-    done = _leave(5, tmp_path)
+    done = _run(LEAVES, cwd=tmp_path)
 
     assert (done.stdout, done.returncode) == ("on standard output, from C", 5)
     assert (tmp_path / "log.txt").read_text() == "in a text file"
     assert (tmp_path / "raw.bin").read_bytes() == b"in a binary file"
 
 
-def test_a_full_standard_output_is_told_by_the_status(tmp_path: Path) -> None:
+def test_a_full_standard_output_is_told_by_the_status() -> None:
+    text = "from pipediag.child import ending\nprint('x')\nending.leave_without_finalising(0)"
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "from pipediag.child.ending import leave_without_finalising as leave\n"
-                "print('x')\nleave(0)",
-            ],
-            cwd=tmp_path,
-            env={**environment(), "PYTHONUNBUFFERED": ""},
-            stdout=full,
-            check=False,
-        )
+        done = _run(text, env={**environment(), "PYTHONUNBUFFERED": ""}, stdout=full)
 
     assert done.returncode == 120
-
-
-SCRIPTS_HANDLER = signal.default_int_handler
 
 
 @pytest.fixture
 def held() -> Iterator[HeldInterrupts]:
     """In a main thread in which Python's own handler is installed."""
-    before = signal.signal(signal.SIGINT, SCRIPTS_HANDLER)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupts = HeldInterrupts()
     interrupts.hold()
     yield interrupts
@@ -100,7 +83,7 @@ def test_nothing_of_ours_is_interrupted_once_the_script_is_over(held: HeldInterr
     signal.raise_signal(signal.SIGINT)
     held.release()
 
-    assert signal.getsignal(signal.SIGINT) is SCRIPTS_HANDLER
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_handler_of_the_scripts_hears_of_it_afterwards(held: HeldInterrupts) -> None:
@@ -149,13 +132,7 @@ except ValueError as error:
 
 
 def test_ctrl_c_at_any_step_of_the_end_leaves_only_the_scripts_own_error() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_AT_EACH_STEP],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = _run(INTERRUPTED_AT_EACH_STEP)
 
     assert (done.stdout, done.returncode) == ("saved\nEnded\nClosing\n", 1)
     assert done.stderr.splitlines()[-1] == "ValueError: the script's"
@@ -219,8 +196,5 @@ def test_contains_looks_through_chains_and_groups() -> None:
 def test_logging_is_not_imported_before_the_script() -> None:
     """Its exit handler must run before ours, which is registered when the script begins."""
     modules = "pipediag.child.start, pipediag.capture.capture, pipediag.capture.replay.replacing"
-    code = f"import sys, {modules}\nprint('logging' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = _run(f"import sys, {modules}\nprint('logging' in sys.modules)")
     assert done.stdout == "False\n"

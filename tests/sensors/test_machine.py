@@ -15,13 +15,9 @@ from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from tests.fake_proc import add_cgroup_v2, write
 
-
-def recorded() -> RecordedEnvironment:
-    return RecordedEnvironment(
-        python="3.11.9",
-        tensorflow="2.21.0",
-        devices=[Device("/physical_device:CPU:0", "CPU")],
-    )
+RECORDED = RecordedEnvironment(
+    python="3.11.9", tensorflow="2.21.0", devices=[Device("/physical_device:CPU:0", "CPU")]
+)
 
 
 @pytest.fixture
@@ -36,11 +32,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_fingerprint_is_of_the_machine_alone(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = describe_machine(recorded(), root).fingerprint
-    other = replace(recorded(), python="3.12.1", tensorflow="2.22.0")
+    base = describe_machine(RECORDED, root).fingerprint
+    other = replace(RECORDED, python="3.12.1", tensorflow="2.22.0")
     assert describe_machine(other, root).fingerprint == base
     monkeypatch.setattr(machine, "usable_cores", lambda: 8)
-    assert describe_machine(recorded(), root).fingerprint != base
+    assert describe_machine(RECORDED, root).fingerprint != base
 
 
 @pytest.fixture(autouse=True)
@@ -89,10 +85,6 @@ def fake_library(**overrides: object) -> SimpleNamespace:
     return SimpleNamespace(**{**functions, **overrides})
 
 
-def fail(*args: object) -> None:
-    raise FakeNvmlError
-
-
 def test_reads_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     use_library(monkeypatch, fake_library())
     found = Nvml()
@@ -104,6 +96,9 @@ def test_reads_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_driver_there_are_no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise FakeNvmlError
+
     use_library(monkeypatch, fake_library(nvmlInit=fail))
     found = Nvml()
     assert found.names() == []

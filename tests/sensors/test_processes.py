@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipediag.sensors import host_sampler
-from pipediag.sensors.host_sampler import HostSampler, ProcessReader, busy_and_idle, read_ticks
+from pipediag.sensors.host_sampler import HostSampler, ProcessReader
 from pipediag.session.timeline import GpuReading, ThreadSeen
 from tests.fake_proc import add_machine, add_process, add_thread, write
 
@@ -40,24 +40,25 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)
 
 
-def test_what_the_cpus_did_that_it_may_use_is_counted_for_all_programs(
+STAT = (
+    "cpu  9 9 9 9 9 9 9 9 9 9\n"
+    "cpu1 100 0 50 800 50 0 0 0 70 0\n"
+    "cpu10 900 0 0 100 0 0 0 0 0 0\n"
+    "cpu11 100 0 0 850 0 10 10 30 0 0\n"
+    "intr 1 2 3\n"
+)
+
+
+def test_what_the_cpus_did_that_it_may_use_is_counted_for_all_programs_and_guests_once(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: asked.append(pid) or {0})
-    write(root, "proc/stat", "cpu  9 9 9 9 9\ncpu0 30 0 0 60 10 0 0 0\ncpu1 99 0 0 0 0 0 0 0\n")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: asked.append(pid) or {1, 11})
+    write(root, "proc/stat", STAT)
     reading = ProcessReader(PID, root).read(thorough=True)
     tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    assert (reading.allowed_busy_ns, reading.allowed_idle_ns) == (30 * tick, 70 * tick)
+    assert (reading.allowed_busy_ns, reading.allowed_idle_ns) == (300 * tick, 1700 * tick)
     assert asked == [PID]
-
-
-def test_thread_times_are_since_the_reading_before(root: Path) -> None:
-    reader = ProcessReader(PID, root)
-    reader.read(thorough=False)
-    add_thread(root, PID, PID, "python", cpu_ns=50_000_900, started=1)
-    reading = reader.read(thorough=False)
-    assert reading.thread_cpu_ns == {PID: 900}
 
 
 def test_threads_come_go_and_take_their_names_late(root: Path) -> None:
@@ -65,10 +66,10 @@ def test_threads_come_go_and_take_their_names_late(root: Path) -> None:
     add_thread(root, PID, 41, "python", started=9)
     reader.read(thorough=False)
     add_thread(root, PID, 41, "tf_Compute", started=9)
-    reader.read(thorough=False)
+    add_thread(root, PID, PID, "python", cpu_ns=50_000_900, started=1)
+    assert reader.read(thorough=False).thread_cpu_ns == {PID: 900}, "since the reading before"
     shutil.rmtree(root / f"proc/{PID}/task/41")
-    reading = reader.read(thorough=True)
-    assert 41 not in reading.thread_cpu_ns
+    assert reader.read(thorough=True).thread_cpu_ns == {}
     assert reader.threads == {
         PID: ThreadSeen(PID, "python", 1),
         41: ThreadSeen(41, "tf_Compute", 9),
@@ -100,23 +101,6 @@ def test_a_process_that_ended_is_gone_before_it_is_reaped(root: Path, statm: str
         ProcessReader(PID, root).read(thorough=False)
 
 
-STAT = (
-    "cpu  9 9 9 9 9 9 9 9 9 9\n"
-    "cpu1 100 0 50 800 50 0 0 0 70 0\n"
-    "cpu10 900 0 0 100 0 0 0 0 0 0\n"
-    "cpu11 100 0 0 850 0 10 10 30 0 0\n"
-    "intr 1 2 3\n"
-)
-
-
-def test_the_cpus_that_are_asked_for_are_counted_and_their_guests_only_once(tmp_path: Path) -> None:
-    write(tmp_path, "proc/stat", STAT)
-    tick = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-    assert busy_and_idle(read_ticks(tmp_path), {1, 11}) == (300 * tick, 1700 * tick)
-
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-
 BUSY = "import sys, threading\nprint('up', flush=True)\nwhile True: sum(range(1000))"
 
 
@@ -144,7 +128,6 @@ def test_a_busy_child(busy: subprocess.Popen[str]) -> None:
     track = sampler.stop()
     assert track.missing is None
     assert track.pid == busy.pid
-    assert len(track.readings) >= 4
     ats = [reading.at_ns for reading in track.readings]
     assert ats == sorted(ats)
     first, last = track.readings[0], track.readings[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,20 +78,35 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     return played
 
 
-def step(measured: Measured, data: Iterator[Any]) -> Any:
-    """A step that draws its batch itself, as the clock lets it; returns what it draws."""
-    measured.step()
-    iterator = data
-    if measured.consumer.stage is Stage.READING:
-        iterator = read_next(measured.consumer, data, measured.instruments.recorder)
-    return next(iterator)
+def read(measured: Measured, data: Iterator[Any]) -> Iterator[Any]:
+    return read_next(measured.consumer, data, measured.instruments.recorder)
+
+
+def draws(measured: Measured, *batches: Any) -> list[Any]:
+    """What steps draw that ask the iterator for each of these batches."""
+    data = iter(batches)
+    return [next(read(measured, data)) for _ in batches]
+
+
+def knows(measured: Measured, tables: Callable[..., Any], vocabularies: Callable[..., Any]) -> None:
+    """Have a trainer run the loop, whose model tells these of its layers."""
+    trainer: Any = SimpleNamespace(known_tables=tables, vocabularies=vocabularies)
+    model: Any = lambda: "model"  # noqa: E731
+    measured.loop.trainer, measured.loop.model = trainer, model
+
+
+def nothing(_: Any) -> list[Any]:
+    return []
 
 
 def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
     measured.until(Phase.IDS)
     data = iter([[1, 2], [3, 3], [4, 5], [6, 7]])
-    drawn = [next(read_next(measured.consumer, data, measured.instruments.recorder))]
-    drawn += [step(measured, data) for _ in range(3)]
+    drawn = [next(read(measured, data))]
+    for _ in range(3):
+        measured.step()
+        reads = measured.consumer.stage is Stage.READING
+        drawn.append(next(read(measured, data) if reads else data))
 
     assert drawn == [[1, 2], [3, 3], [4, 5], [6, 7]]
     assert measured.diagnosis.phase is not Phase.IDS
@@ -112,26 +127,16 @@ def test_an_error_of_ours_costs_the_step_no_batch(
         raise RuntimeError("strange")
 
     monkeypatch.setattr(measured.diagnosis.embeddings, "batch_drawn", fails)
-    data = iter([[1, 2], [3, 3]])
-    drawn = [
-        next(read_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(2)
-    ]
-
-    assert drawn == [[1, 2], [3, 3]]
+    assert draws(measured, [1, 2], [3, 3]) == [[1, 2], [3, 3]]
     assert "RuntimeError: strange" in measured.recording.notes[-1]
 
 
 def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
     measured.until(Phase.IDS)
-    data = iter([[1, 2], [object()], [3, 3]])
     measured.runtime.tables.tables[0].looked_up = lambda given: [
         LookedUp(np.array(given) if given[0] == 1 else None)
     ]
-    drawn = [
-        next(read_next(measured.consumer, data, measured.instruments.recorder)) for _ in range(3)
-    ]
-
-    assert (len(drawn), drawn[2]) == (3, [3, 3])
+    assert draws(measured, [1, 2], [object()], [3, 3])[2] == [3, 3]
     (table,) = measured.recording.variables
     assert (table.ids.lookups, table.ids.batches) == (2, 1)
 
@@ -140,7 +145,7 @@ def test_the_end_of_the_data_is_the_steps_to_find(measured: Measured) -> None:
     measured.until(Phase.IDS)
     data: Iterator[Any] = iter([])
 
-    assert read_next(measured.consumer, data, measured.instruments.recorder) is data
+    assert read(measured, data) is data
 
 
 def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
@@ -151,16 +156,13 @@ def test_an_error_of_the_data_is_the_scripts(measured: Measured) -> None:
     measured.until(Phase.IDS)
 
     with pytest.raises(ScriptsOwnError) as raised:
-        read_next(measured.consumer, broken(), measured.instruments.recorder)
+        read(measured, broken())
     assert str(raised.value.error) == "the disk is gone"
 
 
 def test_a_batch_that_cannot_be_read_is_handed_over_all_the_same(measured: Measured) -> None:
     measured.until(Phase.IDS)
-    assert (
-        next(read_next(measured.consumer, iter(["strange"]), measured.instruments.recorder))
-        == "strange"
-    )
+    assert draws(measured, "strange") == ["strange"]
     measured.step()
 
     (table,) = measured.recording.variables
@@ -192,10 +194,8 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
     known = RecordedVariable("words", 10, 4, "float32", trainable=True)
-    trainer = SimpleNamespace(known_tables=lambda _: [(None, known)], vocabularies=lambda _: [])
     measured.runtime.tables = None
-    measured.loop.trainer = trainer  # type: ignore[assignment]
-    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    knows(measured, lambda _: [(None, known)], nothing)
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
@@ -205,11 +205,9 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     def fails(_: Any) -> list[Any]:
         raise AttributeError("no input_dim")
 
-    trainer = SimpleNamespace(known_tables=fails, vocabularies=fails)
-    measured.loop.trainer = trainer  # type: ignore[assignment]
-    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    knows(measured, fails, fails)
     measured.until(Phase.IDS)
-    next(read_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
+    draws(measured, [1, 1])
     measured.diagnosis.finish("the script ended")
 
     (table,) = measured.recording.variables
@@ -223,10 +221,7 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
     softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
     tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
     measured.runtime.tables = tables
-    known = (ToyTable.variable, record)
-    trainer = SimpleNamespace(known_tables=lambda _: [known], vocabularies=lambda _: [])
-    measured.loop.trainer = trainer  # type: ignore[assignment]
-    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    knows(measured, lambda _: [(ToyTable.variable, record)], nothing)
     measured.until(Phase.IDS)
 
     assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
@@ -240,11 +235,9 @@ def test_a_lookup_layer_in_front_tells_what_zero_stands_for(
     handle, tables = object(), ToyTables()
     tables.tables[0].vocabularies = {id(handle)} if in_front else set()
     measured.runtime.tables = tables
-    asked = {"known_tables": lambda _: [], "vocabularies": lambda _: [(handle, True)]}
-    measured.loop.trainer = SimpleNamespace(**asked)  # type: ignore[assignment]
-    measured.loop.model = lambda: "model"  # type: ignore[assignment]
+    knows(measured, nothing, lambda _: [(handle, True)])
     measured.until(Phase.IDS)
-    next(read_next(measured.consumer, iter([[1, 1]]), measured.instruments.recorder))
+    draws(measured, [1, 1])
     measured.diagnosis.finish("the script ended")
 
     (table,) = measured.recording.variables

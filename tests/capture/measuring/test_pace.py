@@ -11,6 +11,7 @@ from pipediag.capture.measuring.pace import Pace, fills_a_cache
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.capture.recorder import Recorder
 from pipediag.session.messages import RunSettings, WantedLoop
+from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
 from tests.recordings import make_recorded_loop
@@ -21,6 +22,10 @@ SECOND = 1000 * MS
 
 def pace(**settings: Any) -> Pace:
     return Pace(RunSettings("train.py", (), False, "out", **settings))
+
+
+def keras_of(epochs: int | None) -> KerasUse:
+    return replace(make_recorded_loop().keras, epochs=epochs)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +190,9 @@ def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
 def test_an_epochs_end_is_awaited_where_it_is_near_and_none_was_seen(
     steps: int, record: dict[str, Any], settings: dict[str, Any], waits: bool
 ) -> None:
-    keras = make_recorded_loop().keras
-    assert keras is not None
-    record = {**record}
+    record = {"planned_steps": 500, "keras": keras_of(5), "kind": "keras", **record}
     ends = record.pop("ends", [])
-    loop = training_loop(
-        **{"planned_steps": 500, "keras": replace(keras, epochs=5), "kind": "keras", **record}
-    )
+    loop = training_loop(**record)
     for undisturbed in ends:
         loop.ended(undisturbed=undisturbed)
     loop.record.steps, loop.record.elapsed_ns = steps, steps * SECOND // 2
@@ -227,7 +228,7 @@ def test_steps_wait_while_the_first_of_several_epochs_fills_a_cache(
     there = {**there}
     recorder = Recorder(tmp_path / "recording.json")
     recorder.recording.operations = list(OPERATIONS)
-    keras = replace(make_recorded_loop().keras, epochs=there.pop("epochs", 5))
+    keras = keras_of(there.pop("epochs", 5))
     loop = training_loop(**{"root_op_id": "batch", "keras": keras, **there})
     assert fills_a_cache(loop, recorder, elapsed_ns) is awaited
 
@@ -238,10 +239,7 @@ def test_steps_that_filled_it_are_not_taken_for_those_that_follow(
     monkeypatch.setattr(module, "StackSampler", FakeSampler)
     instruments = FakeInstruments(tmp_path)
     instruments.recorder.recording.operations = list(OPERATIONS)
-    keras = make_recorded_loop().keras
-    assert keras is not None
-    keras.epochs = 5
-    loop = training_loop(root_op_id="batch", keras=keras)
+    loop = training_loop(root_op_id="batch", keras=keras_of(5))
     diagnosis, consumer = Diagnosis(loop, instruments.all), consumer_of(loop)
 
     def steps(count: int, *, first: bool = False) -> None:

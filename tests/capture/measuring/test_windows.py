@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,25 +51,12 @@ def test_a_block_takes_the_latest_gap_of_each_step(window: Window) -> None:
     assert block.waits_ns == [4, 4, 4]
 
 
-def node(number: int, name: str, buffered: int) -> ModelNode:
-    return ModelNode(
-        id=number,
-        name=name,
-        inputs=[],
-        num_elements=0,
-        processing_time_ns=0,
-        bytes_produced=0,
-        buffered_elements=buffered,
-        autotune=True,
-        parallelism=None,
-        parallelism_tunable=None,
-        buffer_size=None,
-        buffer_size_tunable=None,
-    )
+def node(number: int, name: str, buffered: int, handed_out: int = 0) -> ModelNode:
+    return ModelNode(number, name, [], handed_out, 0, 0, buffered, autotune=True)
 
 
 def model(buffered: int, handed_out: int = 0) -> IteratorModel:
-    last = replace(node(1, "Prefetch", buffered), num_elements=handed_out)
+    last = node(1, "Prefetch", buffered, handed_out)
     return IteratorModel([], [node(3, "ParallelMapV2", 50), last], 1)
 
 
@@ -93,7 +79,7 @@ def test_a_window_that_lived_on_ready_batches_is_told(
 
 def behind_a_map(stocked: int, handed_out: int) -> IteratorModel:
     """Batches in a buffer of the user's, a cheap map behind it, and TensorFlow's own buffer."""
-    held = replace(node(5, "Prefetch", stocked), num_elements=handed_out)
+    held = node(5, "Prefetch", stocked, handed_out)
     return IteratorModel([], [node(1, "Prefetch", 2), node(3, "ParallelMapV2", 2), held], 1)
 
 
@@ -103,20 +89,13 @@ def test_a_stock_further_up_hides_what_makes_it_as_well(left: int, used_up: bool
     assert lived_on_a_stock(behind_a_map(200, 1000), after) is used_up
 
 
-class Session:
-    def __init__(self) -> None:
-        self.start: Any = lambda *_: None
-        self.export_to_tb: Any = lambda: None
+@pytest.fixture
+def session() -> Any:
+    return SimpleNamespace()
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session()
-
-
-@pytest.fixture
-def profiler(session: Session, tmp_path: Path) -> Profiler:
-    recorder = Recorder(tmp_path / "recording.json")
+def profiler(session: Any, recorder: Recorder, tmp_path: Path) -> Profiler:
     made = Profiler(recorder, tmp_path)
     native = SimpleNamespace(ProfilerSession=lambda: session)
     made.install(SimpleNamespace(_pywrap_profiler=native, _profiler=None), Guard(recorder.note))
@@ -124,7 +103,7 @@ def profiler(session: Session, tmp_path: Path) -> Profiler:
 
 
 def test_what_a_signal_handler_raises_is_not_why_there_is_no_profile(
-    profiler: Profiler, session: Session
+    profiler: Profiler, session: Any
 ) -> None:
     session.start = signal_arrives
     with handles_signals(), pytest.raises(PreemptedError):
@@ -132,7 +111,7 @@ def test_what_a_signal_handler_raises_is_not_why_there_is_no_profile(
     assert not profiler.running
 
 
-def test_an_error_of_the_profilers_is(profiler: Profiler, session: Session) -> None:
+def test_an_error_of_the_profilers_is(profiler: Profiler, session: Any) -> None:
     def full(*_: Any) -> None:
         raise OSError("no space")
 

@@ -103,25 +103,15 @@ def test_a_name_given_in_its_place(function: Any, args: Any, name: Any, takes: b
     assert name_given(function, args, {"name": "own"}) == (name, takes)
 
 
-def written(folder: Path, name: str, content: bytes) -> str:
-    path = folder / name
-    path.write_bytes(content)
-    return str(path)
-
-
-def test_plain_files_hold_what_they_take(tmp_path: Path) -> None:
-    one, two = written(tmp_path, "a", b"12345"), written(tmp_path, "b", b"678")
+def test_plain_files_hold_what_they_take_and_of_others_that_is_not_known(tmp_path: Path) -> None:
+    one, two = str(tmp_path / "a"), str(tmp_path / "b")
+    Path(one).write_bytes(b"12345")
+    Path(two).write_bytes(b"678")
     assert uncompressed_bytes([one, two], None) == 8
     assert uncompressed_bytes(one, "") == 5
-
-
-def test_what_sizes_do_not_tell_is_left_out(tmp_path: Path) -> None:
-    name = written(tmp_path, "a", b"12345")
-    assert uncompressed_bytes(name, "GZIP") is None
-    assert uncompressed_bytes([name] * (MOST_FILES + 1), None) is None
-    assert uncompressed_bytes("gs://bucket/a.tfrecord", None) is None
-    assert uncompressed_bytes(object(), None) is None
-    assert uncompressed_bytes([3.5], None) is None
+    assert uncompressed_bytes(one, "GZIP") is None
+    for others in ([one] * (MOST_FILES + 1), "gs://bucket/a.tfrecord", object(), [3.5]):
+        assert uncompressed_bytes(others, None) is None
 
 
 def attributes(x: Any) -> Any:

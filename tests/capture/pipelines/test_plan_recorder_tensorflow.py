@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from pipediag.session.recording import RecordedOperation
 from tests.capture.captured import Captured
 from tests.capture.conftest import Capturing
 
@@ -136,47 +137,36 @@ def test_script_runs_to_its_end(plan: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "kind", "parents"),
+    ("mark", "kind", "parents", "parameters"),
     [
-        ("source", "range", []),
-        ("parallel map", "map", ["source"]),
-        ("named", "shuffle", ["parallel map"]),
-        ("batch", "batch", ["named"]),
-        ("prefetch", "prefetch", ["batch"]),
-        ("python map", "map", ["source"]),
-        ("zip", "zip", ["parallel map", "random map"]),
-        ("list files", "list_files", []),
-        ("reader", "TFRecordDataset", []),
-        ("text reader", "TextLineDataset", []),
-        ("flat map", "flat_map", ["paths"]),
-        ("generator", "from_generator", []),
+        ("source", "range", [], {}),
+        ("parallel map", "map", ["source"], {"num_parallel_calls": 3}),
+        ("named", "shuffle", ["parallel map"], {"buffer_size": 6}),
+        ("batch", "batch", ["named"], {"batch_size": 4, "drop_remainder": True}),
+        ("prefetch", "prefetch", ["batch"], {"buffer_size": -1}),
+        ("zip", "zip", ["parallel map", "random map"], {}),
+        ("reader", "TFRecordDataset", [], {"file_count": 2, "file_bytes": 38}),
+        ("text reader", "TextLineDataset", [], {"file_count": 1, "file_bytes": 4}),
+        ("flat map", "flat_map", ["paths"], {}),
+        ("generator", "from_generator", [], {}),
     ],
 )
-def test_operations_have_lines_and_parents(
-    plan: Captured, mark: str, kind: str, parents: list[str]
+def test_operations_have_lines_parents_and_parameters(
+    plan: Captured, mark: str, kind: str, parents: list[str], parameters: dict[str, object]
 ) -> None:
     operation = plan.operation(mark)
 
-    assert operation.kind == kind
-    assert operation.file == str(plan.script)
+    assert (operation.kind, operation.file) == (kind, str(plan.script))
     assert operation.parent_ids == [plan.operation(parent).id for parent in parents]
+    assert operation.parameters == parameters
     assert not operation.made_by_framework
     assert operation.inside_function_of is None
 
 
-@pytest.mark.parametrize(
-    ("mark", "parameters"),
-    [
-        ("parallel map", {"num_parallel_calls": 3}),
-        ("named", {"buffer_size": 6}),
-        ("batch", {"batch_size": 4, "drop_remainder": True}),
-        ("prefetch", {"buffer_size": -1}),
-        ("reader", {"file_count": 2, "file_bytes": 38}),
-        ("text reader", {"file_count": 1, "file_bytes": 4}),
-    ],
-)
-def test_parameters(plan: Captured, mark: str, parameters: dict[str, object]) -> None:
-    assert plan.operation(mark).parameters == parameters
+def made_by(plan: Captured, helper: str, kind: str) -> RecordedOperation:
+    operations = plan.recording.operations
+    (operation,) = [op for op in operations if (op.helper, op.kind) == (helper, kind)]
+    return operation
 
 
 def test_names_cardinality_and_bytes(plan: Captured) -> None:
@@ -230,18 +220,33 @@ def test_a_call_that_failed_is_no_operation(plan: Captured) -> None:
     ids = [operation.id for operation in plan.recording.operations]
 
     assert len(ids) == len(set(ids))
-    assert not {plan.line("refused"), plan.line("lost")} & {
-        operation.line for operation in plan.recording.operations
-    }
+    lines = {operation.line for operation in plan.recording.operations}
+    assert not {plan.line("refused"), plan.line("lost")} & lines
 
 
-def assert_chain(run: Captured, kinds: str, helper: str) -> None:
+FROM_A_DIRECTORY = "from_tensor_slices from_tensor_slices zip shuffle map batch prefetch"
+
+
+@pytest.mark.parametrize(
+    ("helper", "kinds"),
+    [
+        ("make_csv_dataset", "from_tensor_slices shuffle interleave shuffle batch map prefetch"),
+        (
+            "make_batched_features_dataset",
+            "list_files interleave shuffle batch parse_example_dataset prefetch",
+        ),
+        ("image_dataset_from_directory", FROM_A_DIRECTORY),
+        ("text_dataset_from_directory", FROM_A_DIRECTORY),
+    ],
+)
+def test_calls_of_a_helper_stand_at_the_line_that_calls_it(
+    plan: Captured, helper: str, kinds: str
+) -> None:
     """A helper made these, each of the one before or of sources, all at the line of its call."""
-    made = [op for op in run.recording.operations if op.helper == helper]
+    made = [op for op in plan.recording.operations if op.helper == helper]
     (line,) = {op.line for op in made}
     assert line is not None
-    source = run.script.read_text(encoding="utf-8").splitlines()
-    assert helper in source[line - 1]
+    assert helper in plan.script.read_text(encoding="utf-8").splitlines()[line - 1]
     own = [op for op in made if op.inside_function_of is None]
     for above, below in pairwise(own):
         if below.kind not in ("zip", "from_tensor_slices", "from_tensors", "range"):
@@ -250,41 +255,10 @@ def assert_chain(run: Captured, kinds: str, helper: str) -> None:
     assert [op.kind for op in own] == kinds.split()
 
 
-@pytest.mark.parametrize(
-    ("helper", "kinds"),
-    [
-        (
-            "make_csv_dataset",
-            "from_tensor_slices shuffle interleave shuffle batch map prefetch",
-        ),
-        (
-            "make_batched_features_dataset",
-            "list_files interleave shuffle batch parse_example_dataset prefetch",
-        ),
-        (
-            "image_dataset_from_directory",
-            "from_tensor_slices from_tensor_slices zip shuffle map batch prefetch",
-        ),
-        (
-            "text_dataset_from_directory",
-            "from_tensor_slices from_tensor_slices zip shuffle map batch prefetch",
-        ),
-    ],
-)
-def test_calls_of_a_helper_stand_at_the_line_that_calls_it(
-    plan: Captured, helper: str, kinds: str
-) -> None:
-    assert_chain(plan, kinds, helper)
-
-
 def test_what_a_helper_makes_by_classes_has_the_parameters_of_the_public_call(
     plan: Captured,
 ) -> None:
-    (opened,) = [
-        op
-        for op in plan.recording.operations
-        if op.kind == "interleave" and op.helper == "make_csv_dataset"
-    ]
+    opened = made_by(plan, "make_csv_dataset", "interleave")
     assert opened.parameters["cycle_length"] == 2
     assert opened.parameters["num_parallel_calls"] == 2
     assert opened.parameters["deterministic"] is True
@@ -301,12 +275,7 @@ def test_own_calls_read_from_what_helpers_made(plan: Captured) -> None:
     # A name may stand in its place among the arguments.
     assert plan.operation("few").name == "a_few"
     parsed = plan.operation("parsed")
-    (last,) = [
-        op
-        for op in plan.recording.operations
-        if op.kind == "prefetch" and op.helper == "make_csv_dataset"
-    ]
-    assert parsed.parent_ids == [last.id]
+    assert parsed.parent_ids == [made_by(plan, "make_csv_dataset", "prefetch").id]
     assert (parsed.helper, parsed.made_by_framework) == (None, False)
 
 
