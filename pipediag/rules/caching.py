@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
@@ -44,31 +45,13 @@ LEAST_BATCHES = 8
 MEMORY = Threshold("size of the cache", 50.0, "% of the free memory", "tf.data's own budget")
 
 
-def cache_after(
-    session: Session, op: Operation, rule: str, *, first: Iterable[Change] = ()
-) -> Edit | None:
-    """Return the edit that puts a filled cache after the operation, after the `first` changes.
-
-    None where it is not known how many elements pass in a step.
-    """
-    elements = elements_to_cache(session, op)
-    if elements is None:
-        return None
-    check: Check | None = "repeats" if condition_of_cache(session.ops, op, "epoch") else None
-    return cache_of(op, rule, elements, first=first, check=check)
-
-
 def cache_of(
     op: Operation, rule: str, elements: int, *, first: Iterable[Change] = (), **given: Any
 ) -> Edit:
     """Return the edit that puts a cache of so many elements after the operation."""
-    return Edit(
-        id=f"{rule}:{op.id}",
-        label=f"cache after the {place_name(op)}",
-        changes=(*first, Insert(op.id, "cache", {"elements": elements})),
-        caveat="Measured once the cache is full.",
-        **given,
-    )
+    label, caveat = f"cache after the {place_name(op)}", "Measured once the cache is full."
+    changes = (*first, Insert(op.id, "cache", {"elements": elements}))
+    return Edit(f"{rule}:{op.id}", label, changes, caveat=caveat, **given)
 
 
 def elements_to_cache(session: Session, op: Operation) -> int | None:
@@ -95,31 +78,27 @@ def elements_of_a_pass(session: Session, op: Operation) -> int | None:
     return _rows_of_an_epoch(session, op)
 
 
-_ONE_ROW_EACH = ("map", "shuffle", "prefetch", "with_options", "cache")
-
-
 def _rows_of_an_epoch(session: Session, op: Operation) -> int | None:
     """Return the most rows that an epoch had, of those seen to their end, where each is an element.
 
     Readers of files can't say how many elements they hold.
     """
-    loop = session.diagnosed_loop()
-    if loop is None or not loop.epoch_ends or not loop.batch_size:
+    loop, below = session.diagnosed_loop(), [one.kind for one in downstream(session, op)]
+    cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
+    if loop is None or not loop.epoch_ends or not loop.batch_size or cut:
         return None
-    if loop.keras is not None and loop.keras.steps_per_epoch:
+    single = list(takewhile(lambda kind: kind not in BATCHING, below))
+    after = below[len(single) + 1 :]
+    one_row_each = {*single} <= {"map", "shuffle", "prefetch", "with_options", "cache"}
+    if len(single) == len(below) or not one_row_each:
         return None
-    below = downstream(session, op)
-    batches = [other for other in below if other.kind in BATCHING]
-    path = between(session, op, batches[0]) if len(batches) == 1 else None
-    if path is None or any(other.kind not in _ONE_ROW_EACH for other in path):
-        return None
-    if any(other.kind in ("repeat", "take", "unbatch") for other in below):
+    if not {*BATCHING, "repeat", "take", "unbatch"}.isdisjoint(after):
         return None
     return math.ceil(loop.steps / loop.epoch_ends) * loop.batch_size
 
 
-def against(
-    session: Session, passes: float | None, size: float | None, count: int | None = None
+def _against(
+    session: Session, passes: float | None, size: float | None, count: int | None
 ) -> str | None:
     """Return why a cache of that size, or of so many elements, can't be advised, or None."""
     if passes is None:
@@ -194,23 +173,19 @@ MISSING_CACHE = pipeline_rule(
     "`.cache(path)` for data that doesn't fit in memory; delete that file when data or map change.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
-_ENOUGH = ("pass", "inconclusive")
 
 
 @MISSING_CACHE.found_by
 def _check_missing_cache(session: Session) -> list[Finding]:
-    of_maps = _of_maps(session)
-    if of_maps is None or of_maps.status in _ENOUGH:
-        generators = operations(session, "from_generator")
-        open_ones = [op for op in generators if _is_open(session, op)]
-        costly = [op for op in open_ones if weigh(session, op).status == "fail"]
-        filling = [op for op in open_ones if _fills_in_time(session, op) is not None]
-        if costly:
-            op = max(costly, key=lambda one: delay_ms(session, one) or 0.0)
-            of_maps = _of_generator(session, op)
-        elif filling:
-            of_maps = _of_generator(session, filling[-1])
-    return [of_maps] if of_maps is not None else []
+    found = _of_maps(session)
+    if found is None or found.status in ("pass", "inconclusive"):
+        generators = [op for op in operations(session, "from_generator") if _is_open(session, op)]
+        costly = [op for op in generators if weigh(session, op).status == "fail"]
+        filling = [op for op in generators if _fills_in_time(session, op) is not None]
+        last = filling[-1] if filling else None
+        op = max(costly, key=lambda one: delay_ms(session, one) or 0.0, default=last)
+        found = _of_generator(session, op) if op is not None else found
+    return [found] if found is not None else []
 
 
 def _is_open(session: Session, op: Operation) -> bool:
@@ -225,41 +200,35 @@ def _of_maps(session: Session) -> Finding | None:
     # Of equals, such as those whose costs are unknown, the last: a cache replaces all before it.
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     weight, early = weigh(session, op), False
-    if weight.status != "fail":
-        # Else the last map that fills a shuffle and did not run any more once that was full.
+    percent = long_percent(session)
+    if weight.status != "fail" and percent is not None:
+        # Else the last map that fills a shuffle and did not run any more once that was full: the
+        # loop waits for that in every epoch.
         idle = (one for one in reversed(maps) if delay_ms(session, one) is None)
-        last = next((one for one in idle if fills_a_shuffle(session, one)), None)
-        filling = op if fills_a_shuffle(session, op) else last
-        percent = long_percent(session)
-        if filling is not None and percent is not None:
-            # The work is done while a shuffle fills, and the loop waits for that in every epoch.
+        filling = next((one for one in (op, *idle) if fills_a_shuffle(session, one)), None)
+        if filling is not None:
             op, early = filling, True
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
     op = _after_its_filters(session, op)
     cache = _cache_of(session, op)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
-    reason = against(session, cache.passes, cache.size, elements_of_a_pass(session, op))
-    each, condition = bytes_each(session, op), cache.condition
-    edit = replace(cache.edit, whole_epoch=early) if cache.edit is not None else None
-    unknown = cache.size is None and against(session, cache.passes, 0.0) is None
-    if unknown and each and edit is not None:
-        reason, condition = None, _if_it_fits(session, each, condition)
-    if weight.status != "fail" and (reason is not None or not weight.undecided):
+    if weight.status != "fail" and (cache.against is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
         return finding(status, weight.sentence)
-    if reason is not None:
-        return finding("informative", reason)
+    if cache.against is not None:
+        return finding("informative", cache.against)
     time = time_of_epochs(session) if early else None
     bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
     if time is not None:
         bounds = without_first_batches(session, time)
-    only = "" if condition is None or cache.side_effect else f" Do this only {condition}."
+    doubtful = cache.condition is not None and not cache.side_effect
+    only = f" Do this only {cache.condition}." if doubtful else ""
     return finding(
         weight.to_try,
         weight.before(f"{cache.advice}{only}{foretold(time)}"),
         effect=cache.effect,
-        edit=edit,
-        condition=condition,
+        edit=replace(cache.edit, whole_epoch=early) if cache.edit is not None else None,
+        condition=cache.condition,
         untried=cache.untried,
         part="epoch_start" if early else "steps",
         speedup_at_most=bounds[0],
@@ -270,13 +239,10 @@ def _of_maps(session: Session) -> Finding | None:
 def _after_its_filters(session: Session, op: Operation) -> Operation:
     """Return the last of the filters that follow at once, so that only what they pass is kept."""
     following = [one for one in downstream(session, op) if op.id in one.parent_ids]
-    if (
-        len(following) == 1
-        and following[0].kind == "filter"
-        and _gives_the_same(session, following[0])
-    ):
-        return _after_its_filters(session, following[0])
-    return op
+    if len(following) != 1 or following[0].kind != "filter":
+        return op
+    passing = following[0]
+    return _after_its_filters(session, passing) if _gives_the_same(session, passing) else op
 
 
 def _gives_the_same(session: Session, op: Operation) -> bool:
@@ -291,9 +257,8 @@ def _fills_in_time(session: Session, op: Operation) -> Weight | None:
 
 
 def _of_generator(session: Session, op: Operation) -> Finding | None:
-    early = _fills_in_time(session, op)
-    cache, each = _cache_of(session, op), bytes_each(session, op)
-    if cache.side_effect or against(session, cache.passes, cache.size or 0.0) is not None:
+    early, cache = _fills_in_time(session, op), _cache_of(session, op)
+    if cache.side_effect or (cache.against is not None and not cache.pays):
         return None
     finding = partial(
         MISSING_CACHE.finding,
@@ -304,45 +269,36 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         part="steps" if early is None else "epoch_start",
     )
     cut = session.keras is not None and bool(session.keras.steps_per_epoch)
-    if cache.size is None and (not each or cut):
+    if cache.size is None and (cut or cache.against is not None):
         return finding(
             f"A cache after {call_name(op)} could help {cache.condition}. It was not tried "
             "because its size is not known: with `steps_per_epoch`, a generator may never end.",
             evidence=cache.evidence,
         )
-    condition = cache.condition or ""
-    if cache.size is None and each:
-        condition = _if_it_fits(session, each, cache.condition)
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
-    edit, gain = cache_after(session, op, MISSING_CACHE.id), _gain_of_cache(session, op)
+    edit, gain = cache.edit, _gain_of_cache(session, op)
     if early is not None:
         gain = early.for_run.speedup if early.for_run is not None else None
         edit = replace(edit, whole_epoch=True) if edit is not None else None
     return finding(
-        f"Put `.cache()` directly after {call_name(op)} {condition}.{takes}",
+        f"Put `.cache()` directly after {call_name(op)} {cache.condition}.{takes}",
         evidence={**cache.evidence, "at_most_if_the_same_ratio": gain},
         effect="not known",
-        condition=condition,
+        condition=cache.condition,
         edit=edit,
     )
-
-
-def _if_it_fits(session: Session, each: float, other: str | None) -> str:
-    """Return the condition that elements of so many bytes fit into memory, and another one."""
-    most = int(available_bytes(session) * MEMORY.value / 100.0 / each)
-    fits = (
-        f"there are at most {most:,} elements of {each:,.0f} bytes each (half of the free memory)"
-    )
-    return f"if {fits}" if other is None else f"{other}, and {fits}"
 
 
 class _Cache(NamedTuple):
     """A cache after an operation, and what stands in its way."""
 
     size: float | None
-    passes: float | None
+    pays: bool
+    """True if the data is read more than once, and nothing is known to be too large."""
+    against: str | None
+    """Why it can't be advised."""
     condition: str | None
-    """What only the user can decide before it is used."""
+    """What only the user can decide before it is used, and how much may fit into memory."""
     side_effect: str | None
     """What Python on the way visibly changes, so that it is no function of its element."""
     evidence: dict[str, Scalar]
@@ -352,43 +308,43 @@ class _Cache(NamedTuple):
     untried: str
 
 
-def _cache_of(session: Session, op: Operation) -> _Cache:
+def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Operation], bool]:
+    """Return shuffles and repeats above a cache that have to follow it, those that stay, and True
+    if all of the first can."""
     above = upstream(session, op)
-    functions = [one.function for one in [op, *above] if one.function]
     cache = next((other for other in above if other.kind in CACHES), None)
-    # What stands above a cache that is there already is frozen with or without another one. What is
-    # repeated without end ends with what it is zipped with, if the operation ends.
+    # What stands above a cache that is there already is frozen with or without another one.
     beyond = [cache, *upstream(session, cache)] if cache else []
     ends = op.cardinality is not None and op.cardinality >= 0
-    moved = [
-        one
-        for one in above[::-1]
-        if (reshuffles(one) or one.kind == "repeat")
-        and one not in beyond
-        and not (ends and one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY)
-    ]
-    paths = {one.id: between(session, one, op) for one in moved}
-    # These mix files, say, and can't mix what is made of them. Where another one follows that
-    # does, they stay, and what they drew for the first epoch is kept.
     mixed_below = any(reshuffles(one) for one in downstream(session, op))
-    stay = [
-        one
-        for one in moved
-        if mixed_below
-        and reshuffles(one)
-        and (path := paths[one.id]) is not None
-        and not keeps_elements(path)
-    ]
-    moved = [one for one in moved if one not in stay]
-    size, passes = cache_bytes(session, op), passes_over_data(session)
-    condition = condition_of_cache(session.ops, op, "epoch")
-    evidence: dict[str, Scalar] = {
-        "passes_over_data": "unlimited" if passes == math.inf else passes,
-        "cache_bytes": size,
-        "free_memory_bytes": available_bytes(session),
-    }
+    moved, stay, movable = list[Operation](), list[Operation](), True
+    for one in above[::-1]:
+        # What is repeated without end ends with what it is zipped with, if the operation ends.
+        endless = one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY
+        if one in beyond or (ends and endless) or not (reshuffles(one) or one.kind == "repeat"):
+            continue
+        path = between(session, one, op)
+        keeps = path is not None and keeps_elements(path)
+        if mixed_below and reshuffles(one) and path is not None and not keeps:
+            # It mixes files, say, and can't mix what is made of them. Another one that does
+            # follows, so it stays, and what it drew for the first epoch is kept.
+            stay.append(one)
+        else:
+            # It may act on other elements after the operation than above it.
+            moved.append(one)
+            movable = movable and keeps
+    return moved, stay, movable
+
+
+def _cache_of(session: Session, op: Operation) -> _Cache:
+    moved, stay, movable = _to_move(session, op)
+    above = upstream(session, op)
+    functions = [one.function for one in [op, *above] if one.function]
     side_effect = next((each.side_effect for each in functions if each.side_effect), None)
+    condition = condition_of_cache(session.ops, op, "epoch")
     effect: EffectOnResults = "same up to order or rounding" if moved or stay else "same results"
+    if side_effect or condition is not None:
+        effect = "not safe here" if side_effect else "not known"
     advice, edit = f"Put `.cache()` directly after {call_name(op)}.", None
     if moved:
         names = " and ".join(call_name(other) for other in moved)
@@ -396,18 +352,35 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
     if stay:
         names = " and ".join(call_name(other) for other in stay)
         advice += f" The order of {names} in the first epoch then serves all epochs."
+    elements = elements_to_cache(session, op)
     untried = "The number of elements in a step was not measured."
     if side_effect:
         untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
-    elif not all((path := paths[one.id]) is not None and keeps_elements(path) for one in moved):
-        # These would act on other elements after the operation than above it.
+    elif not movable:
         untried = (
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."
         )
-    else:
-        places = [op, *moved]
-        moves = [Move(one.id, after.id) for one, after in zip(moved, places, strict=False)]
-        edit = cache_after(session, op, MISSING_CACHE.id, first=moves)
-    if side_effect or condition is not None:
-        effect = "not safe here" if side_effect else "not known"
-    return _Cache(size, passes, condition, side_effect, evidence, effect, advice, edit, untried)
+    elif elements is not None:
+        moves = [Move(one.id, after.id) for one, after in zip(moved, [op, *moved], strict=False)]
+        check: Check | None = "repeats" if condition is not None else None
+        edit = cache_of(op, MISSING_CACHE.id, elements, first=moves, check=check)
+    size, passes, each = (
+        cache_bytes(session, op),
+        passes_over_data(session),
+        bytes_each(session, op),
+    )
+    against = _against(session, passes, size, elements_of_a_pass(session, op))
+    pays = _against(session, passes, size or 0.0, None) is None
+    if pays and size is None and each and edit is not None:
+        most, against = int(available_bytes(session) * MEMORY.value / 100.0 / each), None
+        fits = f"there are at most {most:,} elements of {each:,.0f} bytes each"
+        fits += " (half of the free memory)"
+        condition = f"if {fits}" if condition is None else f"{condition}, and {fits}"
+    evidence: dict[str, Scalar] = {
+        "passes_over_data": "unlimited" if passes == math.inf else passes,
+        "cache_bytes": size,
+        "free_memory_bytes": available_bytes(session),
+    }
+    return _Cache(
+        size, pays, against, condition, side_effect, evidence, effect, advice, edit, untried
+    )

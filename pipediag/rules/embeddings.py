@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pipediag.facts.embeddings import LARGE, large, percent_of_step
+from pipediag.facts.embeddings import (
+    LARGE,
+    WITHIN,
+    large,
+    masks_a_token,
+    percent_of_step,
+    within_percent,
+)
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
 from pipediag.facts.step import class_ms, class_percent
 from pipediag.rules.model_edits import (
@@ -19,11 +27,11 @@ from pipediag.rules.model_edits import (
     to_drop,
 )
 from pipediag.rules.relevance import at_most_without, input_first
-from pipediag.rules.rule import Place, Rule
+from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import Softmax
+from pipediag.session.recorded_loops import EmbeddingIds, Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _tables_rule = partial(
@@ -59,14 +67,14 @@ def _judged(
     if took is not None:
         evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
         little = took < OPERATION_SHARE.value
-    waits, loop = input_first(session), session.diagnosed_loop()
+    loop = known(session.diagnosed_loop())
     gone = took if gone_ms is None else percent_of_step(session, gone_ms)
     return rule.finding(
         "informative" if little else "fail",
         advice,
-        unless=waits,
+        unless=input_first(session),
         evidence=evidence,
-        place=place or ((loop.file, loop.line) if loop else None),
+        place=place or (loop.file, loop.line),
         speedup_at_most=None if gone is None else at_most_without(session, gone),
         **given,
     )
@@ -83,12 +91,11 @@ def _names_of(tables: Sequence[Embedding]) -> str:
     return names + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
 
 
-def _evidence_of(tables: Sequence[Embedding], **more: Scalar) -> dict[str, Scalar]:
+def _evidence_of(tables: Sequence[Embedding]) -> dict[str, Scalar]:
     return {
         "layer": ", ".join(table.layer for table in tables),
         "table_bytes": sum(table.table_bytes for table in tables),
         "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
-        **more,
     }
 
 
@@ -105,7 +112,6 @@ DENSE_EMBEDDING_UPDATE = _tables_rule(
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
-_SGD_TOO = " SGD without momentum or weight decay also updates only those rows."
 
 
 @DENSE_EMBEDDING_UPDATE.found_by
@@ -129,11 +135,12 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             untried=no_row_wise(session),
         )
     elif _matter(session, whole):
+        dense = next(table for table in whole if table not in from_rows)
         yield rule.finding(
             "informative",
-            f"No optimizer can update only some rows of `{whole[0].layer}`: its gradient is as "
+            f"No optimizer can update only some rows of `{dense.layer}`: its gradient is as "
             "large as the table, because of a regulariser or because the whole table is used.",
-            evidence=_update_evidence(session, whole[:1]),
+            evidence=_update_evidence(session, [dense]),
             title="Make the embedding's gradient sparse",
         )
     elif unread := [table for table in large(tables) if table.update is None]:
@@ -154,22 +161,23 @@ def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
 
 def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
     keras = session.keras
-    return _evidence_of(
-        tables,
-        slots_bytes=sum(table.slot_bytes or 0 for table in tables),
-        device_compute_percent_of_step=class_percent(session, ["device_compute"]),
-        optimizer_arguments=", ".join(passing_arguments(keras)) or None if keras else None,
-    )
+    return {
+        **_evidence_of(tables),
+        "slots_bytes": sum(table.slot_bytes or 0 for table in tables),
+        "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
+        "optimizer_arguments": ", ".join(passing_arguments(keras)) or None if keras else None,
+    }
 
 
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
     keras = session.keras
     own = (keras.optimizer if keras else None) or "The optimizer"
     row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
+    also = " SGD without momentum or weight decay also updates only those rows."
     # By which rule a loop of the script's own is to go on learning, only its author knows.
-    how = f"Use a row-wise optimizer in your loop, such as {row_wise}.{_SGD_TOO}"
+    how = f"Use a row-wise optimizer in your loop, such as {row_wise}.{also}"
     if keras is not None:
-        how = to_drop(keras) or f"Compile with {row_wise}.{_SGD_TOO}{to_add(keras)}"
+        how = to_drop(keras) or f"Compile with {row_wise}.{also}{to_add(keras)}"
     seen = [one.rows_touched_per_step for one in tables if one.rows_touched_per_step is not None]
     looks_up = f", although it looks up only {sum(seen):,}" if len(seen) == len(tables) else ""
     return (
@@ -182,22 +190,20 @@ REGULARIZED_TABLE = _tables_rule(
     title="Regularise only the embedding rows that a step looks up",
     why="A regulariser adds all rows to the loss, so its gradient is as large as the table. A "
     "constraint changes all rows after each update.",
-    fix="Use `activity_regularizer` instead of `embeddings_regularizer`, and no constraint, or "
-    "one on the vectors that are looked up. Rows then shrink as often as they are looked up. That "
-    "is a different objective and has to be tuned again.",
+    fix="Use `activity_regularizer` instead of `embeddings_regularizer`, and no constraint. Rows "
+    "then shrink as often as they are looked up: another objective, which has to be tuned again.",
     thresholds=(LARGE, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
 
 
 @REGULARIZED_TABLE.found_by
-def _check_regularized_table(session: Session) -> list[Finding]:
-    rule = REGULARIZED_TABLE
+def _check_regularized_table(session: Session) -> Iterator[Finding]:
     trained = [table for table in large(session.embeddings) if table.trainable]
     asked = [table for table in trained if table.regularizer or table.constraint]
     tables = [table for table in asked if table.update == "dense"]
     if not tables:
-        return []
+        return
     # Where the script gave the largest of those whose line is known its term.
     made_at = ((one.file, one.line) for one in tables if one.file is not None)
     terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
@@ -206,20 +212,17 @@ def _check_regularized_table(session: Session) -> list[Finding]:
     # Without a constraint, an optimizer with slots goes on with passes of its own.
     if not little and any(table.slot_bytes and not table.regularizer for table in tables):
         took_ms = None
-    return [
-        _judged(
-            rule,
-            session,
-            UPDATE_COMPUTE,
-            f"Give {_names_of(tables)} `activity_regularizer` instead of "
-            "`embeddings_regularizer`, and remove `embeddings_constraint`: both work on all rows.",
-            _evidence_of(tables, terms=", ".join(sorted(terms))),
-            took_ms=took_ms,
-            edit=None,
-            place=next(((file, line) for file, line in made_at if line is not None), None),
-            untried="It is another objective, which you have to choose and to tune.",
-        )
-    ]
+    yield _judged(
+        REGULARIZED_TABLE,
+        session,
+        UPDATE_COMPUTE,
+        f"Give {_names_of(tables)} `activity_regularizer` instead of `embeddings_regularizer`, and "
+        "remove `embeddings_constraint`: both work on all rows.",
+        {**_evidence_of(tables), "terms": ", ".join(sorted(terms))},
+        took_ms=took_ms,
+        place=next(((file, line) for file, line in made_at if line is not None), None),
+        untried="It is another objective, which you have to choose and to tune.",
+    )
 
 
 TABLE_COPIED_ON_LOOKUP = _tables_rule(
@@ -234,12 +237,12 @@ TABLE_COPIED_ON_LOOKUP = _tables_rule(
 
 
 @TABLE_COPIED_ON_LOOKUP.found_by
-def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
-    """Return a finding on all tables that are copied, as one edit is for them all."""
-    rule, loop = TABLE_COPIED_ON_LOOKUP, session.diagnosed_loop()
+def _check_table_copied_on_lookup(session: Session) -> Iterator[Finding]:
+    """Yield a finding on all tables that are copied, as one edit is for them all."""
+    rule, loop = TABLE_COPIED_ON_LOOKUP, known(session.diagnosed_loop())
     tables = [table for table in large(session.embeddings) if _moved_bytes(table)]
     if not tables:
-        return []
+        return
     percent = percent_of_step(session, _added(table.copy_ms for table in tables))
     moved = sum(map(_moved_bytes, tables))
     advice = (
@@ -254,17 +257,17 @@ def _check_table_copied_on_lookup(session: Session) -> list[Finding]:
         informs = advice
     elif all(table.update == "dense" for table in tables):
         informs = f"{advice} The update passes over the same tables more often: fix that first."
-    found = rule.finding(
+    moves = {"copied_bytes_per_step": moved, "copy_percent_of_step": percent}
+    yield rule.finding(
         "fail",
         advice,
         unless=informs,
-        evidence=_evidence_of(tables, copied_bytes_per_step=moved, copy_percent_of_step=percent),
+        evidence={**_evidence_of(tables), **moves},
         edit=compiled_by_xla(session, f"{rule.id}:copy"),
-        place=(loop.file, loop.line) if loop and informs is None else None,
+        place=(loop.file, loop.line) if informs is None else None,
         speedup_at_most=None if percent is None else at_most_without(session, percent),
         untried=NO_MODEL_EDIT,
     )
-    return [found]
 
 
 def _moved_bytes(table: Embedding) -> int:
@@ -284,9 +287,8 @@ METRICS_SHARE = Threshold(
 TRAINING_METRICS = Rule(
     id="training-metrics",
     title="Compute costly metrics in validation alone",
-    why="A metric over all candidates, such as the share of examples whose item is among the best "
-    "hundred of all, multiplies each batch by the whole table: 63 % of the compute with 40,000 "
-    "items.",
+    why="A metric over all candidates, such as the share of items among the best hundred of all, "
+    "multiplies each batch by the whole table: 63 % of the compute with 40,000 items.",
     fix="Leave the metric out of the training step (`compute_metrics=not training` in a task of "
     "TensorFlow Recommenders), or update it in every n-th step, and compute it in validation.",
     needs=("loop", "steps", "breakdown"),
@@ -306,9 +308,7 @@ def _check_training_metrics(session: Session) -> Iterator[Finding]:
         f"Compute the metrics in validation alone, or in every n-th step: {took_ms:.3g} ms of each "
         "training step are operations that nothing else needs."
     )
-    yield _judged(
-        TRAINING_METRICS, session, None, advice, {}, took_ms=took_ms, gone_ms=took_ms, edit=None
-    )
+    yield _judged(TRAINING_METRICS, session, None, advice, {}, took_ms=took_ms)
 
 
 # A softmax over all classes of a large vocabulary
@@ -322,9 +322,8 @@ FULL_SOFTMAX = Rule(
     title="Train with a sampled softmax",
     why="For one correct class per example, each step computes the logits of all classes, their "
     "gradient and the gradient of all weights. That time grows with the vocabulary.",
-    fix="Use `tf.nn.sampled_softmax_loss` in training, with a few hundred sampled classes besides "
-    "the correct ones, and the full softmax for evaluation; docs/embeddings.md has the code. The "
-    "loss is then an estimate, so validate the accuracy.",
+    fix="Use `tf.nn.sampled_softmax_loss` in training, with a few hundred sampled classes, and the "
+    "full softmax for evaluation; docs/embeddings.md has the code. Validate the accuracy.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(CLASSES, OPERATION_SHARE, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -360,7 +359,6 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
             evidence,
             took_ms=took_ms,
             gone_ms=_gone_ms(session, softmax, took_ms),
-            edit=None,
         )
 
 
@@ -376,3 +374,129 @@ def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None
         and {table.rows, table.dim} == {softmax.classes, softmax.features}
     )
     return class_ms(session, ["device_compute"]) if passes is None else took_ms + passes
+
+
+# Ids that are not what was meant: outside the table, rounded by a float type, or masked
+
+_ids_rule = partial(
+    Rule,
+    id="embedding-ids",
+    severity="error",
+    effect="corrects results",
+    subject="correctness",
+    untried="It affects what the model learns, which a speed trial can't show.",
+)
+
+
+def _seen(session: Session) -> list[tuple[Embedding, EmbeddingIds]]:
+    return [(table, table.ids) for table in session.embeddings if table.ids is not None]
+
+
+IDS_OUTSIDE_TABLE = _ids_rule(
+    title="Look up only ids that are in the embedding table",
+    why="On a CPU, a lookup of an id outside the table raises an error. On a GPU it returns zeros "
+    "and trains nothing, and XLA on a CPU uses the last row, both without an error.",
+    fix="Set `input_dim` to at least the largest id plus one, or map the ids into the table.",
+    needs=(),
+)
+_RAISED = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
+"""The message of TensorFlow's gathers on a CPU."""
+_LARGER = "Make the table larger, or correct the ids."
+
+
+@IDS_OUTSIDE_TABLE.found_by
+def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
+    raised = _RAISED.search(session.script.detail or "")
+    if raised is None:
+        yield from (_outside(table, ids) for table, ids in _seen(session) if ids.outside)
+        if session.embeddings and not _seen(session):
+            reason = session.embeddings[0].ids_missing or "No batch was inspected."
+            yield IDS_OUTSIDE_TABLE.finding("inconclusive", reason)
+        return
+    id, rows = int(raised[1]), int(raised[2])
+    loop = session.diagnosed_loop() or next(iter(session.loops), None)
+    when = f" in batch {loop.steps} of its loop" if loop and loop.steps else ""
+    tables = [table.layer for table in session.embeddings if table.rows == rows]
+    where = f"`{tables[0]}`" if len(tables) == 1 else "a table"
+    yield IDS_OUTSIDE_TABLE.finding(
+        "fail",
+        f"{_LARGER} The script ended{when} because id {id} was looked up in {where} of {rows} "
+        "rows.",
+        place=(loop.file, loop.line) if loop else None,
+    )
+
+
+def _outside(table: Embedding, ids: EmbeddingIds) -> Finding:
+    examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
+    follows = (
+        "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
+    )
+    if all(id < 0 for _, id in ids.outside_examples):
+        follows = "Keras counts negative ids from the end of the table, so they read other rows."
+    return IDS_OUTSIDE_TABLE.finding(
+        "fail",
+        f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, but was looked up with ids "
+        f"outside that range: {examples}. {follows}",
+        evidence={"layer": table.layer, "ids_outside": ids.outside, "lookups": ids.lookups},
+    )
+
+
+COLLIDING_IDS = _ids_rule(
+    title="Keep ids as integers until the embedding lookup",
+    why="A float holds integers exactly up to 256 in bfloat16 and up to 2,048 in float16. Keras "
+    "casts inputs to floats if the model has no `Input` with an integer `dtype`.",
+    fix='Put `keras.Input(shape, dtype="int32")` before the Embedding.',
+    needs=("loop",),
+)
+_EXACT_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+"""Bits of a float's significand: integers up to two to that power are exact (IEEE 754; bfloat16 as
+TensorFlow has it)."""
+
+
+@COLLIDING_IDS.found_by
+def _check_colliding_ids(session: Session) -> Iterator[Finding]:
+    for table, ids in _seen(session):
+        bits = _EXACT_BITS.get(ids.cast_through or "")
+        if bits is None or (not ids.changed and table.rows - 1 <= 2**bits):
+            continue
+        shown = f"some of the {table.rows} rows can't be reached."
+        if ids.changed:
+            shown = ", ".join(f"{one} becomes {other}" for one, other in ids.changed_examples)
+        yield COLLIDING_IDS.finding(
+            "fail",
+            'Put `keras.Input(..., dtype="int32")` before the Embedding, so that ids stay '
+            f"integers. On their way to `{table.layer}`, they pass {ids.cast_through}, which "
+            f"rounds integers above {2**bits}: {shown}",
+            evidence={"layer": table.layer, "changed": ids.changed},
+            severity=None if ids.changed else "warn",
+        )
+
+
+MASKED_TOKEN = _ids_rule(
+    title="Reserve id 0 for padding with `mask_zero`",
+    why="Layers after the Embedding skip what is masked, so the token with id 0 is never seen.",
+    fix="Start ids at 1 with an `input_dim` one larger, or set a `mask_token` in the lookup layer.",
+    needs=("loop",),
+    thresholds=(WITHIN,),
+)
+
+
+@MASKED_TOKEN.found_by
+def _check_masked_token(session: Session) -> Iterator[Finding]:
+    for table, ids in _seen(session):
+        if not masks_a_token(table):
+            continue
+        advice = (
+            f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids "
+            f"of `{table.layer}` are zeros between other ids of their row."
+        )
+        if ids.zero_is_a_token:
+            advice = (
+                f"Give the lookup layer before `{table.layer}` a `mask_token`, or remove "
+                "`mask_zero`: the layer returns 0 for a token."
+            )
+        yield MASKED_TOKEN.finding(
+            "fail",
+            advice,
+            evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
 from pipediag.facts.names import exact_time
+from pipediag.facts.pauses import SHORTEST_EPOCH_S, pauses_of_run
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -34,15 +35,18 @@ from pipediag.facts.run import (
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.rules.reading import files_at_once, read_in_turn
 from pipediag.rules.relevance import NOTABLE, THRESHOLDS, weigh_rows
-from pipediag.rules.rule import Rule, known
+from pipediag.rules.rule import Rule, known, pipeline_rule
 from pipediag.rules.shuffling import ENOUGH_MIXED, buffer_size, smaller_buffer, smaller_size
-from pipediag.session.edits import Edit, Move
+from pipediag.session.edits import Edit, Move, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import READERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import RunPartName
+
+Bounds = tuple[float | None, RunGain | None]
+"""The most that the loop gains, and the run; None where that is not known."""
 
 
 def foretold(time: LoopTime | None) -> str:
@@ -51,15 +55,8 @@ def foretold(time: LoopTime | None) -> str:
     return "" if seen else " The waits of later epochs are inferred, as none was seen."
 
 
-Bounds = tuple[float | None, RunGain | None]
-"""The most that the loop gains, and the run; None where that is not known."""
-
-
 def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0.0) -> Bounds:
-    """Return the bounds without those waits, after which the steps take `instead_s` longer.
-
-    By the ledger that is a part of the waits, as it may be of one epoch.
-    """
+    """Return the bounds without those waits, after which the steps take `instead_s` longer."""
     saved_s = time.first_batches_s - instead_s
     return bound(time.total_s, saved_s), gain_at_most(session.run, max(0.0, saved_s))
 
@@ -85,28 +82,26 @@ SLOW_SHUFFLE_FILL = Rule(
 
 
 @SLOW_SHUFFLE_FILL.found_by
-def _check_slow_shuffle_fill(session: Session) -> list[Finding]:
-    shuffles = operations(session, "shuffle")
-    if not shuffles or session.steps is None:
-        return []
-    if session.steps.fill_ms is None:
+def _check_slow_shuffle_fill(session: Session) -> Iterator[Finding]:
+    shuffles, fill_ms = operations(session, "shuffle"), known(session.steps).fill_ms
+    if not shuffles:
+        return
+    if fill_ms is None:
         reason = "The wait for the first batch was not measured."
-        return [SLOW_SHUFFLE_FILL.finding("inconclusive", reason)]
+        yield SLOW_SHUFFLE_FILL.finding("inconclusive", reason)
+        return
     op = max(shuffles, key=lambda shuffle: _fill_estimate_ms(session, shuffle) or 0.0)
     time = time_of_epochs(session)
-    if time is not None and time.first_batch_ms is not None:
-        found = _by_later_epochs(session, op, time, time.first_batch_ms)
-    else:
-        found = _by_first_epoch(session, op, session.steps.fill_ms)
-    return [] if found is None else [found]
+    if time is None or time.first_batch_ms is None:
+        yield from _by_first_epoch(session, op, fill_ms)
+    elif long_percent(session) is not None:
+        yield from _by_later_epochs(session, op, time, time.first_batch_ms)
 
 
 def _by_later_epochs(
     session: Session, op: Operation, time: LoopTime, wait_ms: float
-) -> Finding | None:
+) -> Iterator[Finding]:
     """Judge by the waits of later epochs, in which the pipeline's start has no part."""
-    if long_percent(session) is None:
-        return None
     # Where nothing above the shuffle runs on, costs of steps tell nothing of what filled it.
     estimate = wait_ms if holds_all(session, op) else _fill_estimate_ms(session, op)
     # What filled the buffer is done during the steps then. An epoch makes all its elements, and the
@@ -116,26 +111,24 @@ def _by_later_epochs(
     times = max(1.0, count / size) if count and size and size > 0 else 1.0
     work_s = max(0.0, times * time.first_batches_s - time.steps_s)
     bounds = without_first_batches(session, time, work_s)
-    return _judged(session, op, wait_ms, estimate, first_batch_percent(session), bounds)
+    yield from _judged(session, op, wait_ms, estimate, first_batch_percent(session), bounds)
 
 
-def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Finding | None:
+def _by_first_epoch(session: Session, op: Operation, fill_ms: float) -> Iterator[Finding]:
     estimate = _fill_estimate_ms(session, op)
     if estimate is None and comes_again(session) == op:
         estimate = fill_ms
-    loop, passes = session.diagnosed_loop(), passes_over_data(session)
-    share = None
-    if loop is not None and loop.projected_s:
+    loop, passes, share = known(session.diagnosed_loop()), passes_over_data(session), None
+    if loop.projected_s:
         # The first wait also holds the pipeline's start, which later epochs don't repeat.
         repeated_ms = fill_ms if estimate is None else min(fill_ms, estimate)
         fills = passes if passes is not None and passes != math.inf else 1
         share = min(95.0, 100.0 * repeated_ms * fills / (1000.0 * loop.projected_s))
-    steps_ms = FILL_STEPS.value * (session.steps.mean_ms if session.steps else math.inf)
-    if fill_ms < steps_ms if share is None else share < FILL_SHARE.value:
-        return None
-    at_most = None if share is None else bound(100.0, share)
-    bounds = at_most, gain_at_most(session.run, starts_s(session))
-    return _judged(session, op, fill_ms, estimate, share, bounds)
+    steps_ms = FILL_STEPS.value * known(session.steps).mean_ms
+    if fill_ms >= steps_ms if share is None else share >= FILL_SHARE.value:
+        at_most = None if share is None else bound(100.0, share)
+        bounds = at_most, gain_at_most(session.run, starts_s(session))
+        yield from _judged(session, op, fill_ms, estimate, share, bounds)
 
 
 def _judged(
@@ -145,14 +138,15 @@ def _judged(
     estimate: float | None,
     share: float | None,
     bounds: Bounds,
-) -> Finding | None:
-    """Return what a long wait before the first batch is: a fill, and with what."""
-    costly = [other for other in upstream(session, op) if _is_costly(other)]
+) -> Iterator[Finding]:
+    """Yield what a long wait before the first batch is: a fill, and with what."""
+    costly = [one for one in upstream(session, op) if one.kind in RUNS_A_FUNCTION]
+    costly = [one for one in costly if not one.removed_by_tensorflow]
     filling = 1.0 if estimate is None or fill_ms <= 0.0 else min(1.0, estimate / fill_ms)
     # Too small a part of the loop for a trial to show it.
     little = estimate is not None and share is not None and share * filling < FILL_SHARE.value
     if (estimate is None and not costly) or little:
-        return None
+        return
     slowest = max(costly, key=lambda other: delay_ms(session, other) or 0.0, default=None)
     moved = _moved_before(session, op, slowest) if slowest is not None else None
     smaller = None if moved is not None else smaller_buffer(session, op, SLOW_SHUFFLE_FILL.id)
@@ -174,27 +168,25 @@ def _judged(
     sooner = "a smaller buffer" if smaller is None else f"a buffer of {smaller_size(session, op)}"
     less = f"Give {name} {sooner}, which fills sooner and shuffles less"
     if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
-        return finding(
+        yield finding(
             "informative" if edit else "inconclusive",
             f"The loop waited {took} for the first batch; filling {name} may be part of that.",
             title="Check whether the first batch waits for the shuffle buffer",
         )
-    if slowest is None:
-        return finding("informative", f"{less}: filling it took {took}.")
-    advice = f"Move {name} before {call_name(slowest)}: filling it with finished elements took"
-    if slowest.kind == "from_generator":
-        advice = (
-            f"Shuffle indices in the generator of {call_name(slowest)} itself, and remove {name}: "
-            "filling it took"
+    elif slowest is None:
+        yield finding("informative", f"{less}: filling it took {took}.")
+    else:
+        advice = f"Move {name} before {call_name(slowest)}"
+        if slowest.kind == "from_generator":
+            advice = f"Shuffle indices in the generator of {call_name(slowest)}, and remove {name}"
+        advice += f": filling it took {took}.{foretold(time_of_epochs(session))}"
+        yield finding(
+            "fail",
+            advice if smaller is None else f"{advice} Until then, {less[0].lower()}{less[1:]}.",
+            part="epoch_start",
+            speedup_at_most=bounds[0],
+            for_run=bounds[1],
         )
-    advice += f" {took}.{foretold(time_of_epochs(session))}"
-    return finding(
-        "fail",
-        advice if smaller is None else f"{advice} Until then, {less[0].lower()}{less[1:]}.",
-        part="epoch_start",
-        speedup_at_most=bounds[0],
-        for_run=bounds[1],
-    )
 
 
 def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit | None:
@@ -203,10 +195,6 @@ def _moved_before(session: Session, op: Operation, slowest: Operation) -> Edit |
         return None
     label, move = f"{place_name(op)} moved before the {place_name(slowest)}", slowest.parent_ids[0]
     return SLOW_SHUFFLE_FILL.edit(op, label, Move(op.id, move), check="shape", whole_epoch=True)
-
-
-def _is_costly(op: Operation) -> bool:
-    return op.kind in RUNS_A_FUNCTION and not op.removed_by_tensorflow
 
 
 def _fill_estimate_ms(session: Session, op: Operation) -> float | None:
@@ -266,24 +254,23 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
                 part="epoch_start",
             )
         return
-    cure, rows = _cure(session), rows_of_loop(session, "epoch_start")
-    beside = (row for part in _IN_PARALLEL for row in rows_of_loop(session, part))
-    hides = cure is not None and cure.hides
-    saved_s = time.first_batches_s
-    if hides:
+    written = bool(operations(session))
+    cure = _cure(session) if written else _Cure("")
+    rows, saved_s = rows_of_loop(session, "epoch_start"), time.first_batches_s
+    if cure.hides:
+        # The work of an epoch can run in parallel with the steps and what follows them.
+        parts: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
+        beside = (row for part in parts for row in rows_of_loop(session, part))
         saved_s = min(saved_s, sum(row.seconds for row in beside))
     share = (session.breakdown or {}).get("input_wait")
     steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
-    weight = weigh_rows(run, rows, saved_s)
-    if weight.status == "fail" and cure is None:
-        theirs = "The wait belongs to a pipeline that the script did not write."
-        weight = replace(weight, status="informative", sentence=theirs)
-    elif weight.status == "fail" and steps_wait and not _loads_first(session):
-        first = "The steps wait for input as well. Fix that first, as it may shorten both waits."
-        weight = replace(weight, status="informative", sentence=first)
-    cure = cure or _Cure("")
+    against = None
+    if not written:
+        against = "The wait belongs to a pipeline that the script did not write."
+    elif steps_wait and not _loads_first(session):
+        against = "The steps wait for input as well. Fix that first, as it may shorten both waits."
     yield SLOW_EPOCH_START.weighed(
-        weight,
+        weigh_rows(run, rows, saved_s).unless(against),
         cure.advice,
         place=(loop.file, loop.line),
         evidence={"times": sum(row.count or 0 for row in rows) or None},
@@ -293,10 +280,6 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         untried=cure.untried,
         part="epoch_start",
     )
-
-
-_IN_PARALLEL: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
-"""Parts that an epoch's work could run in parallel with: the steps and what follows them."""
 
 
 def _loads_first(session: Session) -> bool:
@@ -311,10 +294,8 @@ def _loads_first(session: Session) -> bool:
     return generates and time.first_batch_ms >= LOADING.value * share.ms
 
 
-def _cure(session: Session) -> _Cure | None:
-    """Return the cure by what the pipeline is made of; None where the script wrote none of it."""
-    if not operations(session):
-        return None
+def _cure(session: Session) -> _Cure:
+    """Return the cure by what the pipeline is made of."""
     repeated = (
         "Use one pipeline for all epochs: put `.repeat()` before its `prefetch`, and set "
         "`steps_per_epoch` in `fit`, or count the steps in your own loop."
@@ -347,4 +328,41 @@ def _cure(session: Session) -> _Cure | None:
         edit=files_at_once(session, in_turn, SLOW_EPOCH_START.id, whole_epoch=True)
         if in_turn is not None
         else None,
+    )
+
+
+FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")
+ITERATOR_PAUSES = pipeline_rule(
+    id="iterator-pauses",
+    title="Avoid pauses when iterators are freed",
+    why="When TensorFlow frees an epoch's iterator, it waits for the thread that tunes it. That "
+    "thread may sleep for as long as the epoch lasted, up to a minute. A `fit` with epochs of 4 s "
+    "paused for 0.8 to 2.4 s at 7 of 9 epoch ends, and at none with tuning off.",
+    fix="Set `options.autotune.enabled = False` for the training data: `AUTOTUNE` then means one "
+    "call per CPU. Or use one iterator for all epochs: `.repeat()` with `steps_per_epoch`.",
+    needs=("loop", "run", "pipeline"),
+    thresholds=(FREED,),
+    frees=(),
+)
+
+
+@ITERATOR_PAUSES.found_by
+def _check_iterator_pauses(session: Session) -> Iterator[Finding]:
+    pauses, written = pauses_of_run(session), operations(session)
+    if pauses is None or not written:
+        return
+    label = "options.autotune.enabled = False"
+    gain = 1.0 + pauses.epochs * pauses.expected_s / max(pauses.rest_s, 1e-3)
+    yield ITERATOR_PAUSES.finding(
+        "informative",
+        f"Set `{label}` for the training data. Freeing the iterator of an epoch of "
+        f"{pauses.life_s:.3g} s may pause training for up to {pauses.longest_s[1]:.2g} s.",
+        op=written[-1],
+        evidence={
+            "epoch_s": pauses.life_s,
+            "pause_at_most_s": pauses.longest_s[1],
+            "gain_if_half_of_them_pause": gain,
+        },
+        edit=Edit(ITERATOR_PAUSES.id, label, (SetOptions({"autotune.enabled": False}),)),
+        part="epoch_end",
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -34,7 +36,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
-from pipediag.vocabulary import EffectOnResults
+from pipediag.vocabulary import EffectOnResults, RunPartName, Scalar
 
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
@@ -58,9 +60,9 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
     }
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
     for row in sorted(rows, key=lambda row: -row.seconds):
+        loop, count = _loop_at(session, row), row.count
         if (row.file, row.line) in cheap:
             continue
-        loop, count = _loop_at(session, row), row.count
         if loop is not None and loop.kind != "keras" and row.basis == "measured":
             # By its iterators, as its wait is a stretch of its own.
             count = loop.iterators
@@ -90,9 +92,7 @@ def _how_often(
     )
     if seldom:
         times = "once" if count == 1 else f"{count} times"
-        advice = f"It runs {times}, which a run may need. {advice}"
-        if weight.status == "fail":
-            weight = replace(weight, status="informative")
+        weight = weight.unless(f"It runs {times}, which a run may need.")
     elif watching:
         names = " and ".join(f"`{name}`" for name in watching)
         advice += f" {names} then sees fewer values, so give it a smaller `patience`."
@@ -128,12 +128,14 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
             **given,
         )
 
-    yield from _cached(session, loop, loop.pipeline, waits, count, cure)
+    # One evaluation that is the only one fills a cache for none.
+    if count != 1:
+        yield from _cached(session, loop, loop.pipeline, waits, count, cure)
     for op in loop.pipeline.ops:
         if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
-            effect: EffectOnResults = (
-                "not known" if calls_python(op) else "same up to order or rounding"
-            )
+            same: EffectOnResults = "same up to order or rounding"
+            if calls_python(op) or only_looks_up(op.function):
+                same = "not known" if calls_python(op) else "same results"
             yield cure(
                 f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
                 # At most, all of the wait is its own and is divided.
@@ -141,7 +143,7 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
                 op=op,
                 title="Run the evaluation's `map` in parallel",
                 edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
-                effect="same results" if only_looks_up(op.function) else effect,
+                effect=same,
             )
 
 
@@ -157,10 +159,8 @@ def _cached(
     count: int | None,
     cure: Callable[..., Finding],
 ) -> Iterator[Finding]:
-    work = repeated_work(pipeline)
-    place = cache_place(pipeline, work) if work is not None else None
-    # One evaluation that is the only one fills a cache for none.
-    if place is None or count == 1:
+    work, place = cached_work(pipeline)
+    if place is None:
         return
     if not fits_in_memory(session, max(0, place.cardinality or 0) * (place.element_bytes or 0)):
         return
@@ -189,15 +189,13 @@ def _cached(
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
     """Return a cache of what two seconds make, as the whole of it would be read alike."""
-    below = list(_chain(pipeline))
-    below = below[: below.index(place)]
-    sizes = [op.parameters.get("batch_size") for op in below if op.kind in BATCHING]
-    passing = (*BATCHING, *KEEPS_ELEMENTS, "take")
-    if loop.evaluation is None or any(op.kind not in passing for op in below):
+    if loop.evaluation is None:
         return None
     elements = steps_in_time(loop.evaluation.step_ms)
-    for size in sizes:
-        if not isinstance(size, int) or size <= 0:
+    for op in takewhile(lambda one: one is not place, _chain(pipeline)):
+        size = op.parameters.get("batch_size") if op.kind in BATCHING else 1
+        passes = op.kind in (*BATCHING, *KEEPS_ELEMENTS, "take")
+        if not passes or not isinstance(size, int) or size <= 0:
             return None
         elements *= size
     if place.cardinality is not None and place.cardinality >= 0:
@@ -228,8 +226,8 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
         label = f"predict_on_batch instead of predict at {_line(timed)}"
         edit = SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line))
         left = sum(timed.other_ms) / sum(timed.own_ms)
-        keys = ("predict_ms", "predict_on_batch_ms")
-        yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit, *keys)
+        evidence = {"predict_ms": fmean(timed.own_ms), "predict_on_batch_ms": fmean(timed.other_ms)}
+        yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit, evidence)
 
 
 def _line(timed: Prediction) -> str:
@@ -244,17 +242,18 @@ def _of_calls(
     left: float,
     advice: str,
     edit: Edit,
-    *keys: str,
+    evidence: Mapping[str, Scalar],
+    part: RunPartName = "evaluation",
 ) -> Finding:
     """Return the finding on calls after which this part of the rows' time would be left."""
-    saved_s, (own, other) = sum(row.seconds for row in rows) * max(0.0, 1.0 - left), keys
+    saved_s = sum(row.seconds for row in rows) * max(0.0, 1.0 - left)
     return rule.weighed(
         weigh_rows(known(session.run), rows, saved_s),
         advice,
         place=(timed.file, timed.line),
-        evidence={own: fmean(timed.own_ms), other: fmean(timed.other_ms), "rows": timed.rows},
+        evidence={**evidence, "rows": timed.rows},
         edit=edit,
-        part="evaluation",
+        part=part,
     )
 
 
@@ -273,6 +272,7 @@ EAGER_EVALUATION = Rule(
 
 @EAGER_EVALUATION.found_by
 def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
+    run = known(session.run)
     for timed in session.predictions:
         loop = next((one for one in session.loops if one.id == timed.loop_id), None)
         if timed.model is None or not timed.is_timed:
@@ -284,18 +284,17 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         )
         label = f"`{timed.model}` as a tf.function at {_line(timed)}"
         change = CompileCall(timed.file, timed.line, timed.model)
-        keys, run = ("eager_ms", "tf_function_ms"), known(session.run)
+        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id if loop else None)
+        evidence = {"eager_ms": own_ms, "tf_function_ms": other_ms}
+        of_calls = partial(_of_calls, EAGER_EVALUATION, session, timed)
         called = other_ms / max(own_ms, 1e-3)
         if loop is not None:
-            rows, part = _rows_at(session, loop), "evaluation"
             left = 1.0 / faster_evaluation(loop, timed, called)
+            yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
         else:
-            rows, part = [row for row in run.parts if row.part == "epoch_end"], "epoch_end"
+            rows = [row for row in run.parts if row.part == "epoch_end"]
             left = 1.0 / faster_ends(run, timed, called)
-        loop_id = loop.id if loop is not None else None
-        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop_id)
-        found = _of_calls(EAGER_EVALUATION, session, timed, rows, left, advice, edit, *keys)
-        yield found.model_copy(update={"part": part})
+            yield of_calls(rows, left, advice, edit, evidence, "epoch_end")
 
 
 def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:
@@ -317,35 +316,26 @@ def _loop_at(session: Session, row: RunPart) -> Loop | None:
     return next((one for one in at if one.role != "training"), None)
 
 
-def repeated_work(pipeline: Pipeline) -> Operation | None:
-    """Return the last function of the user's, or reading, on the way to the loop.
+def cached_work(pipeline: Pipeline) -> tuple[Operation | None, Operation | None]:
+    """Return the last function of the user's, or reading, on the way to the loop, and the last
+    operation after which a cache keeps its work and all above it.
 
-    A cache after it replaces all above it. None where a cache keeps it, or there is none.
+    Neither where a cache keeps it already; no place where a cache would freeze what differs from
+    pass to pass, or would never end.
     """
-    for op in _chain(pipeline):
-        if op.kind in CACHES:
-            return None
-        if not op.made_by_framework and op.kind in (*RUNS_A_FUNCTION, *READERS):
-            return op
-    return None
-
-
-def cache_place(pipeline: Pipeline, work: Operation) -> Operation | None:
-    """Return the last operation after which a cache keeps this work.
-
-    None where it would keep what differs from pass to pass, or would never end.
-    """
-    above = [work, *upstream_of(pipeline.ops, work)]
-    if any(op.kind == "repeat" or differs_by_pass(op) for op in above):
-        return None
     able: list[Operation] = []
     for op in _chain(pipeline):
-        # After these a cache never ends, or freezes what it holds.
+        if op.kind in CACHES:
+            break
         freezes = op.kind in ("repeat", "shuffle") or differs_by_pass(op)
         able = [] if freezes else [*able, op]
-        if op.id == work.id:
-            break
-    return next((op for op in able if op.kind not in ("prefetch", "with_options")), None)
+        if not op.made_by_framework and op.kind in (*RUNS_A_FUNCTION, *READERS):
+            above = upstream_of(pipeline.ops, op)
+            if freezes or any(one.kind == "repeat" or differs_by_pass(one) for one in above):
+                return op, None
+            places = (one for one in able if one.kind not in ("prefetch", "with_options"))
+            return op, next(places, None)
+    return None, None
 
 
 def _chain(pipeline: Pipeline) -> Iterator[Operation]:

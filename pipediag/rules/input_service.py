@@ -42,9 +42,7 @@ RULE = Rule(
     "alone. A tf.data service runs it in workers elsewhere, which send whole batches.",
     fix="End the part that other hosts can make with `dataset.apply(tf.data.experimental.service."
     "distribute(...))`: docs/workers.md shows how. By `ShardingPolicy.DYNAMIC` an example is used "
-    "at most once in an epoch, in another order, and each worker's last batch may be smaller; "
-    "compression pays on a slow link; trainers that wait for one another read in turns "
-    "(`job_name`, `num_consumers`), so that all get padded batches of one bucket.",
+    "at most once in an epoch, in another order, and each worker's last batch may be smaller.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(INPUT_BOUND,),
     effect="same up to order or rounding",
@@ -109,23 +107,18 @@ def _blocking(session: Session, place: Operation) -> tuple[Operation, str] | Non
 
 
 def _reason(op: Operation) -> str | None:
-    reason = None
-    if op.calls_python or uses(op.function, PYTHON_OPERATIONS):
-        reason = "calls Python, which only this process has"
-    elif uses(op.function, LOOKUP | VARIABLES):
-        reason = "reads a table or a variable of this process"
-    elif op.kind in CACHES:
-        reason = "keeps elements, and each worker would keep another share of them in each epoch"
-    elif op.kind in _COUNTS:
-        reason = "goes by the number of elements, and each worker has a share of them"
-    elif len(op.parent_ids) > 1:
-        reason = "reads from several datasets, whose shares would not fit together"
-    elif op.kind == "shuffle" and (
-        op.parameters.get("seed") is not None
-        or op.parameters.get("reshuffle_each_iteration") is False
-    ):
-        reason = "has a fixed order, which workers can't keep"
-    return reason
+    fixed = op.parameters.get("seed") is not None
+    fixed = fixed or op.parameters.get("reshuffle_each_iteration") is False
+    reasons = {
+        "calls Python, which only this process has": op.calls_python
+        or uses(op.function, PYTHON_OPERATIONS),
+        "reads a table or a variable of this process": uses(op.function, LOOKUP | VARIABLES),
+        "keeps elements, and each worker would keep another share of them": op.kind in CACHES,
+        "goes by the number of elements, and each worker has a share of them": op.kind in _COUNTS,
+        "reads from several datasets, whose shares would not fit together": len(op.parent_ids) > 1,
+        "has a fixed order, which workers can't keep": op.kind == "shuffle" and fixed,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _workers(session: Session) -> int:
@@ -148,10 +141,10 @@ def last_resort(
     cheaper = any(
         one.status == "fail" and one.edit is not None and one.edit.loop_id is None
         for one in findings
-        if not one.about_results
+        if not (failed or one.about_results)
     )
     there = any(one.rule == RULE.id for one in findings)
-    return [] if there or (cheaper and not failed) else RULE.findings(session)
+    return [] if there or cheaper else RULE.findings(session)
 
 
 def with_plan(session: Session, finding: Finding) -> Finding:
@@ -162,12 +155,11 @@ def with_plan(session: Session, finding: Finding) -> Finding:
     service, most = session.service, most_of_a_service(session)
     if finding.rule != RULE.id or finding.edit is None or service is None or most is None:
         return finding
-    trial = finding.trial
-    reason = None
+    trial, reason = finding.trial, None
     if service.own_cpus == 0 and trial.state in ("refuted", "inconclusive"):
-        gave = f" {trial.speedup:.2f}x is the least that" if trial.speedup is not None else " What"
-        reason = f"The workers took their CPUs from the training.{gave} other hosts would give"
-        reason += "." if trial.speedup is not None else " was not tried."
+        reason = "The workers took their CPUs from the training."
+        if trial.speedup is not None:
+            reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
     elif trial.state == "inconclusive":
         reason = f"Its trial decided nothing. {trial.reason or ''}".strip()
     if reason is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
-from pipediag.rules.parallel_maps import processes_for
+from pipediag.rules.parallel_maps import EACH_ROW, processes_for
 from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.rules.shuffling import buffer_size
@@ -97,19 +97,20 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
             "operations_that_may_not_broadcast": ", ".join(unsure) or None,
         },
     )
-    written = _written(op)
-    advice = (
-        f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch{written}."
-    )
+    advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
+    advice += f"{_written(op)}."
+    if unsure:
+        advice += (
+            " Do this only if its function gives the same for a batch, which is not known for "
+        )
+        advice += f"{', '.join(unsure)}."
     early = weigh_first_batches(session, op, 0.0)
     if early is not None and _fills_fast(session, op):
-        doubt = f" Do this only if its function {_the_same(unsure)}." if unsure else ""
-        whole = replace(edit, whole_epoch=True) if edit is not None else None
         yield finding(
             "informative" if unsure else early.status,
-            f"{early.before(advice)}{doubt} Each epoch's first batch waits for it.",
+            f"{early.before(advice)} Each epoch's first batch waits for it.",
             weight=early,
-            edit=whole,
+            edit=replace(edit, whole_epoch=True) if edit is not None else None,
             untried=_why_not_moved(session, op),
             part="epoch_start",
         )
@@ -119,19 +120,12 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         yield finding("informative" if try_it else "pass", advice, edit=edit)
     elif not weight.worth_trying:
         yield finding(weight.status, weight.sentence)
-    elif unsure:
-        doubt = f"Do this only if its function {_the_same(unsure)}."
-        yield finding("informative", f"{advice} {doubt}", edit=edit)
-    elif weight.undecided:
+    elif unsure or weight.undecided:
         yield finding("informative", weight.before(advice), edit=edit)
     else:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
-
-
-def _the_same(unsure: Sequence[str]) -> str:
-    return f"gives the same for a batch, which is not known for {', '.join(unsure)}"
 
 
 def _fills_fast(session: Session, op: Operation) -> bool:
@@ -203,7 +197,7 @@ def _moved_together(session: Session, op: Operation) -> list[Operation]:
     """
     batch = following_batch(session, op)
     path = between(session, op, batch) if batch else None
-    if path is None or any(each.kind not in _ORDER_ONLY and each.kind != "map" for each in path):
+    if path is None or any(each.kind not in ("map", *_ORDER_ONLY) for each in path):
         return []
     maps = [op, *(each for each in path if each.kind == "map")]
     alike = all(
@@ -218,15 +212,12 @@ def _needs_rewriting(op: Operation) -> bool:
 
 
 def _carrier(session: Session, op: Operation) -> Operation | None:
-    carriers = [
-        other
-        for other in upstream(session, op)
-        if other.kind == "map"
-        and op in _moved_together(session, other)
-        and _has_short_calls(session, other)
-        and weigh(session, other).status == "fail"
-    ]
-    return carriers[-1] if carriers else None
+    """Return the first map before it whose edit moves this one too."""
+    for other in reversed(upstream(session, op)):
+        moves = other.kind == "map" and op in _moved_together(session, other)
+        if moves and _has_short_calls(session, other) and weigh(session, other).status == "fail":
+            return other
+    return None
 
 
 def _graph_ops(op: Operation) -> set[str]:
@@ -245,17 +236,16 @@ def _why_not_moved(session: Session, op: Operation) -> str:
 # Python that is called for each row before the batch
 
 PYTHON_EACH_ROW = pipeline_rule(
-    id="python-each-row",
+    id=EACH_ROW,
     title="Call Python once for each batch",
     why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
     "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
-    fix="Batch first. The wrapper `for_each_row` then calls your function for each row, and stacks "
-    "results of one shape. Python that computes for long is also called in processes, which are "
-    "copies (`fork`, Linux): what they change is not seen, and they can't use TensorFlow.",
+    fix="Batch first. The wrapper `for_each_row` then calls your function for each row. Python "
+    "that computes for long is also called in processes, which are copies (`fork`, Linux): what "
+    "they change is not seen, and they can't use TensorFlow.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
 )
 _EAGER = frozenset({"EagerPyFunc"})
-_KEEPS_ROWS = ("map", "shuffle", "repeat", "prefetch", "with_options")
 
 
 @PYTHON_EACH_ROW.found_at("map")
@@ -266,13 +256,12 @@ def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]
     if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
         return
     moved = [op, *(each for each in path if each.kind == "map")]
-    if all(each.kind in _KEEPS_ROWS for each in path) and all(map(_gives_the_same, moved)):
+    # Nothing shows that results hang on more than their element.
+    alike = not any(
+        one.helper or changes_something(one) or draws_random(one.function) for one in moved
+    )
+    if alike and all(each.kind in ("map", *_ORDER_ONLY) for each in path):
         yield from _called_once(session, moved, batch)
-
-
-def _gives_the_same(op: Operation) -> bool:
-    """Return True if nothing shows that its results hang on more than its element."""
-    return op.helper is None and not (changes_something(op) or draws_random(op.function))
 
 
 def _called_once(session: Session, moved: list[Operation], batch: Operation) -> Iterator[Finding]:

@@ -11,12 +11,7 @@ from typing import NamedTuple
 from pipediag.facts.embeddings import AT_ENDS, padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
-from pipediag.facts.pipeline import (
-    call_name,
-    last_before_prefetch,
-    operations,
-    place_name,
-)
+from pipediag.facts.pipeline import call_name, last_before_prefetch, operations, place_name
 from pipediag.facts.step import class_percent, lengths_vary
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
@@ -56,57 +51,42 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     loop, work = known(session.diagnosed_loop()), session.text_work
     weighs = work is not None and work.percent >= TEXT_WORK.value
     waits, after = input_first(session), last_before_prefetch(session)
-    finding = partial(
-        PREPROCESSING_IN_MODEL.finding,
-        "fail" if weighs and waits is None else "informative",
-        place=(loop.file, loop.line),
-        speedup_at_most=None if work is None else at_most_without(session, work.percent),
-    )
     evidence: dict[str, Scalar] = {}
     if work is not None:
-        most = ", ".join(f"`{kind}`" for kind in list(work.operations)[:_MOST_TYPES])
         evidence["text_work_percent_of_step"] = work.percent
         evidence["text_work_ms_per_step"] = work.ms
-        evidence["text_operations"] = most or None
+        evidence["text_operations"] = ", ".join(list(work.operations)[:_MOST_TYPES]) or None
     behind = f"after {call_name(after)}" if after is not None else "after the batch"
     if loop.keras is not None and loop.keras.input_layers:
-        yield from _of_layers(loop.keras, behind, waits, finding, evidence)
+        movable = [layer for layer in loop.keras.input_layers if layer.behind_input]
+        layers = movable or loop.keras.input_layers
+        if all(layer.kind in _ARITHMETIC for layer in layers):
+            # That is quick where the model runs.
+            return
+        listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
+        evidence["layers"] = listed.replace("`", "")
+        untried = None
+        if loop.keras.inseparable:
+            untried = "Move the calls of these layers out of the model's own code by hand."
+        elif not movable:
+            untried = "Also move what is called before them, if it is not trained."
+        advice = f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps. "
+        advice = f"{waits or ''} {advice}{untried or _code(layers)}".lstrip()
     elif weighs and waits is None:
-        yield finding(
+        untried = "The text work is in the script's own code: move it out of the step by hand."
+        advice = (
             f"Prepare the text in the pipeline, {behind}: `dataset.map(lambda x, y: (prepare(x), "
             "y), num_parallel_calls=tf.data.AUTOTUNE)`, where `prepare` does what the step now "
-            "does to its text.",
-            evidence=evidence,
-            untried="The text work is in the script's own code: move it out of the step by hand.",
+            "does to its text."
         )
-
-
-def _of_layers(
-    keras: KerasUse,
-    behind: str,
-    waits: str | None,
-    finding: Callable[..., Finding],
-    evidence: dict[str, Scalar],
-) -> Iterator[Finding]:
-    movable = [layer for layer in keras.input_layers if layer.behind_input]
-    layers = movable or keras.input_layers
-    if all(layer.kind in _ARITHMETIC for layer in layers):
-        # That is quick where the model runs.
+    else:
         return
-    listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
-    evidence = {**evidence, "layers": listed.replace("`", "")}
-    untried = None
-    if keras.inseparable:
-        untried = "Move the calls of these layers out of the model's own code by hand."
-    elif not movable:
-        untried = "Also move what is called before them, if it is not trained."
-    advice = (
-        f"Move {listed} into the pipeline, {behind}, to run in parallel with the steps. "
-        f"{untried or _code(layers)}"
-    )
-    yield finding(
-        advice if waits is None else f"{waits} {advice}",
+    yield PREPROCESSING_IN_MODEL.finding(
+        "fail" if weighs and waits is None else "informative",
+        advice,
+        place=(loop.file, loop.line),
         evidence=evidence,
+        speedup_at_most=None if work is None else at_most_without(session, work.percent),
         untried=untried,
     )
 
@@ -134,9 +114,8 @@ PADDING = Rule(
     id="padding",
     title="Batch examples of similar length",
     why="A model computes on padding as on data; batches of similar lengths hold less of it.",
-    fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`; batches are then mixed "
-    "less. If the length is fixed, cut each batch to its longest example, which is tried where the "
-    "model's outputs stay the same; an `Input` then has the shape `(None,)`.",
+    fix="Use `bucket_by_sequence_length(...)` instead of `padded_batch`, which mixes less. If the "
+    "length is fixed, cut each batch to its longest example, with an `Input` of shape `(None,)`.",
     needs=("loop", "pipeline", "steps", "breakdown"),
     thresholds=(AT_MOST, AT_ENDS, MOSTLY, INPUT_BOUND),
     severity="info",
@@ -294,13 +273,14 @@ def _check_one_hot_targets(session: Session) -> Iterator[Finding]:
     if line is not None and _SEVERAL.search(line.code or ""):
         line = None
     dense = any(one.labels == "dense" and one.classes == rows.width for one in loop.softmaxes)
-    if not (maker or line or dense):
+    sure = maker is not None or line is not None
+    if not (sure or dense):
         return
-    sure = "" if maker or line else ", if each row has a single 1"
+    only = "" if sure else ", if each row has a single 1"
     yield ONE_HOT_TARGETS.finding(
-        "fail" if maker or line else "informative",
+        "fail" if sure else "informative",
         "Yield the id of each class instead of its one-hot row, and compile with "
-        f"`sparse_categorical_crossentropy`{sure}. Each batch holds {memory_size(rows.bytes)} "
+        f"`sparse_categorical_crossentropy`{only}. Each batch holds {memory_size(rows.bytes)} "
         f"of one-hot values for {rows.ids:,} ids, and the loss reads them all.",
         op=maker,
         place=(line.file, line.line) if line is not None and maker is None else None,
@@ -336,19 +316,16 @@ def _features_and_targets(loop: Loop) -> tuple[_Rows | None, _Rows | None]:
         if depth == 1 and character == "," and spec.startswith("("):
             end = place
             break
-    first, rest = (
-        max(_wide_floats(part), key=math.prod, default=None) for part in (spec[:end], spec[end:])
-    )
     batch = loop.batch_size or 1
-    return (
-        _Rows(batch * math.prod(first[:-1]), first[-1]) if first else None,
-        _Rows(batch * math.prod(rest[:-1]), rest[-1]) if rest else None,
-    )
+    return _largest_rows(spec[:end], batch), _largest_rows(spec[end:], batch)
 
 
-def _wide_floats(element_spec: str) -> Iterator[tuple[int, ...]]:
-    """Yield the known dimensions, after the batch's, of tensors that are wide rows of floats."""
+def _largest_rows(element_spec: str, batch: int) -> _Rows | None:
+    """Return the largest of the tensors that are wide rows of floats, of known dimensions."""
+    found = []
     for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", element_spec):
         sizes = [one.strip() for one in dimensions.split(",") if one.strip()][1:]
         if sizes and all(map(str.isdigit, sizes)) and int(sizes[-1]) >= _WIDE:
-            yield tuple(map(int, sizes))
+            *others, width = map(int, sizes)
+            found.append(_Rows(batch * math.prod(others), width))
+    return max(found, key=lambda rows: rows.bytes, default=None)

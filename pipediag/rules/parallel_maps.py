@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,8 @@ from pipediag.facts.pipeline import (
     draws_random,
     measured_at,
     only_looks_up,
+    operations,
+    option,
     place_name,
     uses,
 )
@@ -26,14 +29,14 @@ from pipediag.facts.python_callables import (
     python_evidence,
     waits_first,
 )
-from pipediag.rules.relevance import parallel, weigh, weigh_first_batches
+from pipediag.rules.relevance import parallel, weigh, weigh_first_batches, weigh_input
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import AUTOTUNE, IN_PROCESSES, Edit, Replace, SetOptions, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
-from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, VARIABLES
+from pipediag.tensorflow_names import DEFAULT_SWITCHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
 WAITING_CALLS = 16
 """Own choice. A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight
@@ -55,15 +58,16 @@ WAITS = Threshold(
 )
 MOST_PROCESSES = 16
 """Own choice: each is a copy of the script's, of which what it writes takes memory."""
+EACH_ROW = "python-each-row"
+"""Id of the rule on maps whose Python can be called for a batch, in one process or several."""
 PARALLEL_MAP = pipeline_rule(
     id="parallel-map",
     title="Run `map` in parallel",
     why="tf.data runs only stateless maps in parallel by itself. Its pool has one thread per CPU, "
     "which a waiting call keeps: 16 calls on two CPUs gave 49 batches/s, and 269 on 16 threads.",
-    fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads, or have "
-    "processes call a `numpy_function` that computes; all are tried. Random draws then go to "
-    "different elements, side effects change their order, and a function that is not thread-safe "
-    "breaks. Processes are copies (`fork`, Linux), which can't use TensorFlow.",
+    fix="Set `num_parallel_calls=tf.data.AUTOTUNE`, or use 16 calls on 16 threads, or call a "
+    "`numpy_function` in processes (copies by `fork`, without TensorFlow); all are tried. Random "
+    "draws then go to other elements, and a function that is not thread-safe breaks.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, WAITS_FIRST, COMPUTES_FOR, WAITS),
     effect="same up to order or rounding",
 )
@@ -86,22 +90,18 @@ def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]
     """Yield the ways for a map that runs Python in parallel already: more threads, processes."""
     pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
     weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
-    ways = []
-    times = python_calls(op)
+    ways, times, processes = [], python_calls(op), _in_processes(session, op)
     if _lacks_threads(session, op) and (times is None or times.off_cpu_percent >= WAITS.value):
         ways.append((_many_advice(session, op), _many_calls(session, op, None)))
-    processes = _in_processes(session, op)
     if processes is not None:
         ways.append((_processes_advice(op), processes))
     evidence = {**python_evidence(op), "pool_threads": pool}
+    finding = partial(PARALLEL_MAP.finding, op=op, weight=weight, evidence=evidence)
+    if ways and weight.status != "fail":
+        yield finding(weight.status, weight.before(ways[0][0]))
+        return
     for place, (advice, edit) in enumerate(ways):
-        if place == 0:
-            tried = edit if weight.status == "fail" else None
-            yield PARALLEL_MAP.weighed(weight, advice, op=op, evidence=evidence, edit=tried)
-        elif weight.status == "fail":
-            yield PARALLEL_MAP.finding(
-                "informative", advice, op=op, weight=weight, evidence=evidence, edit=edit
-            )
+        yield finding("informative" if place else "fail", advice, edit=edit)
 
 
 def is_serial_and_stateful(op: Operation) -> bool:
@@ -115,7 +115,7 @@ def _is_serial(op: Operation) -> bool:
 
 def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
     """Yield the first way as a failure and the second as information: one of them is advised."""
-    costs = costlier(session, op, outer) if outer is not None else op
+    costs = costlier(session, op, outer)
     weight = weigh(session, costs)
     stateful = op.function is not None and op.function.stateful
     finding = partial(
@@ -155,12 +155,9 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
 
 def tuned_calls(op: Operation, rule: str, caveat: str | None = None) -> Edit:
     """Return the edit by which TensorFlow chooses how many calls of the map run at once."""
-    return Edit(
-        id=f"{rule}:{op.id}",
-        label=f"num_parallel_calls=AUTOTUNE on the {place_name(op)}",
-        changes=(SetParameters(op.id, {"num_parallel_calls": AUTOTUNE}),),
-        caveat=caveat,
-    )
+    label = f"num_parallel_calls=AUTOTUNE on the {place_name(op)}"
+    change = SetParameters(op.id, {"num_parallel_calls": AUTOTUNE})
+    return Edit(f"{rule}:{op.id}", label, (change,), caveat=caveat)
 
 
 def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
@@ -252,44 +249,27 @@ def _reason(function: RecordedFunction | None) -> str:
 
 
 def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings with what trials showed of parallel calls, one advice for each map.
+    """Return the findings with what trials showed of ways to call a map, one advice for each map.
 
-    The fastest way that was confirmed stays and says by how much calls overlap. Else a way that was
-    tried takes the place of one that was not. Where Python was tried in every way and none helps, a
-    finding says so and what remains to be done; it never stands next to a confirmed trial of
-    parallel calls of the same map. Of one rule's two confirmed edits of a map the faster one stays.
+    The fastest way that was confirmed stays. Else a way that was tried takes the place of one that
+    was not. Where Python was tried in parallel in every way and none helps, a finding says so and
+    what remains to be done; it never stands next to a confirmed trial of processes.
     """
-    findings = _without_slower(findings)
-    by_map: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.rule == PARALLEL_MAP.id and finding.edit is not None and finding.op_id:
-            by_map.setdefault(finding.op_id, []).append(finding)
+    by_map: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for one in findings:
+        if one.rule in (PARALLEL_MAP.id, EACH_ROW) and one.edit is not None and one.op_id:
+            by_map[one.rule, one.op_id].append(one)
     in_processes = {
         one.op_id for one in findings if one.trial.state == "confirmed" and _is_in_processes(one)
     }
     found: list[Finding] = []
-    for finding in findings:
-        ways = by_map.get(finding.op_id or "", [])
-        if not any(finding is one for one in ways):
-            found.append(finding)
-        elif finding is ways[0]:
-            found += _one_advice(session, ways, finding.op_id in in_processes)
-    return found
-
-
-def _without_slower(findings: Sequence[Finding]) -> list[Finding]:
-    """Leave the fastest of another rule's confirmed edits of a map, if one uses processes."""
-    confirmed = [one for one in findings if one.trial.state == "confirmed"]
-    kept = []
     for one in findings:
-        ways = [each for each in confirmed if (each.rule, each.op_id) == (one.rule, one.op_id)]
-        judged = one.rule != PARALLEL_MAP.id and one.trial.state == "confirmed"
-        if not judged or not any(map(_is_in_processes, ways)):
-            kept.append(one)
-        elif one is max(ways, key=lambda each: each.trial.speedup or 1.0):
-            fails = {"status": "fail", "severity": PARALLEL_MAP.severity}
-            kept.append(one.model_copy(update=fails))
-    return kept
+        ways = by_map.get((one.rule, one.op_id or ""), [])
+        if not any(one is way for way in ways):
+            found.append(one)
+        elif one is ways[0]:
+            found += _one_advice(session, ways, one.op_id in in_processes)
+    return found
 
 
 def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool) -> list[Finding]:
@@ -297,11 +277,11 @@ def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool)
     op, tried = session.operation(ways[0].op_id), _also_tried(ways)
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
-        overlap = f"The calls overlap: {best.trial.speedup or 1.0:.3g}x as fast."
+        overlap = f" The calls overlap: {best.trial.speedup or 1.0:.3g}x as fast."
         update = {
             "status": "fail",
             "severity": PARALLEL_MAP.severity,
-            "advice": f"{best.advice} {overlap}",
+            "advice": best.advice + (overlap if best.rule == PARALLEL_MAP.id else ""),
             "evidence": {**best.evidence, **tried},
         }
         return [best.model_copy(update=update)]
@@ -336,3 +316,48 @@ def _also_tried(ways: Sequence[Finding]) -> dict[str, str]:
         if one.edit is not None and one.trial.speedup is not None
     ]
     return {"also_tried": "; ".join(tried)} if tried else {}
+
+
+# Optimisations of tf.data's own that are switched off
+
+DISABLED_DEFAULTS = pipeline_rule(
+    id="tf-data-defaults",
+    title="Switch tf.data's own optimisations back on",
+    why="With its defaults on, tf.data runs stateless maps in parallel, appends a prefetch and "
+    "tunes both. With them off, it does only what the script says, and in debug mode less: "
+    "functions run eagerly, one element at a time, without prefetch and parallel calls.",
+    fix="Remove the option, or set it to True. More threads then run during the training step; "
+    "without debug mode, breakpoints in mapped functions no longer work.",
+    needs=("loop", "breakdown"),
+    thresholds=(INPUT_WAIT,),
+    untried="Debug mode applies to the whole process and can't be switched off within it.",
+)
+
+
+@DISABLED_DEFAULTS.found_by
+def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
+    written, off, weight = operations(session), {}, weigh_input(session)
+    if session.environment.tf_data_debug_mode:
+        yield DISABLED_DEFAULTS.weighed(
+            weight,
+            "Remove `tf.data.experimental.enable_debug_mode()`. Until then, the findings about "
+            "the pipeline describe debug mode.",
+            title="Switch tf.data's debug mode off",
+        )
+    for given in (option(session.pipeline, name) for name in DEFAULT_SWITCHES):
+        if given is not None and given[1] is False:
+            key = given[0].removeprefix("options.").removeprefix("experimental_")
+            off[key] = f"{given[0]} = False"
+    if session.pipeline is not None and not session.pipeline.autotune_enabled:
+        off["autotune.enabled"] = "options.autotune.enabled = False"
+    if not written or not off:
+        return
+    label = f"{next(iter(off))} = True" if len(off) == 1 else "tf.data's defaults switched back on"
+    edit = Edit(DISABLED_DEFAULTS.id, label, (SetOptions(dict.fromkeys(off, True)),))
+    yield DISABLED_DEFAULTS.weighed(
+        weight,
+        f"Remove `{'`, `'.join(off.values())}`.",
+        op=next(iter(operations(session, "with_options")), written[-1]),
+        evidence={"switched_off": ", ".join(off.values())},
+        edit=edit if weight.worth_trying else None,
+    )

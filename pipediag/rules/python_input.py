@@ -33,14 +33,13 @@ from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
-from pipediag.session.edits import Change, Edit, Remove, Replace, RewriteCall, SetOptions
+from pipediag.session.edits import Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Session, hot_line
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random_operations
-from pipediag.vocabulary import Scalar
 
 # Generators of `from_generator`: slow calls in them, and single elements
 
@@ -88,8 +87,6 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """Lines that are known to be slow, and what to do instead."""
-
-
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
@@ -102,8 +99,8 @@ LINE_SHARE = Threshold(
 SLOW_CALL = Rule(
     id="slow-python-call",
     title="Replace a slow Python call",
-    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and less than 5 "
-    "ms once the sums of its weights were kept.",
+    why="NumPy's `choice` with weights took 131 of 157 ms of a step of 512 words, and under 5 ms "
+    "once the sums of its weights were kept.",
     fix="Replace the call, or make it once for many rows.",
     needs=("loop", "pipeline", "steps", "breakdown", "host"),
     thresholds=(INPUT_WAIT, OPERATION_SHARE, LINE_SHARE),
@@ -128,10 +125,8 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         return
     line, advice = slowest
     name, edit = Path(line.file).name, None
-    rewritten = next(
-        (how for call, how in _REWRITTEN.items() if call.search(line.code or "")), None
-    )
-    if rewritten is not None:
+    known = (how for call, how in _REWRITTEN.items() if call.search(line.code or ""))
+    if (rewritten := next(known, None)) is not None:
         alike = sorted({line.line, *_draws_beside(line, own)})
         changes = [RewriteCall(op.id, line.file, one, line.function) for one in alike]
         label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
@@ -149,17 +144,12 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     )
 
 
-def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> Iterator[int]:
-    """Yield the lines of the function that draw with weights and replacement, if the line does."""
-    beside = [
-        one
-        for one in own
-        if (one.file, one.function) == (line.file, line.function)
-        and _DRAWS.search(one.code or "")
-        and not _WITHOUT.search(one.code or "")
-    ]
-    if line in beside:
-        yield from (one.line for one in beside)
+def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> list[int]:
+    """Return the lines of the function that draw with weights and replacement, if the line does."""
+    beside = [one for one in own if (one.file, one.function) == (line.file, line.function)]
+    beside = [one for one in beside if _DRAWS.search(one.code or "")]
+    beside = [one for one in beside if not _WITHOUT.search(one.code or "")]
+    return [one.line for one in beside] if line in beside else []
 
 
 def _hot_lines(session: Session) -> list[HotLine]:
@@ -230,10 +220,9 @@ def _elements_edit(op: Operation) -> Edit | None:
 
 @SINGLE_ELEMENTS.found_at("from_generator")
 def _check_single_elements(session: Session, op: Operation) -> Iterator[Finding]:
-    if any(one.kind == "unbatch" and one.parent_ids == [op.id] for one in session.ops):
-        return  # it yields stacks
+    stacks = any(one.kind == "unbatch" and one.parent_ids == [op.id] for one in session.ops)
     weight, edit = weigh(session, op), _elements_edit(op)
-    if weight.status == "fail" and edit is not None:
+    if weight.status == "fail" and edit is not None and not stacks:
         yield SINGLE_ELEMENTS.finding(
             "fail",
             f"Yield {_STACKED} elements of {call_name(op)} at once, stacked with NumPy, and split "
@@ -260,7 +249,6 @@ PYTHON_INPUT = Rule(
     frees=("input_wait", "python"),
     untried="The source has to be rewritten, or run in other processes.",
 )
-_COPIES = 2
 _MOST_THREADS = 16
 _KERAS_QUEUE = 10
 """Keras's own `max_queue_size`: enough for workers of a small number."""
@@ -283,15 +271,16 @@ def _check_python_input(session: Session) -> Iterator[Finding]:
 
 def _python_inputs(session: Session) -> Iterator[Finding]:
     keras, generators = session.keras, operations(session, "from_generator")
-    if keras is not None and keras.data_adapter == "PyDatasetAdapter":
-        yield _of_keras(session, keras, is_pydataset=True)
-    elif generators:
-        for op in generators:
-            outer = session.operation(op.inside_function_of)
-            if outer is None or opens_in_turn(outer):
-                yield _of_generator(session, op, outer)
-    elif keras is not None and keras.data_adapter in PYTHON_ADAPTERS:
-        yield _of_keras(session, keras, is_pydataset=False)
+    adapter = keras.data_adapter if keras is not None else None
+    if keras is not None and (
+        adapter == "PyDatasetAdapter" or (not generators and adapter in PYTHON_ADAPTERS)
+    ):
+        yield _of_keras(session, keras)
+        return
+    for op in generators:
+        outer = session.operation(op.inside_function_of)
+        if outer is None or opens_in_turn(outer):
+            yield _of_generator(session, op, outer)
 
 
 def _of_generator(session: Session, op: Operation, outer: Operation | None) -> Finding:
@@ -307,23 +296,21 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     if weight.status != "fail":
         return finding("pass" if weight.status == "informative" else weight.status, weight.sentence)
     rewrite = _REWRITE
-    if batch is None and outer is None and (op.elements or ELEMENTS.value) < ELEMENTS.value:
-        rewrite = (
-            "Read the arrays with `from_tensor_slices(...).batch(...)` instead of "
-            f"{call_name(op)} if they fit in memory, or do less Python for each batch that it "
-            "yields."
-        )
-    elif batch is not None:
+    if batch is not None:
         size = batch.parameters.get("batch_size") or "a whole batch of"
         rewrite = (
             f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as the "
             "first axis in its output_signature, and remove the `batch`."
         )
+    elif outer is None and (op.elements or ELEMENTS.value) < ELEMENTS.value:
+        rewrite = (
+            "Read the arrays with `from_tensor_slices(...).batch(...)` instead of "
+            f"{call_name(op)} if they fit in memory, or do less Python for each batch."
+        )
+    at_once, edit = _several_at_once(session, op, outer)
+    ways = [rewrite, at_once]
     # What overlaps waits goes first where the calls were off the CPU for a good part of their time.
-    edit = _side_by_side(session, op, outer)
-    first, second = rewrite, _several_at_once(op, edit, outer)
-    if waits_first(op):
-        first, second = second, first
+    first, second = reversed(ways) if waits_first(op) else ways
     measured = call_times(op) + hottest_line_sentence(session)
     return finding(
         "fail",
@@ -341,69 +328,55 @@ def with_rewriting(session: Session, findings: Sequence[Finding]) -> list[Findin
     """
     found: list[Finding] = []
     helped = {one.op_id for one in findings if one.trial.state == "confirmed"}
-    for finding in findings:
-        refuted = finding.rule == PYTHON_INPUT.id and finding.dropped
-        if refuted and finding.edit is not None and finding.op_id not in helped:
-            found.append(_to_rewrite(session, finding, finding.edit.label))
-        found.append(finding)
+    for one in findings:
+        refuted = one.rule == PYTHON_INPUT.id and one.dropped
+        if refuted and one.edit is not None and one.op_id not in helped:
+            tried = f"{one.edit.label}: {one.trial.speedup or 1.0:.3g}x"
+            to_rewrite = PYTHON_INPUT.finding(
+                "fail",
+                f"{_REWRITE} Several calls at once gained nothing ({tried}): for Python that "
+                f"computes, the GIL is the usual reason.{call_times(session.operation(one.op_id))}"
+                f"{hottest_line_sentence(session)}",
+                op_id=one.op_id,
+                place=(one.file, one.line),
+                evidence={**one.evidence, "also_tried": tried},
+                speedup_at_most=one.speedup_at_most,
+            )
+            found.append(to_rewrite)
+        found.append(one)
     return found
 
 
-def _to_rewrite(session: Session, finding: Finding, tried: str) -> Finding:
-    gained = f"{finding.trial.speedup or 1.0:.3g}x"
-    return PYTHON_INPUT.finding(
-        "fail",
-        f"{_REWRITE} Several calls at once gained nothing ({tried}: {gained}): for Python that "
-        f"computes, the GIL is the usual reason.{call_times(session.operation(finding.op_id))}"
-        f"{hottest_line_sentence(session)}",
-        op_id=finding.op_id,
-        place=(finding.file, finding.line),
-        evidence={**finding.evidence, "also_tried": f"{tried}: {gained}"},
-        speedup_at_most=finding.speedup_at_most,
-    )
-
-
-def _several_at_once(op: Operation, edit: Edit, outer: Operation | None) -> str:
+def _several_at_once(session: Session, op: Operation, outer: Operation | None) -> tuple[str, Edit]:
+    """Return several generators, or two copies: how one can be divided only its author knows."""
+    id, stacked = f"{PYTHON_INPUT.id}:{op.id}", _elements_edit(op)
     if outer is not None:
-        return f"Read several generators at once ({edit.label}), with {ON_THREADS}."
+        # As many as there are: waiting takes no CPU, so the CPUs do not bound their number.
+        counts = [one.cardinality or 0 for one in upstream(session, outer)]
+        count = max(2, min([WAITING_CALLS, *(count for count in counts if count > 0)]))
+        cycle = outer.parameters.get("cycle_length")
+        if outer.kind == "interleave" and isinstance(cycle, int) and cycle > 1:
+            count = cycle
+        caveat = "Elements of several generators alternate."
+        edit = opened_at_once(outer, count, count, "generators", id, caveat=caveat)
+        return f"Read several generators at once ({edit.label}), with {ON_THREADS}.", edit
+    edit = Edit(
+        id,
+        f"two copies of the {place_name(op)} in parallel",
+        (Replace(op.id, "interleave", {"cycle_length": 2, "num_parallel_calls": 2}),),
+        # Elements in stacks are a patch, which copies are not.
+        instead_of=stacked.id if stacked is not None else None,
+        caveat="Both copies read all of the data: two halves would gain this at most.",
+    )
     return (
         f"Let the generator of {call_name(op)} take a part of the data as an argument, and read "
         "several parts at once: `tf.data.Dataset.range(n).interleave(lambda part: "
         "tf.data.Dataset.from_generator(..., args=(part,)), cycle_length=n, "
         f"num_parallel_calls=n)`, with {ON_THREADS}."
-    )
+    ), edit
 
 
-def _side_by_side(session: Session, op: Operation, outer: Operation | None) -> Edit:
-    """Return several generators, or two copies: how one can be divided only its author knows."""
-    id = f"{PYTHON_INPUT.id}:{op.id}"
-    if outer is not None:
-        count = _how_many(session, outer)
-        caveat = "Elements of several generators alternate."
-        return opened_at_once(outer, count, count, "generators", id, caveat=caveat)
-    stacked = _elements_edit(op)
-    copies: dict[str, Scalar] = {"cycle_length": _COPIES, "num_parallel_calls": _COPIES}
-    return Edit(
-        id,
-        f"two copies of the {place_name(op)} in parallel",
-        (Replace(op.id, "interleave", copies),),
-        # Elements in stacks are a patch, which copies are not.
-        instead_of=stacked.id if stacked is not None else None,
-        caveat="Both copies read all of the data, so this shows the most that two halves would "
-        "gain.",
-    )
-
-
-def _how_many(session: Session, outer: Operation) -> int:
-    """Return as many as there are; waiting takes no CPU, so their number does not bound it."""
-    cycle = outer.parameters.get("cycle_length")
-    if outer.kind == "interleave" and isinstance(cycle, int) and cycle > 1:
-        return cycle
-    known = [op.cardinality or 0 for op in upstream(session, outer)]
-    return max(2, min([WAITING_CALLS, *(count for count in known if count > 0)]))
-
-
-def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Finding:
+def _of_keras(session: Session, keras: KerasUse) -> Finding:
     op, weight = _generator_of_keras(session), weigh_input(session)
     line = hot_line(session.host, "source")
     finding = partial(
@@ -416,7 +389,7 @@ def _of_keras(session: Session, keras: KerasUse, *, is_pydataset: bool) -> Findi
     if weight.status != "fail":
         return finding("pass", weight.sentence)
     measured, hottest = call_times(op), hottest_line_sentence(session)
-    if not is_pydataset:
+    if keras.data_adapter != "PyDatasetAdapter":
         return finding("fail", f"{_REWRITE}{measured}{hottest}")
     cheaper = f"Make `{keras.source}.__getitem__` cheaper. {_REWRITE}{hottest}"
     workers = 1 if keras.workers is None else keras.workers
@@ -446,17 +419,16 @@ def _workers_edit(
 ) -> Edit:
     """Return reading by threads; with them, Keras appends no prefetch and leaves tf.data one."""
     queued = {} if queue is None else {"max_queue_size": queue}
-    behind = [
-        Remove(one.id)
-        for one in session.ops
-        if one.kind == "prefetch" and one.made_by_framework and one.parent_ids == [op.id]
-    ]
-    changes: list[Change] = [Replace(op.id, "PyDataset", {"workers": workers, **queued}), *behind]
-    changes.append(SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1}))
+    behind = (one for one in session.ops if one.parent_ids == [op.id] and one.made_by_framework)
     source = Path(keras.source_file).name if keras.source_file else "the script"
-    label = f"workers={workers} for the PyDataset `{keras.source}` in {source}"
-    caveat = "Measured with threads; processes were not tried."
-    return PYTHON_INPUT.edit(op, label, *changes, caveat=caveat)
+    return PYTHON_INPUT.edit(
+        op,
+        f"workers={workers} for the PyDataset `{keras.source}` in {source}",
+        Replace(op.id, "PyDataset", {"workers": workers, **queued}),
+        *(Remove(one.id) for one in behind if one.kind == "prefetch"),
+        SetOptions({"autotune.enabled": False, "threading.private_threadpool_size": 1}),
+        caveat="Measured with threads; processes were not tried.",
+    )
 
 
 TRACE_ONLY_PYTHON = Rule(
@@ -491,12 +463,11 @@ def _check_trace_only_python(session: Session) -> Iterator[Finding]:
 
 
 def _idle(function: RecordedFunction) -> list[str]:
+    """Return the calls that leave no operation in the graph, which is called instead of them."""
+    graph_ops, calls = function.graph_ops, function.python_calls
     if uses(function, PYTHON_OPERATIONS):
         return []
-    graph_ops, calls = function.graph_ops, function.python_calls
-    idle = {name for name in calls if name in _IDLE}
-    if "PrintV2" in graph_ops:
-        idle -= {"print"}
+    idle = {*calls} & (_IDLE - {"print"} if "PrintV2" in graph_ops else _IDLE)
     stateless = any(name.startswith("StatelessRandom") for name in graph_ops)
     if not stateless and not random_operations(graph_ops):
         idle |= {name for name in calls if name.startswith(_DRAWING)}

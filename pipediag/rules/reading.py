@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE
-from pipediag.facts.machine import cpus
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import available_bytes, cpus
+from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     call_name,
     calls_python,
@@ -15,19 +16,124 @@ from pipediag.facts.pipeline import (
     delay_ms,
     operations,
     place_name,
+    upstream,
     uses,
 )
 from pipediag.facts.python_callables import call_times, python_evidence
 from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
-from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh
+from pipediag.rules.relevance import less_input, parallel, uncounted_wait_ms, weigh, weigh_input
 from pipediag.rules.rule import pipeline_rule
-from pipediag.rules.storage import FROM_DISK, from_disk_percent, remote_storage
-from pipediag.session.edits import AUTOTUNE, Change, Edit, Replace, SetParameters
+from pipediag.session.edits import AUTOTUNE, Edit, Replace, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import OPENS_FILES, READERS
 from pipediag.vocabulary import Scalar
+
+# Storage: a disk whose files memory will hold later, or a network
+
+
+def reads_files(session: Session, op: Operation) -> bool:
+    """Return True if the operation reads files, or the datasets of its function do."""
+    inner = (one for one in operations(session) if one.inside_function_of == op.id)
+    return any(one.kind in READERS or uses(one.function, OPENS_FILES) for one in (op, *inner))
+
+
+def remote_storage(session: Session, op: Operation | None = None) -> str | None:
+    """Return the remote storage of the files that the operation reads, or of any of the pipeline's.
+
+    Names of files are known where they are listed, before the operation that reads them.
+    """
+    ops = session.ops
+    if op is not None:
+        outer = session.operation(op.inside_function_of)
+        ends = [op, *([outer] if outer is not None else [])]
+        ops = [one for end in ends for one in (end, *upstream(session, end))]
+    found = (one.parameters.get("remote_storage") for one in ops)
+    return next((str(storage) for storage in found if storage), None)
+
+
+def from_disk_percent(session: Session) -> float | None:
+    """Return how much of what the process read came from storage, in percent of what it asked."""
+    host = session.host
+    if host is None or host.read_bytes_per_s is None or not host.asked_bytes_per_s:
+        return None
+    # The system reads ahead of what is asked for.
+    return min(100.0, 100.0 * host.read_bytes_per_s / host.asked_bytes_per_s)
+
+
+def bytes_of_an_epoch(session: Session) -> int | None:
+    """Return the bytes of the files that an epoch reads; None where they are not known."""
+    sizes = [op.parameters.get("file_bytes") for op in session.ops if op.kind in READERS]
+    known = [size for size in sizes if isinstance(size, int)]
+    return sum(known) if sizes and len(known) == len(sizes) else None
+
+
+FROM_DISK = Threshold("read from disk", 10.0, "% of what the process reads", "own choice")
+_LEAST_PER_S = 1e6
+"""Bytes. Own choice: less from a disk is what programs write and look up beside their data."""
+
+COLD_FILES = pipeline_rule(
+    id="cold-files",
+    title="Know that the measured steps read from disk",
+    why="Linux keeps files that were read in free memory. Steps that read them from disk wait "
+    "longer than those of later epochs, or of a second run.",
+    fix="Compare runs of the same state only: read the files once before (`cat FILES > /dev/null`) "
+    "or measure a later epoch. Where they don't fit into memory, a faster disk helps.",
+    thresholds=(INPUT_WAIT, FROM_DISK),
+    severity="info",
+    frees=(),
+)
+
+
+@COLD_FILES.found_by
+def _check_cold_files(session: Session) -> Iterator[Finding]:
+    weight, host, percent = weigh_input(session), session.host, from_disk_percent(session)
+    if host is None or percent is None or not weight.worth_trying:
+        return
+    per_s, asked = host.read_bytes_per_s or 0.0, host.asked_bytes_per_s or 0.0
+    # What comes over a network may count as read from storage.
+    if percent < FROM_DISK.value or per_s < _LEAST_PER_S or remote_storage(session) is not None:
+        return
+    size, free = bytes_of_an_epoch(session), available_bytes(session)
+    then = ""
+    if size is not None:
+        later = "epochs and runs may read from memory, and wait less"
+        later = "epochs read from disk too" if size > free else later
+        then = f" An epoch reads {memory_size(size)}, and {memory_size(free)} of memory are free: "
+        then += f"later {later}."
+    yield COLD_FILES.finding(
+        "informative",
+        f"In the measured steps {percent:.0f} % of what the process read came from disk "
+        f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second).{then}",
+        weight=weight,
+        evidence={"from_disk_percent": percent, "epoch_bytes": size, "free_memory_bytes": free},
+    )
+
+
+_ABOUT_READING = ("sequential-files", "serial-flat-map", "parallel-map", "missing-cache")
+
+
+def with_storage(session: Session, finding: Finding, op: Operation | None) -> Finding:
+    """Return a finding on an operation that reads remote files with what that means."""
+    said = finding.rule in _ABOUT_READING and finding.status in ("fail", "informative")
+    if op is None or not said or not reads_files(session, op):
+        return finding
+    storage = remote_storage(session, op)
+    if storage is None:
+        return finding
+    evidence, measured = {**finding.evidence, "remote_storage": storage}, ""
+    if uses(op.function, OPENS_FILES) and op.elements and op.self_ms_per_step is not None:
+        each = op.self_ms_per_step / op.elements
+        evidence["opening_ms_per_file"] = round(each, 2)
+        measured = f" A call that opens one file takes {each:.1f} ms."
+    advice = (
+        f"{finding.advice} The files are on remote storage (`{storage}`), where each file opened "
+        f"and each read waits for a network.{measured} Read more files at once than there are "
+        "CPUs, put small files into large ones, or copy them to a local disk (`.cache(path)`)."
+    )
+    return finding.model_copy(update={"advice": advice.lstrip(), "evidence": evidence})
+
 
 MOST_AT_ONCE = 16
 
@@ -42,19 +148,16 @@ def opened_at_once(
     outer: Operation, count: int, calls: int, sources: str, id: str, **given: Any
 ) -> Edit:
     """Return the edit by which `count` sources are open at once, and read by so many calls."""
-    change: Change
-    if outer.kind == "flat_map":
-        change = Replace(
-            outer.id, "interleave", {"cycle_length": count, "num_parallel_calls": calls}
-        )
-        label = f"interleave of {count} {sources} instead of the {place_name(outer)}"
-        return Edit(id, label, (change,), **given)
-    change = SetParameters(outer.id, {"num_parallel_calls": calls})
+    at_once: dict[str, Scalar] = {"num_parallel_calls": calls}
     said = f"num_parallel_calls={'AUTOTUNE' if calls == AUTOTUNE else calls}"
-    if outer.parameters.get("cycle_length") == 1:
+    if outer.kind == "flat_map" or outer.parameters.get("cycle_length") == 1:
         # So many calls would still wait for the one that is open.
-        change = SetParameters(outer.id, {"num_parallel_calls": calls, "cycle_length": count})
+        at_once["cycle_length"] = count
         said = f"cycle_length={count}, {said}"
+    if outer.kind == "flat_map":
+        label = f"interleave of {count} {sources} instead of the {place_name(outer)}"
+        return Edit(id, label, (Replace(outer.id, "interleave", at_once),), **given)
+    change = SetParameters(outer.id, at_once)
     return Edit(id, f"{said} on the {place_name(outer)}", (change,), **given)
 
 
@@ -79,19 +182,19 @@ def files_at_once(
     session: Session, reader: Operation, rule: str, *, whole_epoch: bool = False
 ) -> Edit:
     """Return several files at once: by the reader itself, or by the operation that opens them."""
-    caveat = "Measured on the files as they are then: data that was read before may be in memory."
     id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
+    given: dict[str, Any] = {
+        "caveat": "Measured on the files as they are then: data that was read before may be in "
+        "memory.",
+        "whole_epoch": whole_epoch,
+    }
     if outer is not None:
         count = _as_many_at_once(session, outer)
-        return opened_at_once(
-            outer, count, AUTOTUNE, "files", id, caveat=caveat, whole_epoch=whole_epoch
-        )
+        return opened_at_once(outer, count, AUTOTUNE, "files", id, **given)
     remote = remote_storage(session, reader) is not None
     change = SetParameters(reader.id, {"num_parallel_reads": MOST_AT_ONCE if remote else AUTOTUNE})
-    label = (
-        f"num_parallel_reads={MOST_AT_ONCE if remote else 'AUTOTUNE'} on the {place_name(reader)}"
-    )
-    return Edit(id, label, (change,), caveat=caveat, whole_epoch=whole_epoch)
+    reads = MOST_AT_ONCE if remote else "AUTOTUNE"
+    return Edit(id, f"num_parallel_reads={reads} on the {place_name(reader)}", (change,), **given)
 
 
 SEQUENTIAL_FILES = pipeline_rule(
@@ -138,20 +241,18 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         yield finding(weight.status, weight.sentence)
         return
     edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
-    advice = f"{weight.sentence} Read several files at once: {edit.label}.".lstrip()
+    advice = weight.before(f"Read several files at once: {edit.label}.")
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
         advice += f" Only {disk:.0f} % of what the process read came from disk."
-    at_most = None
-    if packed and delay is not None:
-        at_most = less_input(session, delay * (1 - 1 / cpus(session)), on_cpu=True)
+    less = delay * (1 - 1 / cpus(session)) if packed and delay is not None else None
     yield finding(
-        # Where the step waits for input, and only what reading takes of that is not known, or where
-        # the files lie in memory, a trial tells.
+        # Where only what reading takes of the wait is not known, or where the files lie in memory,
+        # a trial tells.
         "informative" if in_memory or weight.status == "inconclusive" else "fail",
         advice,
         edit=edit,
-        speedup_at_most=at_most,
+        speedup_at_most=None if less is None else less_input(session, less, on_cpu=True),
     )
 
 
@@ -180,9 +281,8 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     python, covered = calls_python(op), any(one.kind in _OF_OTHER_RULES for one in inner)
     # Its own function's Python is its own work, unless the datasets that it makes call some too.
     theirs = any(one.kind == "from_generator" or calls_python(one) for one in inner)
-    if op.inside_function_of is not None or not opens_in_turn(op):
-        return
-    if covered and (theirs or not python):
+    covered = covered and (theirs or not python)
+    if op.inside_function_of is not None or not opens_in_turn(op) or covered:
         return
     weight = weigh(session, op)
     finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
@@ -221,15 +321,9 @@ def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
 
 def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
     calls = str(count) if threads else "tf.data.AUTOTUNE"
-    advice = (
+    return (
         f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
         f"num_parallel_calls={calls})`{f', with {ON_THREADS}' if threads else ''}, with `f` its "
-        "function."
+        f"function.{call_times(op)}"
     )
-    if calls_python(op):
-        advice += (
-            f" Or call the function in a map before it, `ds.map(..., num_parallel_calls={count})` "
-            "on as many threads, which keeps the order of the rows."
-        )
-    return advice + call_times(op)

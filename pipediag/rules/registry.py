@@ -8,14 +8,10 @@ from pipediag.facts.order import in_order
 from pipediag.facts.pipeline import by_hand
 from pipediag.rules import (
     caching,
-    defaults,
-    device_idle,
-    embedding_ids,
+    devices,
     embeddings,
     epoch_start,
     evaluation,
-    gpu,
-    growth,
     input_service,
     maps,
     model_inputs,
@@ -25,12 +21,10 @@ from pipediag.rules import (
     script_work,
     shuffling,
     step_overhead,
-    storage,
     tracing,
 )
 from pipediag.rules.relevance import limited
 from pipediag.rules.rule import Rule
-from pipediag.rules.storage import with_storage
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -38,21 +32,11 @@ from pipediag.vocabulary import Framework
 
 _Found = tuple[Rule, list[Finding]]
 
-DEVICE_RULES: tuple[Rule, ...] = (
-    device_idle.INPUT_GAP,
-    gpu.EXPOSED_HOST_COPY,
-    device_idle.LAUNCH_BOUND,
-    device_idle.SYNC_POINT,
-    device_idle.PYTHON_GAP,
-    gpu.MIXED_PRECISION,
-)
-"""The rules that need no more than a profile."""
-
 RULES: tuple[Rule, ...] = (
-    gpu.GPU_UNUSED,
-    embedding_ids.IDS_OUTSIDE_TABLE,
-    embedding_ids.COLLIDING_IDS,
-    embedding_ids.MASKED_TOKEN,
+    devices.GPU_UNUSED,
+    embeddings.IDS_OUTSIDE_TABLE,
+    embeddings.COLLIDING_IDS,
+    embeddings.MASKED_TOKEN,
     shuffling.MISPLACED_CACHE,
     python_input.TRACE_ONLY_PYTHON,
     python_input.PYTHON_INPUT,
@@ -63,11 +47,11 @@ RULES: tuple[Rule, ...] = (
     maps.PYTHON_EACH_ROW,
     reading.SEQUENTIAL_FILES,
     reading.SERIAL_FLAT_MAP,
-    storage.COLD_FILES,
+    reading.COLD_FILES,
     caching.MISSING_CACHE,
     epoch_start.SLOW_SHUFFLE_FILL,
-    defaults.DISABLED_DEFAULTS,
-    defaults.ITERATOR_PAUSES,
+    parallel_maps.DISABLED_DEFAULTS,
+    epoch_start.ITERATOR_PAUSES,
     step_overhead.EAGER_EXECUTION,
     tracing.RETRACING,
     step_overhead.PREDICT_IN_STEP,
@@ -93,16 +77,20 @@ RULES: tuple[Rule, ...] = (
     evaluation.EAGER_EVALUATION,
     evaluation.COSTLY_EVALUATION,
     script_work.SLOW_EPOCH_END,
-    growth.MEMORY_GROWTH,
-    growth.SLOWER_STEPS,
-    *DEVICE_RULES,
+    script_work.MEMORY_GROWTH,
+    script_work.SLOWER_STEPS,
+    devices.INPUT_GAP,
+    devices.EXPOSED_HOST_COPY,
+    devices.LAUNCH_BOUND,
+    devices.SYNC_POINT,
+    devices.PYTHON_GAP,
+    devices.MIXED_PRECISION,
 )
 
-BY_ID: dict[str, list[Rule]] = {
-    name: [rule for rule in (*RULES, input_service.RULE) if rule.id == name]
-    for name in (*(rule.id for rule in RULES), input_service.RULE.id)
-}
+BY_ID: dict[str, list[Rule]] = {}
 """The rules by their ids."""
+for _rule in (*RULES, input_service.RULE):
+    BY_ID.setdefault(_rule.id, []).append(_rule)
 
 
 def run_rules(session: Session) -> list[Finding]:
@@ -126,7 +114,7 @@ def run_device_rules(
     """Return what the device rules find in a profile without a session, first things first."""
     found = [
         (rule, guarded(rule, rule.check_devices, devices, framework, None))
-        for rule in DEVICE_RULES
+        for rule in RULES
         if rule.check_devices is not None
     ]
     return in_order(_with_silent(yielding(found)))
@@ -150,7 +138,7 @@ def _completed(session: Session, rule: Rule, finding: Finding) -> Finding:
     """Return the finding with its bound, and with how to change what a library's helper makes."""
     finding = limited(session, finding, rule.frees)
     op = session.operation(finding.op_id)
-    finding = with_storage(session, finding, op)
+    finding = reading.with_storage(session, finding, op)
     how = by_hand(op) if op is not None and finding.status in ("fail", "informative") else None
     if how is None:
         return finding
@@ -174,16 +162,14 @@ def _with_silent(found: Sequence[_Found]) -> list[Finding]:
 def _after_preconditions(findings: list[Finding]) -> list[Finding]:
     failed = (f.rule for f in findings if f.status == "fail" and f.subject == "precondition")
     first = next(failed, None)
-    if first is None:
-        return findings
-    return [
-        finding.model_copy(update={"needs_first": first})
-        if finding.status in ("fail", "informative")
-        and finding.rule != first
-        and not finding.about_results
-        else finding
-        for finding in findings
-    ]
+
+    def later(finding: Finding) -> Finding:
+        advises = finding.status in ("fail", "informative") and not finding.about_results
+        if first is None or not advises or finding.rule == first:
+            return finding
+        return finding.model_copy(update={"needs_first": first})
+
+    return [later(finding) for finding in findings]
 
 
 def yields_to(rule: Rule, other: Rule) -> bool:
@@ -209,23 +195,12 @@ def yielding(found: Sequence[_Found]) -> list[_Found]:
     def yielded(rule: Rule, finding: Finding) -> Finding:
         # What frees the steps does not free what comes before them.
         early = finding.part == "epoch_start"
-        known = (
-            one.rule
-            for other, one in failed
-            if yields_to(rule, other) and (not early or one.part == "epoch_start")
-        )
-        first = next(known, None)
+        known = (one for other, one in failed if yields_to(rule, other))
+        first = next((one.rule for one in known if not early or one.part == finding.part), None)
         if finding.status != "fail" or first is None:
             return finding
-        return finding.model_copy(
-            update={
-                "status": "informative",
-                "severity": "info",
-                "needs_first": first,
-                "speedup_at_most": None,
-                "for_run": None,
-            }
-        )
+        informs = {"status": "informative", "severity": "info", "needs_first": first}
+        return finding.model_copy(update={**informs, "speedup_at_most": None, "for_run": None})
 
     return [(rule, [yielded(rule, one) for one in each]) for rule, each in found]
 
@@ -236,13 +211,8 @@ def reinstated(findings: Sequence[Finding]) -> list[Finding]:
 
     def again(finding: Finding) -> Finding:
         rules, firsts = BY_ID.get(finding.rule), BY_ID.get(finding.needs_first or "")
-        known = firsts and firsts[0].subject != "precondition"
-        if (
-            not rules
-            or not known
-            or finding.status != "informative"
-            or finding.needs_first in standing
-        ):
+        yielded = finding.status == "informative" and finding.needs_first not in standing
+        if not rules or not firsts or firsts[0].subject == "precondition" or not yielded:
             return finding
         update = {"status": "fail", "severity": rules[0].severity, "needs_first": None}
         return finding.model_copy(update=update)

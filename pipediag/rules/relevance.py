@@ -54,6 +54,12 @@ class Weight:
         """True where an edit could gain something, as far as was measured."""
         return self.status == "fail" or self.undecided
 
+    def unless(self, sentence: str | None) -> Weight:
+        """Return the weight, which only informs where it fails and that stands against it."""
+        if self.status != "fail" or sentence is None:
+            return self
+        return replace(self, status="informative", sentence=sentence)
+
     def before(self, advice: str) -> str:
         """Return the advice after what stands against it; nothing where the rule passes."""
         return "" if self.status == "pass" else f"{self.sentence} {advice}".strip()
@@ -69,18 +75,18 @@ def weigh_input(session: Session) -> Weight:
     low, high = share.ci95_percent
     if low >= limit:
         return Weight("fail", "", evidence)
-    waits = (
-        f"The step waits for input {share.percent:.1f} % of the time ({low:.1f} to {high:.1f} %)"
-    )
     wait, alone = session.input_wait, session.differential
     contested = (wait.contested_by_percent if wait is not None else None) or 0.0
     # A repeated batch may make the step shorter by more than was measured as a wait, also where the
     # pipeline takes CPU time from the step.
     if wait is not None and wait.contention == "cpu" and alone is not None:
         contested = max(contested, alone.input_share_percent)
-    undecided = contested >= limit if share.percent < limit else True
-    so = "changing this may gain nothing" if undecided else "changing this gains nothing now"
-    return Weight("informative", f"{waits}: {so}.", evidence, undecided=undecided)
+    undecided = share.percent >= limit or contested >= limit
+    sentence = (
+        f"The step waits for input {share.percent:.1f} % of the time ({low:.1f} to {high:.1f} %): "
+        f"changing this {'may gain nothing' if undecided else 'gains nothing now'}."
+    )
+    return Weight("informative", sentence, evidence, undecided=undecided)
 
 
 def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:
@@ -178,8 +184,8 @@ def weigh_first_batches(session: Session, op: Operation, left: float) -> Weight 
     """Return how much an operation matters whose work is over before an epoch's first batch comes,
     of which that part would be left.
 
-    None for one that the steps may wait for, that later epochs don't run, or that has not made all
-    of what the shuffle behind it is filled with; and where the wait matters little.
+    None for one that the steps may wait for, that later epochs don't run, or that shares the work
+    of filling the shuffle; and where the wait matters little.
     """
     run, percent = session.run, long_percent(session)
     if run is None or percent is None or not reaches_the_loop_uncached(session, op):
@@ -207,13 +213,11 @@ def limited(session: Session, finding: Finding, frees: Iterable[StepClass]) -> F
     """
     if finding.status != "fail" or finding.about_results or session.breakdown is None:
         return finding
-    if finding.speedup_at_most is not None or finding.part != "steps":
-        return finding
     classes = list(frees)
-    at_most = bound(100.0, most_percent(session, {*classes, *_beside(session, classes)}))
+    at_most = bound(100.0, most_percent(session, {*classes, *_beside(session, classes)})) or 1.0
     if "input_wait" in classes:
-        at_most = max(at_most or 1.0, ceiling(session) or 1.0)
-    if at_most is None or at_most <= 1.0:
+        at_most = max(at_most, ceiling(session) or 1.0)
+    if finding.speedup_at_most is not None or finding.part != "steps" or at_most <= 1.0:
         return finding
     return finding.model_copy(update={"speedup_at_most": round(at_most, 3)})
 
@@ -263,10 +267,10 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
     if saved_ms >= wait_ms and not on_cpu:
         return free
     most_ms = step_ms * most_percent(session, ["input_wait"]) / 100.0
+    counted_ms = _counted_ms(session)
     # tf.data does not count what it spends on handing single elements on; that belongs to what it
     # counts, in proportion to the delays.
-    explained_ms = _explained_ms(session)
-    more = max(1.0, wait_ms / explained_ms) if explained_ms else 1.0
+    more = max(1.0, wait_ms / counted_ms) if counted_ms else 1.0
     more *= most_ms / wait_ms if wait_ms else 1.0
     removable_ms = min(saved_ms * more, most_ms)
     if on_cpu and session.host is not None:
@@ -277,9 +281,9 @@ def less_input(session: Session, saved_ms: float, *, on_cpu: bool) -> float | No
 
 def uncounted_wait_ms(session: Session) -> float:
     """Return the input wait of a step that no operation's clock counts, in milliseconds."""
-    return max(0.0, class_ms(session, ["input_wait"]) - _explained_ms(session))
+    return max(0.0, class_ms(session, ["input_wait"]) - _counted_ms(session))
 
 
-def _explained_ms(session: Session) -> float:
+def _counted_ms(session: Session) -> float:
     """Return the delays of a step that operations' clocks count, in milliseconds."""
     return sum(delay_ms(session, op) or 0.0 for op in session.ops if op.fused_into is None)

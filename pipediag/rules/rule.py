@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from pipediag.facts.devices import NO_DEVICE
@@ -84,9 +85,9 @@ class Rule:
         """Make the decorated function the check, called for each operation of these kinds."""
 
         def decorate(check: OperationCheck) -> OperationCheck:
-            self.check = lambda session: [
-                finding for op in operations(session, *kinds) for finding in check(session, op)
-            ]
+            self.check = lambda session: chain.from_iterable(
+                check(session, op) for op in operations(session, *kinds)
+            )
             return check
 
         return decorate
@@ -97,9 +98,9 @@ class Rule:
         self.check_devices = check
         return check
 
-    def advice_for(self, framework: Framework, advice: str) -> str:
-        """Return the advice, which is in TensorFlow's words; for other frameworks, the title."""
-        return advice if framework == "tensorflow" else f"{self.title}."
+    def advice_for(self, framework: Framework, advice: str | None = None) -> str:
+        """Return what to change, in TensorFlow's words; for other frameworks, the title."""
+        return advice or self.fix if framework == "tensorflow" else f"{self.title}."
 
     def findings(self, session: Session) -> list[Finding]:
         """Return what the check finds, or that it can't be made; nothing where the rule passes."""
@@ -227,9 +228,7 @@ def _lack_of_pipeline(session: Session) -> _Lack | None:
     if pipeline is not None and pipeline.ops:
         return None
     if loop is not None and loop.from_python:
-        return "not-applicable", (
-            "Python passes each batch to the step: there is no tf.data pipeline."
-        )
+        return "not-applicable", "Python passes each batch to the step: it reads no pipeline."
     if pipeline is None:
         return "inconclusive", session.pipeline_missing or "The input pipeline was not recorded."
     if pipeline.missing:
@@ -241,7 +240,5 @@ def _lack_of_devices(session: Session) -> _Lack | None:
     if any(device.kind.lower() != "cpu" for device in session.devices):
         return None
     if session.devices:
-        return "not-applicable", (
-            "Without an accelerator, the breakdown of the step already shows this."
-        )
+        return "not-applicable", "Without an accelerator, the breakdown already shows this."
     return _lack("loop", session) or ("inconclusive", session.breakdown_missing or NO_DEVICE)

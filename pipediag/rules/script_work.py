@@ -7,10 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePath
 
+import numpy as np
+import numpy.typing as npt
+
 from pipediag.facts.limits import Threshold, bound
+from pipediag.facts.names import exact_time, memory_size
 from pipediag.facts.run_gain import gain_at_most
+from pipediag.facts.step import UNEVEN
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, Weight, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
@@ -19,6 +25,7 @@ from pipediag.session.ledger import (
     OWN_LINE,
     READING,
     CallbackLine,
+    EpochSeen,
     Run,
     RunPart,
     callback_words,
@@ -61,7 +68,7 @@ class Block:
 
     @property
     def what(self) -> str:
-        return _own(self.hottest.what or "")
+        return _own(self.hottest)
 
     @property
     def work(self) -> str:
@@ -73,35 +80,28 @@ class Block:
 
 def blocks_of(rows: Iterable[RunPart]) -> list[Block]:
     """Return the blocks of these rows, the costliest first, without rows that have no name."""
-    named: dict[tuple[str | None, str, int | None], list[RunPart]] = {}
-    lines: list[RunPart] = []
-    for row in rows:
-        what = None if row.what is None else _own(row.what)
+    groups: dict[tuple[str, str, int | None], list[RunPart]] = defaultdict(list)
+    last: RunPart | None = None
+    first_line = 0
+    for row in sorted(rows, key=lambda row: (row.file or "", row.line or 0)):
+        what, line = _own(row), row.line or 0
         if what == OWN_LINE:
-            lines.append(row)
-        elif what is not None:
-            line = row.line if what == READING else None
-            named.setdefault((row.file, what, line), []).append(row)
-    blocks = [Block(tuple(group)) for group in (*named.values(), *_neighbours(lines))]
+            beside = last is not None and last.file == row.file
+            if last is None or not beside or line - (last.line or 0) > NEIGHBOURS:
+                first_line = line
+            last = row
+        # A function's lines are one block, calls that read are one by line, and so are neighbours.
+        place = {OWN_LINE: first_line, READING: line}.get(what)
+        if what:
+            groups[row.file or "", what, place].append(row)
+    blocks = [Block(tuple(group)) for group in groups.values()]
     return sorted(blocks, key=lambda block: -block.seconds)
 
 
-def _own(what: str) -> str:
+def _own(row: RunPart) -> str:
     """Return the work without whose code ran; a comprehension is a part of its function."""
-    words = _COMPREHENSION.sub("", what.removesuffix(IN_FRAMEWORK))
+    words = _COMPREHENSION.sub("", (row.what or "").removesuffix(IN_FRAMEWORK))
     return OWN_LINE if words == "in ``" else words
-
-
-def _neighbours(lines: Iterable[RunPart]) -> list[list[RunPart]]:
-    groups: list[list[RunPart]] = []
-    for row in sorted(lines, key=lambda row: (row.file or "", row.line or 0)):
-        last = groups[-1][-1] if groups else None
-        same = last is not None and last.file == row.file
-        if last is not None and same and (row.line or 0) - (last.line or 0) <= NEIGHBOURS:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups
 
 
 LATE = Threshold("work before training of unknown length", 5.0, "s, and an epoch", "own choice")
@@ -142,15 +142,14 @@ def _check_work_beside_training(session: Session) -> Iterator[Finding]:
 
 
 def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
-    weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
+    most = "Most of it is the framework's own work for this line." if block.of_framework else None
+    weight = weigh_rows(run, block.rows, block.seconds).unless(most)
+    weight = replace(weight, speedup_at_most=None)
     if early:
         # By its seconds alone, as the length of the whole training is not known.
         status: FindingStatus = "pass" if block.of_framework else "informative"
         unknown = "The length of the whole training is not known."
         weight = Weight(status, unknown, {"taken_s": block.seconds})
-    elif weight.status == "fail" and block.of_framework:
-        most = "Most of it is the framework's own work for this line."
-        weight = replace(weight, status="informative", sentence=most)
     part = block.hottest.part
     return WORK_BESIDE_TRAINING.weighed(
         weight,
@@ -163,10 +162,11 @@ def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
 
 
 def _once(session: Session, block: Block) -> str:
-    if block.hottest.part == "between_loops":
+    part = block.hottest.part
+    if part == "between_loops":
         how = "If its result is always the same, do it once, before the first."
         return f"{block.work} between training loops. {how}"
-    if block.hottest.part == "after_training":
+    if part == "after_training":
         how = "do it in a separate script that reads the saved model, or do less of it."
         return f"{block.work} after training: {how}"
     keep = 'save what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
@@ -213,12 +213,12 @@ def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
     loops = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
     named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
     found = [_of_epoch_end(session, run, block) for block in blocks_of(named)]
-    found = [finding for finding in found if finding.status != "pass"]
     yield from found
     # Where no callback and no line explains it, the loop's own does, where an epoch begins.
     rest, loop = [row for row in rows if row not in named], session.diagnosed_loop()
     weight = weigh_rows(run, rest, sum(row.seconds for row in rest))
-    if not found and weight.status == "fail" and run.scope == "run" and loop is not None:
+    silent = all(finding.status == "pass" for finding in found)
+    if silent and weight.status == "fail" and run.scope == "run" and loop is not None:
         yield SLOW_EPOCH_END.finding(
             "informative",
             "Make epochs longer (`repeat()` and `steps_per_epoch`): "
@@ -231,11 +231,9 @@ def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
 
 
 def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
-    count = None
-    if run.scope == "run":
-        # A ledger of one epoch does not say how many there are.
-        epochs = round(run.epochs) if run.epochs else None
-        count = block.count if block.count is not None else epochs
+    count = block.count if block.count is not None else round(run.epochs or 0) or None
+    if run.scope != "run":
+        count = None  # a ledger of one epoch does not say how many there are
     how = _OF_KERAS.get(block.what) if block.hottest.file is None else _rewritten(run, block)
     if block.what == READING:
         how = "count its batches with `cardinality()`, and keep what else is computed from it"
@@ -248,15 +246,13 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         for_run=gain_at_most(run, block.seconds * (1.0 - left)),
         speedup_at_most=bound(1.0, 1.0 - left),
     )
-    if weight.status == "fail" and count is not None and count < OFTEN.value:
-        seldom = "It happens too rarely in the run to be done less often."
-        weight = replace(weight, status="informative", sentence=seldom)
+    seldom = "It happens too rarely in the run to be done less often."
     less = (
         f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, save only "
         "the weights, or save only improvements; write or draw in a thread"
     )
     return SLOW_EPOCH_END.weighed(
-        weight,
+        weight.unless(seldom if count is not None and count < OFTEN.value else None),
         f"{block.work} in total: {how or less}.",
         place=_place(session, block),
         evidence={"times": count},
@@ -293,3 +289,114 @@ def _place(session: Session, block: Block) -> Place:
     loop = next((loop for loop in session.loops if loop.id == block.hottest.loop_id), None)
     loop = loop or session.diagnosed_loop()
     return (loop.file, loop.line) if loop is not None else (None, None)
+
+
+# Memory and steps that grow from epoch to epoch
+
+STRETCHES = Threshold(
+    "stretches of epochs, each above the one before",
+    5.0,
+    "stretches",
+    "own choice: of five in any order, one in 120 rises throughout",
+)
+GROWN = Threshold(
+    "growth of the process's memory over the epochs seen",
+    5.0,
+    "% of it",
+    "measured: two scripts that keep nothing grew by 2 % in 30 and 40 epochs",
+)
+SLOWER = Threshold(
+    "steps of the last stretch over those of the first",
+    UNEVEN,
+    "times",
+    "own choice: twice the tenth by which repeated runs of one script differ",
+)
+_EVEN = 0.5
+"""Part of the mean growth that every stretch has to have. Own choice: memory that is taken once,
+as by a cache or an allocator, grows ever less."""
+_Stretches = list[npt.NDArray[np.float64]]
+
+
+def _epochs(session: Session) -> tuple[list[EpochSeen], str, Place]:
+    """Return the epochs, none where they are few or of several trainings, in words, and a line."""
+    epochs, loop = known(session.run).whole_epochs, known(session.diagnosed_loop())
+    in_order = all(one.number < other.number for one, other in pairwise(epochs))
+    if not in_order or len(epochs) < STRETCHES.value:
+        return [], "", (None, None)
+    span = f"epochs {epochs[0].number + 1} to {epochs[-1].number + 1}"
+    return epochs, span, (loop.file, loop.line)
+
+
+def _stretches(values: npt.ArrayLike) -> _Stretches:
+    return np.array_split(np.array(values), int(STRETCHES.value))
+
+
+def _rises(stretches: _Stretches) -> npt.NDArray[np.float64]:
+    """Return by how much the median of each stretch lies above that of the one before."""
+    return np.diff([float(np.median(one)) for one in stretches])
+
+
+MEMORY_GROWTH = Rule(
+    id="memory-growth",
+    title="Find what keeps memory from epoch to epoch",
+    why="The process's memory grew by about as much in each stretch of the epochs. A longer "
+    "training ends when none is left, and the system then stops it without a message.",
+    fix="Append `float(loss)` to lists and not tensors; call `model(x)` in place of `predict`; "
+    "create models, datasets and iterators once. `tracemalloc` shows lines that keep objects.",
+    needs=("loop", "run"),
+    thresholds=(STRETCHES, GROWN),
+    untried="Only a change of the script can tell what keeps it.",
+)
+
+
+@MEMORY_GROWTH.found_by
+def _check_memory_growth(session: Session) -> Iterator[Finding]:
+    (epochs, span, place), samples = _epochs(session), session.host_samples
+    if not samples or not epochs:
+        return
+    at, rss = [one.at_ms for one in samples], [float(one.rss_bytes) for one in samples]
+    held = np.interp([epoch.end_ms for epoch in epochs], at, rss)
+    rises = _rises(_stretches(held))
+    each = rises / _rises(_stretches([epoch.number for epoch in epochs]))
+    little = held[-1] - held[0] < GROWN.value / 100.0 * held[0]
+    if little or rises.min() <= 0 or each.min() < _EVEN * each.mean():
+        return
+    grown = float(np.median(each))
+    left = next((one.available_bytes for one in reversed(samples) if one.available_bytes), None)
+    advice = f"The process's memory grew by {memory_size(grown)} an epoch in {span}."
+    if left:
+        advice += f" {memory_size(left)} are left, enough for about {left / grown:,.0f} more."
+    if any(op.kind == "cache" for op in session.ops):
+        advice += " A cache that is still being filled grows so, too."
+    evidence = {"memory_growth_bytes_per_epoch": grown, "memory_left_bytes": left}
+    yield MEMORY_GROWTH.finding("informative", advice, place=place, evidence=evidence)
+
+
+SLOWER_STEPS = Rule(
+    id="slower-steps",
+    title="Find what makes each epoch slower than the one before",
+    why="Something that a step goes through grows with the training: a list that is read whole, a "
+    "metric over all data so far, or a graph to which each step adds operations.",
+    fix="Keep sums in place of lists, reset metrics at the end of an epoch, and create functions, "
+    "models and iterators once. A machine that gets hotter or busier slows steps as well.",
+    needs=("loop", "run"),
+    thresholds=(STRETCHES, SLOWER),
+    untried="Only a change of the script can tell what grows.",
+)
+
+
+@SLOWER_STEPS.found_by
+def _check_slower_steps(session: Session) -> Iterator[Finding]:
+    epochs, span, place = _epochs(session)
+    stretches = _stretches([epoch.steps_ms for epoch in epochs])
+    if not epochs or _rises(stretches).min() <= 0 or stretches[-1].min() <= stretches[0].max():
+        return
+    first, last = (float(np.median(stretches[end])) for end in (0, -1))
+    if last >= SLOWER.value * first:
+        yield SLOWER_STEPS.finding(
+            "informative",
+            f"An epoch's steps took {exact_time(first)} at the beginning of {span}, and "
+            f"{exact_time(last)} at their end, {last / first:.2g}x as long, rising throughout.",
+            place=place,
+            evidence={"first_epochs_ms": first, "last_epochs_ms": last},
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -29,8 +30,6 @@ from pipediag.tensorflow_names import BATCHING
 
 COVERAGE = 0.01
 """Part of the data that a buffer still holds. Own choice: under it sorted data stays sorted."""
-
-
 PART = 10
 """The buffer becomes a tenth. Own choice: the fill is then next to nothing of what it was."""
 LEAST_BATCHES = 8
@@ -67,12 +66,11 @@ def smaller_buffer(session: Session, shuffle: Operation, rule: str) -> Edit | No
     if size is None:
         return None
     return Edit(
-        id=f"{rule}:buffer:{shuffle.id}",
-        label=f"a buffer of {size} for the {place_name(shuffle)}",
-        changes=(SetParameters(shuffle.id, {"buffer_size": size}),),
+        f"{rule}:buffer:{shuffle.id}",
+        f"a buffer of {size} for the {place_name(shuffle)}",
+        (SetParameters(shuffle.id, {"buffer_size": size}),),
         check="shape",
-        caveat="The trial measures time, not how well the model learns from data that is shuffled "
-        "less.",
+        caveat="The trial measures time, not how well the model then learns.",
         whole_epoch=True,
     )
 
@@ -82,8 +80,8 @@ MISPLACED_CACHE = Rule(
     title="Move the cache to the right place",
     why="Random augmentation or shuffling before a cache is the same in every epoch. An endless "
     "repeat before it lets it grow without end, and after a take it never completes.",
-    fix="Put the cache before the random map, the shuffle after the cache, or the take before the "
-    "cache. Before a costly map, the cache saves less time. Results change to what was intended.",
+    fix="Put the cache before the random map, the shuffle after the cache, or the take before it. "
+    "Results change to what was intended.",
     needs=("loop", "pipeline"),
     severity="error",
     effect="corrects results",
@@ -91,7 +89,6 @@ MISPLACED_CACHE = Rule(
     frees=("input_wait",),
     untried="Operations between them work on different elements, so neither can simply be moved.",
 )
-_FRAMEWORKS_OWN = "The framework creates it within its own call, which pipediag can't change."
 _PRICE = "This corrects results; the trial measures what the correction costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
@@ -100,53 +97,57 @@ _CUTS = ("take", "take_while")
 
 
 @MISPLACED_CACHE.found_at("cache")
-def _check_misplaced_cache(session: Session, cache: Operation) -> list[Finding]:
-    """Return the first thing wrong with a cache."""
+def _check_misplaced_cache(session: Session, cache: Operation) -> Iterator[Finding]:
+    """Yield the first thing wrong with a cache."""
     above, below = upstream(session, cache), downstream(session, cache)
     drawing = [op for op in above if draws_random(op.function)]
     asked = [op for op in above if reshuffles(op)]
-    if drawing:
-        return [_of_results(session, cache, drawing[-1], *_before(session, drawing[-1], cache))]
-    if asked and not any(op.kind == "shuffle" for op in below):
-        return [_of_results(session, cache, asked[0], *_reordered(session, asked[0], cache))]
+    repeats = [op for op in above if op.kind == "repeat"]
+    endless = [op for op in repeats if op.parameters.get("count") in (None, -1)]
+    partly = [op for op in below if op.kind == "take" and _cuts(op, cache)]
     finding = partial(
         MISPLACED_CACHE.finding, "fail", op=cache, effect="same results", subject="speed"
     )
-    for op in above:
-        if op.kind == "repeat" and op.parameters.get("count") in (None, -1):
-            advice = (
-                f"Move {call_name(op)} after {call_name(cache)}: an endless cache never serves an "
-                "element and grows until the memory is full."
-            )
-            title = "Repeat after the cache, so that it completes"
-            return [finding(advice, title=title, edit=_moved_after(session, op, cache))]
-    for op in below:
-        count, held = op.parameters.get("count"), cache.cardinality
-        whole = held is not None and isinstance(count, int) and 0 <= held <= count
-        if op.kind == "take" and isinstance(count, int) and count >= 0 and not whole:
-            advice = (
-                f"Swap them: `take({count})` before {call_name(cache)}. A cache that is not read "
-                "to its end is discarded, so every epoch does the work again."
-            )
-            take_first = finding(
-                advice,
-                evidence={"take_count": count, "cache_cardinality": held},
-                title="Take before the cache, so that it completes",
-                severity="warn",
-                edit=_take_first(session, op, cache),
-            )
-            return [take_first]
-    return []
+    if drawing:
+        yield _of_results(session, cache, drawing[-1], *_before(session, drawing[-1], cache))
+    elif asked and not any(op.kind == "shuffle" for op in below):
+        yield _of_results(session, cache, asked[0], *_reordered(session, asked[0], cache))
+    elif endless:
+        yield finding(
+            f"Move {call_name(endless[0])} after {call_name(cache)}: an endless cache never serves "
+            "an element and grows until the memory is full.",
+            title="Repeat after the cache, so that it completes",
+            edit=_moved_after(session, endless[0], cache),
+        )
+    elif partly:
+        yield finding(
+            f"Swap them: {call_name(partly[0])} before {call_name(cache)}. A cache that is not "
+            "read to its end is discarded, so every epoch does the work again.",
+            evidence={
+                "take_count": partly[0].parameters.get("count"),
+                "cache_cardinality": cache.cardinality,
+            },
+            title="Take before the cache, so that it completes",
+            severity="warn",
+            edit=_take_first(session, partly[0], cache),
+        )
+
+
+def _cuts(take: Operation, cache: Operation) -> bool:
+    count, held = take.parameters.get("count"), cache.cardinality
+    if not isinstance(count, int) or count < 0:
+        return False
+    return held is None or held < 0 or count < held
 
 
 def _of_results(
     session: Session, cache: Operation, frozen: Operation, how: str, edit: Edit | None
 ) -> Finding:
     """Return the finding on what a cache freezes; with a single epoch it only informs."""
-    random = draws_random(frozen.function)
+    random, once = draws_random(frozen.function), passes_over_data(session) == 1
     repeated = "random draws" if random else "order"
     advice = f"{how}: at present, every epoch repeats the {repeated} of the first."
-    once = passes_over_data(session) == 1
+    own = "The framework creates it within its own call, which pipediag can't change."
     return MISPLACED_CACHE.finding(
         "informative" if once else "fail",
         f"{advice} With a single epoch, this does no harm yet." if once else advice,
@@ -155,7 +156,7 @@ def _of_results(
         title="Move the cache before the random map" if random else "Shuffle after the cache",
         severity="error" if random else "warn",
         edit=None if once else edit,
-        untried=_FRAMEWORKS_OWN if frozen.made_by_framework else None,
+        untried=own if frozen.made_by_framework else None,
     )
 
 
@@ -189,9 +190,8 @@ def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[
         # After a cache of batches the shuffle would mix whole batches.
         return _before(session, shuffle, cache)
     edit = _moved_after(session, shuffle, cache)
-    if edit is None:
-        return f"Put a `shuffle` after {call_name(cache)} too", None
-    return f"Move {call_name(shuffle)} after {call_name(cache)}", edit
+    how = f"Move {call_name(shuffle)} after {call_name(cache)}"
+    return how if edit else f"Put a `shuffle` after {call_name(cache)} too", edit
 
 
 def _moved_after(session: Session, op: Operation, cache: Operation) -> Edit | None:

@@ -36,11 +36,19 @@ from pipediag.rules.model_edits import (
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import CompileFunction, Edit, ExtractStep, SetModel, SetParameters
+from pipediag.session.edits import (
+    Change,
+    CompileFunction,
+    Edit,
+    ExtractStep,
+    SetModel,
+    SetParameters,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import HotLine, Session
-from pipediag.session.recorded_loops import Callback, GraphStep
+from pipediag.session.pipeline import Operation
+from pipediag.session.recorded_loops import EagerStep, GraphStep
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
@@ -66,25 +74,24 @@ def _check_batch_callback(session: Session) -> Iterator[Finding]:
         reason = session.host_missing or "The Python stacks were not sampled."
         yield BATCH_CALLBACK.finding("inconclusive", reason)
         return
+    # Results that are read for it get shorter too, and the start of the next step; what the device
+    # computes stays.
+    at_most = most_percent(session, FREED_BY_FEWER_CALLS)
     for callback in per_batch:
-        if callback_percent(session, callback) >= CALLBACK_SHARE.value:
-            yield _of_callback(session, callback)
-
-
-def _of_callback(session: Session, callback: Callback) -> Finding:
-    percent = callback_percent(session, callback)
-    hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
-    where = f" Its hottest line is {_place(hottest)}." if hottest else ""
-    return BATCH_CALLBACK.finding(
-        "fail",
-        f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`.{where}",
-        unless=input_first(session),
-        place=(callback.file, callback.line),
-        evidence={"callback": callback.name, "callback_percent_of_step": percent},
-        # Results that are read for it get shorter too, and the start of the next step; what the
-        # device computes stays.
-        speedup_at_most=bound(100.0, max(percent, most_percent(session, FREED_BY_FEWER_CALLS))),
-    )
+        percent = callback_percent(session, callback)
+        if percent < CALLBACK_SHARE.value:
+            continue
+        hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
+        where = f" Its hottest line is {_place(hottest)}." if hottest else ""
+        yield BATCH_CALLBACK.finding(
+            "fail",
+            f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`."
+            f"{where}",
+            unless=input_first(session),
+            place=(callback.file, callback.line),
+            evidence={"callback": callback.name, "callback_percent_of_step": percent},
+            speedup_at_most=bound(100.0, max(percent, at_most)),
+        )
 
 
 PYTHON = Threshold("Python", 30.0, "% of the step", "measured: calling a tf.function takes 23 %")
@@ -116,9 +123,8 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     of_long = percent >= LONG.value and ms >= LONG_MS.value
     if loop.kind == "keras" or not loop.step_functions or not (of_short or of_long):
         return
-    lines = sorted(
-        (one for one in host.hot_python if one.thread == "main"), key=lambda one: -one.percent
-    )
+    lines = [line for line in host.hot_python if line.thread == "main"]
+    lines.sort(key=lambda line: -line.percent)
     seen = sum(line.percent for line in lines)
     finding = partial(
         OWN_PYTHON.finding,
@@ -244,42 +250,33 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     percent, python = class_percent(session, CALL_CLASSES), class_percent(session, ["python"])
     percent -= callbacks
     high, other = percent >= OVERHEAD.value, _other_rule(session, loop)
-    untried = not high and (other is not None or edit is None)
     # A loop in a graph, or of several replicas, can't run several steps per call.
     fits = loop.kind in ("keras", "eager", "tf_function")
-    if percent < LITTLE.value or untried or not fits:
+    if percent < LITTLE.value or not fits or not (high or (other is None and edit)):
         return
-    finding = partial(
-        HOST_OVERHEAD.finding,
-        place=(loop.file, loop.line),
-        evidence={
-            "dispatch_percent_of_step": class_percent(session, ["dispatch"]),
-            "python_percent_of_step": python,
-        },
-    )
-    if other is not None:
-        yield finding("informative", other)
-        return
-    dataset = (
-        "Make a dataset of the arrays (`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`). "
-        if loop.from_python
-        else ""
-    )
+    waits = input_first(session)
     how = f"Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
     if loop.keras is None:
         how = (
             "Pass the iterator to a tf.function that loops with `for _ in "
             f"tf.range({STEPS_PER_CALL})`."
         )
-    waits = input_first(session)
+    if loop.from_python:
+        dataset = "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`"
+        how = f"Make a dataset of the arrays ({dataset}). {how}"
     # No trial could confirm what sharing a call saves of little Python.
     own = max(0.0, python - callbacks)
     little = (bound(100.0, own, calls=STEPS_PER_CALL) or 1.0) < GAIN.value
-    yield finding(
-        "informative" if not high or waits is not None or little else "fail",
-        waits or f"{dataset}{how}",
-        edit=edit,
-        effect=shared_calls_effect(session),
+    yield HOST_OVERHEAD.finding(
+        "informative" if other or waits or little or not high else "fail",
+        other or waits or how,
+        place=(loop.file, loop.line),
+        evidence={
+            "dispatch_percent_of_step": class_percent(session, ["dispatch"]),
+            "python_percent_of_step": python,
+        },
+        edit=None if other else edit,
+        effect=None if other else shared_calls_effect(session),
     )
 
 
@@ -294,18 +291,15 @@ def _own_code_first(session: Session, loop: Loop) -> str | None:
 
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
-    first = _own_code_first(session, loop)
-    if first is not None:
-        return first
-    keras = loop.keras
-    if keras is not None and on_torch(session):
-        return "Keras does not support `steps_per_execution` on PyTorch."
+    first, keras = _own_code_first(session, loop), loop.keras
     eager = keras.run_eagerly if keras else not loop.step_functions
-    if eager or session.environment.run_functions_eagerly:
-        return "The step runs eagerly: fix `eager-execution` first."
-    if keras is not None and keras.steps_per_execution > 1:
-        return f"Each call already runs {keras.steps_per_execution} steps."
-    return None
+    if first is None and keras is not None and on_torch(session):
+        first = "Keras does not support `steps_per_execution` on PyTorch."
+    elif first is None and (eager or session.environment.run_functions_eagerly):
+        first = "The step runs eagerly: fix `eager-execution` first."
+    elif first is None and keras is not None and keras.steps_per_execution > 1:
+        first = f"Each call already runs {keras.steps_per_execution} steps."
+    return first
 
 
 FIXED_COST = Threshold(
@@ -336,7 +330,7 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     finding = partial(
         SMALL_BATCH.finding,
         op=batch,
-        place=(batch.file, batch.line) if batch else (loop.file, loop.line),
+        place=None if batch else (loop.file, loop.line),
         evidence={
             "batch_size": size,
             "replicas": loop.replicas,
@@ -346,13 +340,7 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     if size is None:
         yield finding("inconclusive", "The batch size is not known.")
         return
-    edit = None
-    written = batch.parameters.get("batch_size") if batch else None
-    if batch is not None and isinstance(written, int):
-        larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
-        label = f"batches of {FACTOR * written} instead of {written} from the {place_name(batch)}"
-        caveat = "The trial measures examples per second, not how well the model then learns."
-        edit = SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
+    edit = _larger(batch) if batch is not None else None
     few = size / loop.replicas < BATCH.value
     # A global batch as large as that of one device leaves each replica little to compute.
     exchanged = class_percent(session, ["collective"]) if loop.replicas > 1 else 0.0
@@ -372,17 +360,14 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     )
 
 
-def _line(step: GraphStep) -> str:
-    return f"{PurePath(step.file).name}:{step.line}"
-
-
-def _in_a_function(step: GraphStep) -> tuple[str | None, Edit | None]:
-    """Return why the step was not made in a function, or the edit that makes it so."""
-    if step.lacking is not None:
-        return f"The step can't be moved as it is. {step.lacking}", None
-    label = f"the step at {_line(step)} as a tf.function"
-    change = ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed)
-    return None, Edit(EAGER_EXECUTION.id, label, (change,))
+def _larger(batch: Operation) -> Edit | None:
+    written = batch.parameters.get("batch_size")
+    if not isinstance(written, int):
+        return None
+    larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
+    label = f"batches of {FACTOR * written} instead of {written} from the {place_name(batch)}"
+    caveat = "The trial measures examples per second, not how well the model then learns."
+    return SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
 
 
 EAGER_EXECUTION = Rule(
@@ -401,41 +386,41 @@ EAGER_EXECUTION = Rule(
 @EAGER_EXECUTION.found_by
 def _check_eager_execution(session: Session) -> Iterator[Finding]:
     loop, keras = known(session.diagnosed_loop()), session.keras
-    edit = untried = None
-    place = (loop.file, loop.line)
+    untried, label = None, ""
+    change: Change | None = None
+    step = loop.eager_step or loop.graph_step
     if session.environment.run_functions_eagerly:
-        advice = "Remove `tf.config.run_functions_eagerly(True)`."
+        advice, step = "Remove `tf.config.run_functions_eagerly(True)`.", None
         untried = "The switch applies to the whole process, and other code may rely on it."
     elif keras is not None and keras.run_eagerly:
-        advice = "Compile without `run_eagerly=True`."
-        change = SetModel({"run_eagerly": False})
-        edit = Edit(EAGER_EXECUTION.id, "run_eagerly=False in compile", (change,))
-    elif loop.kind == "eager" and loop.updates_variables and not loop.step_functions:
-        advice = "Move the body of the loop into a function with `@tf.function`."
-        if loop.eager_step is not None:
-            step, name = loop.eager_step, f"`{loop.eager_step.function}`"
-            place = (step.file, step.line)
-            advice = f"Put `@tf.function` on {name} ({PurePath(step.file).name}:{step.line})."
-            compiles = CompileFunction(step.file, step.line, step.function)
-            edit = Edit(EAGER_EXECUTION.id, f"@tf.function on {name}", (compiles,))
-        elif loop.graph_step is not None:
-            inline = loop.graph_step
-            place = (inline.file, inline.line)
-            untried, edit = _in_a_function(inline)
-            if inline.is_timed:
-                advice = (
-                    f"Move the step at {_line(inline)} into a function with `@tf.function`, with "
-                    f"the same results up to rounding: {fmean(inline.other_ms):.1f} ms instead of "
-                    f"{fmean(inline.own_ms):.1f} ms."
-                )
-    else:
+        advice, step = "Compile without `run_eagerly=True`.", None
+        label, change = "run_eagerly=False in compile", SetModel({"run_eagerly": False})
+    elif loop.kind != "eager" or not loop.updates_variables or loop.step_functions:
         return
+    else:
+        advice = "Move the body of the loop into a function with `@tf.function`."
+        at = f"{PurePath(step.file).name}:{step.line}" if step is not None else ""
+        if isinstance(step, EagerStep):
+            label = f"@tf.function on `{step.function}`"
+            change = CompileFunction(step.file, step.line, step.function)
+            advice = f"Put `@tf.function` on `{step.function}` ({at})."
+        elif step is not None and step.lacking is not None:
+            untried = f"The step can't be moved as it is. {step.lacking}"
+        elif step is not None:
+            label = f"the step at {at} as a tf.function"
+            change = ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed)
+        if isinstance(step, GraphStep) and step.is_timed:
+            advice = (
+                f"Move the step at {at} into a function with `@tf.function`, with the same results "
+                f"up to rounding: {fmean(step.other_ms):.1f} ms instead of "
+                f"{fmean(step.own_ms):.1f} ms."
+            )
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None
     yield EAGER_EXECUTION.finding(
         "fail",
         advice,
-        place=place,
+        place=(step.file, step.line) if step is not None else (loop.file, loop.line),
         evidence={"dispatch_and_python_percent_of_step": percent},
-        edit=edit,
+        edit=Edit(EAGER_EXECUTION.id, label, (change,)) if change is not None else None,
         untried=untried,
     )

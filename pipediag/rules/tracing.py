@@ -54,7 +54,7 @@ def _check_retracing(session: Session) -> Iterator[Finding]:
     at_most = saved_s = None
     part: RunPartName = "steps" if row is None else "compile"
     if row is not None:
-        saved_s = row.seconds * _saved_part(row, TRACES_LEFT)
+        saved_s = row.seconds * _saved_part(row)
         at_most = bound(row.seconds, saved_s)
         if steps.trace_count >= MOST_STEPS.value / 100.0 * loop.steps:
             # A new graph is also optimised, called for the first time and freed again: no step
@@ -135,7 +135,7 @@ def _keras_retraces(session: Session, loop: Loop) -> bool:
     return loop.from_python and of_keras and version is not None and int(version[1]) < 7
 
 
-def _saved_part(row: RunPart, left: int) -> float:
+def _saved_part(row: RunPart, left: int = TRACES_LEFT) -> float:
     """Return the part of its traces that goes where so many remain."""
     return 1.0 - min(1.0, left / (row.count or 1))
 
@@ -154,8 +154,8 @@ REPEATED_COMPILE = Rule(
     id="retracing",
     title="Build each model and function once",
     why="A new model, a new `compile` or a new tf.function is traced and compiled again.",
-    fix="Build and compile the model once, and start each fold or configuration from the same "
-    "weights and a fresh optimizer state, both set by hand. Define a tf.function outside the loop.",
+    fix="Build and compile the model once, and start each fold from the same weights and a fresh "
+    "optimizer state, both set by hand. Define a tf.function outside the loop.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     effect="same up to order or rounding",
@@ -182,18 +182,18 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
         limit = AGAIN if of_keras or (made_again and row is of_step) else OWN_AGAIN
         return row.part == "compile" and row.count is not None and row.count >= limit.value
 
-    def left(row: RunPart) -> int:
-        return TRACES_LEFT if _loop_on_many_shapes(session, row) is not None else 1
-
     repeated = [row for row in (run.parts if whole else run.seen) if again(row)]
     if not repeated:
         return
     worst = max(repeated, key=lambda row: row.seconds)
-    saved_s = sum(row.seconds * _saved_part(row, left(row)) for row in repeated)
-    percent = 100.0 * saved_s / max(run.total_s, 1e-9)
+    saved_s = sum(
+        row.seconds * _saved_part(row, TRACES_LEFT if _on_many_shapes(session, row) else 1)
+        for row in repeated
+    )
     advice, weight = _run_advice(session, worst, repeated), weigh_rows(run, repeated, saved_s)
     if not whole:
         # Its share of the whole is not known.
+        percent = 100.0 * saved_s / max(run.total_s, 1e-9)
         taken_s = sum(row.seconds for row in repeated)
         weight = Weight(
             "pass" if percent < NOTABLE.value else "informative",
@@ -209,12 +209,10 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
     )
 
 
-def _loop_on_many_shapes(session: Session, row: RunPart) -> Loop | None:
-    """Return the training loop whose step this function is, if its batches vary in length."""
-    for loop in session.loops:
-        if loop.role == "training" and is_step_function(loop, row) and _shapes_vary(loop):
-            return loop
-    return None
+def _on_many_shapes(session: Session, row: RunPart) -> bool:
+    """Return True if the function is the step of a training loop whose batches vary in length."""
+    loops = (loop for loop in session.loops if loop.role == "training" and _shapes_vary(loop))
+    return any(is_step_function(loop, row) for loop in loops)
 
 
 def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -> str:
@@ -228,26 +226,25 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
     traced = f"{name} was traced {worst.count} times"
     if fit is not None:
         model = f"`{fit.keras.model}`" if fit.keras is not None else "model"
-        at = f" ({PurePath(fit.file).name}:{fit.line})" if fit.file and fit.line else ""
         # The learning rate is one of the variables in Keras 3, and what a sweep changes.
         return (
-            f"Build and compile one {model} before the loop around the `fit`{at}: {traced}. Keep "
-            "its state with `model.optimizer.build(model.trainable_variables)`, `initial = "
+            f"Build and compile one {model} before the loop around the `fit`: {traced}. Keep its "
+            "state with `model.optimizer.build(model.trainable_variables)`, `initial = "
             "model.get_weights()` and `fresh = [v.numpy() for v in model.optimizer.variables]`. "
             "Begin each round with `model.set_weights(initial)` and `for v, value in "
             "zip(model.optimizer.variables, fresh): v.assign(value)`, and only then set what "
             f"differs from round to round.{also}"
         )
-    if _loop_on_many_shapes(session, worst) is None:
+    if not _on_many_shapes(session, worst):
         return (
             f"{traced}: create it once, outside any loop, and call it with tensors of a few "
             f"shapes instead of Python numbers (`reduce_retracing=True`).{also}"
         )
     return (
         f"{traced}, as its batches vary in length: `@tf.function(reduce_retracing=True)` leaves "
-        f"{TRACES_LEFT} traces for all lengths. XLA still compiles for each length. Pad to a few "
-        "lengths, ids with labels by `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % "
-        f"64]]), y))` after the batch.{also}"
+        f"{TRACES_LEFT} traces for all lengths, of which XLA still compiles each. Pad to a few, "
+        "ids with labels by `.map(lambda x, y: (tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 64]]), "
+        f"y))` after the batch.{also}"
     )
 
 
@@ -265,13 +262,13 @@ GRAPH_CONSTANTS = Rule(
     thresholds=(LARGE_CONSTANTS,),
     untried="It changes what your function reads; pipediag can't do that for you.",
 )
-REFUSED = re.compile(r"tensor proto whose content is larger than 2GB")
+REFUSED = "tensor proto whose content is larger than 2GB"
 """TensorFlow's message on an array that it can't write into a graph."""
 
 
 @GRAPH_CONSTANTS.found_by
 def _check_graph_constants(session: Session) -> Iterator[Finding]:
-    if REFUSED.search(session.script.detail or ""):
+    if REFUSED in (session.script.detail or ""):
         yield GRAPH_CONSTANTS.finding(
             "fail",
             f"{_TENSOR_FIRST} The script ended because a function reads an array of 2 GiB or more, "

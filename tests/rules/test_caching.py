@@ -339,9 +339,3 @@ OF_THE_FRAMEWORK = [
 )
 def test_where_a_cache_stands(session: Session, expected: object) -> None:
     assert decided(MISPLACED_CACHE, session) == expected
-
-
-def test_a_call_that_shuffles_and_batches_is_to_yield_single_elements() -> None:
-    """Another shuffle, after a cache of batches, would mix whole batches."""
-    finding = only(MISPLACED_CACHE, placed(*OF_THE_FRAMEWORK, cache()))
-    assert "`batch_size=None` or `.unbatch()`" in finding.advice

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.embedding_ids import COLLIDING_IDS, IDS_OUTSIDE_TABLE, MASKED_TOKEN
 from pipediag.rules.embeddings import (
+    COLLIDING_IDS,
     DENSE_EMBEDDING_UPDATE,
     FULL_SOFTMAX,
+    IDS_OUTSIDE_TABLE,
+    MASKED_TOKEN,
     REGULARIZED_TABLE,
     TABLE_COPIED_ON_LOOKUP,
     TRAINING_METRICS,

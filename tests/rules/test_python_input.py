@@ -88,23 +88,6 @@ def test_a_generator(session: Session, expected: object) -> None:
     assert decided(PYTHON_INPUT, session) == expected
 
 
-@pytest.mark.parametrize(
-    ("ops", "advice"),
-    [
-        ([generator()], "from_tensor_slices"),
-        ([generator(elements=64.0), batch()], "output_signature"),
-        ([generator(elements=64.0)], "whole-array"),
-    ],
-)
-def test_a_rewrite_fits_what_the_generator_yields(ops: list[Operation], advice: str) -> None:
-    said = [
-        one
-        for one in ("from_tensor_slices", "output_signature", "whole-array")
-        if one in (only(PYTHON_INPUT, generated(*ops)).advice or "")
-    ]
-    assert said == [advice]
-
-
 def given_to_fit(
     measured: dict[str, float], keras: dict[str, Any] | None = None, **overrides: Any
 ) -> Session:

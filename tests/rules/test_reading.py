@@ -1,4 +1,4 @@
-"""Files read or opened in turn, and optimisations of tf.data's own that are switched off."""
+"""Files read or opened in turn, their storage, and tf.data's own optimisations switched off."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.defaults import DISABLED_DEFAULTS, ITERATOR_PAUSES
-from pipediag.rules.reading import SEQUENTIAL_FILES, SERIAL_FLAT_MAP
+from pipediag.rules.epoch_start import ITERATOR_PAUSES
+from pipediag.rules.parallel_maps import DISABLED_DEFAULTS
+from pipediag.rules.reading import COLD_FILES, SEQUENTIAL_FILES, SERIAL_FLAT_MAP
+from pipediag.rules.registry import run_rules
 from pipediag.session.edits import AUTOTUNE, Replace, SetOptions, SetParameters
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -25,7 +27,6 @@ from tests.rules.sessions import (
     session_of,
     source,
 )
-from tests.rules.sessions import source as first
 
 COLD = make_host(read_bytes_per_s=3.2e6, asked_bytes_per_s=3.2e6)
 WARM = {"host": make_host(read_bytes_per_s=0.0, asked_bytes_per_s=3.2e6)}
@@ -119,7 +120,7 @@ def outer(kind: str = "flat_map", **overrides: Any) -> Operation:
 
 
 def flat(*ops: Operation, **overrides: Any) -> Session:
-    return session_of(first(), *ops, batch(), **overrides)
+    return session_of(source(), *ops, batch(), **overrides)
 
 
 def inner(kind: str, **overrides: Any) -> Operation:
@@ -230,3 +231,67 @@ def test_tuning_is_switched_off_where_each_epoch_frees_an_iterator() -> None:
     # Of 100 s, besides which 20 epochs pause 1.16 s each if all do.
     assert gain == pytest.approx(1.116, abs=0.01)
     assert only(ITERATOR_PAUSES, make_session()).status == "not-applicable"
+
+
+# Storage: a disk whose files memory will hold later, or a network
+
+MB = 10**6
+SMALL, LARGE = ({"file_count": 10, "file_bytes": size * MB} for size in (300, 3000))
+REMOTE = {"file_count": 10, "remote_storage": "nfs4"}
+
+
+def host(read_mb: float | None = 90.0, asked_mb: float | None = 100.0) -> Any:
+    """A host on which so many MB a second came from disk, of so many that were asked for."""
+    return make_host(
+        read_bytes_per_s=None if read_mb is None else read_mb * MB,
+        asked_bytes_per_s=None if asked_mb is None else asked_mb * MB,
+        available_bytes=1000 * MB,
+    )
+
+
+@cases(
+    {
+        "cold": (read(host(), parameters=SMALL), "informative"),
+        "cold and too large": (read(host(), parameters=LARGE), "informative"),
+        "of unknown size": (read(host()), "informative"),
+        "nearly warm": (read(host(9.0), parameters=SMALL), "pass"),
+        "little": (read(host(0.1, 0.1), parameters=SMALL), "pass"),
+        "nothing read": (read(host(0.0, 0.0), parameters=SMALL), "pass"),
+        "not counted": (read(host(None, None), parameters=SMALL), "pass"),
+        "no host": (read(None, parameters=SMALL), "pass"),
+        "keeps up": (NO_WAIT, "pass"),
+        "remote": (read(host(), parameters=REMOTE), "pass"),
+    },
+    "session, status",
+)
+def test_files_that_come_from_disk(session: Session, status: str) -> None:
+    finding = only(COLD_FILES, session)
+    assert finding.status == status
+    read_of = session.ops[0].parameters.get("file_bytes")
+    assert status == "pass" or finding.evidence["epoch_bytes"] == read_of
+
+
+IMAGES = make_operation(
+    "images",
+    "map",
+    elements=32.0,
+    self_ms_per_step=320.0,
+    latency_ms_per_step=8.0,
+    function=make_function(graph_ops={"ReadFile": 1, "DecodePng": 1}),
+)
+
+
+def test_the_findings_on_what_reads_remote_files_name_their_storage() -> None:
+    names = source(parameters={"remote_storage": "fuse.gcsfuse"})
+    session = session_of(names, IMAGES, batch(), host=host())
+    [cache] = [one for one in run_rules(session) if one.rule == "missing-cache"]
+    assert cache.op_id == "images"
+    assert cache.evidence["remote_storage"] == "fuse.gcsfuse"
+    assert cache.evidence["opening_ms_per_file"] == 10.0
+    local = run_rules(session_of(source(), IMAGES, batch(), host=host()))
+    assert not any("remote_storage" in one.evidence for one in local)
+
+
+def test_remote_files_are_read_by_more_readers_whatever_the_disk_did() -> None:
+    more = (SetParameters("reader", {"num_parallel_reads": 16}),)
+    assert decided(SEQUENTIAL_FILES, read(host(0.0), parameters=REMOTE)) == ("fail", more)

@@ -9,13 +9,11 @@ import pytest
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.run_gain import gain_for_run
-from pipediag.rules.device_idle import INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
-from pipediag.rules.gpu import GPU_UNUSED
+from pipediag.rules.devices import GPU_UNUSED, INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
 from pipediag.rules.parallel_maps import PARALLEL_MAP
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.reference import PAGE, markdown
 from pipediag.rules.registry import (
-    DEVICE_RULES,
     RULES,
     reinstated,
     run_device_rules,
@@ -132,25 +130,23 @@ def test_a_missing_gpu_comes_first_and_before_all_other_advice() -> None:
 
 
 def test_a_profile_gets_the_findings_of_device_rules_in_order_of_urgency() -> None:
+    device_rules = [rule for rule in RULES if rule.check_devices is not None]
+    assert {rule.needs for rule in device_rules} == {("devices",)}
     for devices in ([], [gpu()], [gpu(name="GPU:0"), gpu(name="GPU:1")]):
         findings = run_device_rules(devices)
-        assert {found.rule for found in findings} == {rule.id for rule in DEVICE_RULES}
+        assert {found.rule for found in findings} == {rule.id for rule in device_rules}
         assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
     device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
     failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
     assert failed == ["device-idle", "device-idle", "device-idle"]
-    asking = {rule.id for rule in RULES if rule.check_devices is not None}
-    assert asking == {rule.id for rule in DEVICE_RULES}
-    assert {rule.needs for rule in DEVICE_RULES} == {("devices",)}
 
 
 def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> list[Finding]:
         raise KeyError("delay")
 
-    for rule in (PARALLEL_MAP, LAUNCH_BOUND):
-        monkeypatch.setattr(rule, "check", broken)
-        monkeypatch.setattr(rule, "check_devices", broken)
+    monkeypatch.setattr(PARALLEL_MAP, "check", broken)
+    monkeypatch.setattr(LAUNCH_BOUND, "check_devices", broken)
     for findings in (run_rules(make_session()), run_device_rules([gpu()])):
         (failed,) = (found for found in findings if found.status == "error")
         assert failed.evidence == {"exception": "KeyError", "message": "'delay'"}

@@ -136,14 +136,6 @@ def test_a_batch_that_shares_the_cost_among_few_examples(
     assert decided(SMALL_BATCH, session) == expected
 
 
-@pytest.mark.parametrize(
-    ("session", "exchanges"),
-    [(of_replicas(512), True), (exchanging(256, 35.0), True), (batched(32, 40.0, 20.0), False)],
-)
-def test_replicas_alone_exchange_gradients(session: Session, exchanges: bool) -> None:
-    assert ("exchange gradients" in only(SMALL_BATCH, session).advice) == exchanges
-
-
 def custom(**overrides: Any) -> Session:
     values = {"kind": "eager", "keras": None, "step_functions": [], **overrides}
     return make_session(loops=[make_loop(**values)])

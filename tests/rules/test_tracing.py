@@ -159,9 +159,7 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
             "fail",
             14.0 * 7 / 8,
         ),
-        "10 %": (session_with(compiled(11.5)), "fail", 11.5 * 7 / 8),
         "under 10 %": (session_with(compiled(11.4)), "informative", None),
-        "under 5 %": (session_with(compiled(5.0)), "pass", None),
         "three of Keras": (session_with(compiled(60.0, 3)), "fail", 40.0),
         "two of Keras": (session_with(compiled(60.0, 2)), "pass", None),
         "four of its own": (session_with(compiled(60.0, 4, **OWN)), "fail", 45.0),
@@ -169,7 +167,6 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
         "three of its own": (session_with(compiled(60.0, 3, **OWN)), "pass", None),
         "unknown number": (session_with(compiled(60.0, None)), "pass", None),
         "nothing": (session_with(), "pass", None),
-        "an epoch": (session_with(scope="epoch"), "pass", None),
     },
     "session, status, saved",
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipediag.errors import PipediagError
 from pipediag.measures.profile import describe_devices
-from pipediag.rules.device_idle import INPUT_GAP
+from pipediag.rules.devices import INPUT_GAP
 from pipediag.session.findings import Finding
 from pipediag.trace.events import Line, Plane, TraceEvents
 from pipediag.trace.files import MalformedError, read

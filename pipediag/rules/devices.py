@@ -1,0 +1,526 @@
+"""A GPU that is unused or idle, by what the host did meanwhile, copies to it, and tensor cores.
+
+Waits for input and for Python hold for a CPU too, whose executor's operations stand for a device.
+Launches and waits for results are judged on accelerators only: on a CPU an operation is called,
+and the executor works while the loop waits for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from pipediag.facts.devices import (
+    accelerators,
+    cause_percent,
+    full_name,
+    held_up,
+    idle_evidence,
+    longest_doing,
+    percent_of_span,
+    worst,
+)
+from pipediag.facts.limits import INPUT_GAPS, INPUT_WAIT, PERTURBED, Threshold
+from pipediag.facts.names import exact_time
+from pipediag.facts.pipeline import last_operation
+from pipediag.facts.step import ceiling
+from pipediag.rules.model_edits import (
+    NO_MODEL_EDIT,
+    OWN_LOOP,
+    PROFILE_ALONE,
+    compiled_by_xla,
+    in_sixteen_bits,
+    several_steps_a_call,
+)
+from pipediag.rules.relevance import weigh_input
+from pipediag.rules.rule import Rule
+from pipediag.session.devices import DeviceActivity, DeviceCopies
+from pipediag.session.edits import Edit, Insert
+from pipediag.session.findings import Finding
+from pipediag.session.model import Environment, Session
+from pipediag.session.trials import WORTHWHILE
+from pipediag.vocabulary import Framework, GapCause, Policy, Scalar
+
+GPU_UNUSED = Rule(
+    id="gpu-unused",
+    title="Let TensorFlow see the GPU",
+    why="All measurements describe training on the CPU, so this comes before other advice.",
+    fix="Install the GPU build or its libraries, or stop hiding the GPU. Results differ in the "
+    "last digits; a very small model may run no faster.",
+    needs=(),
+    severity="error",
+    effect="same up to order or rounding",
+    subject="precondition",
+    untried="TensorFlow can't add a device while it is running.",
+)
+_HIDING = {"", "-1", "NoDevFiles", "none", "void"}
+_MARKS = (
+    *("dlopen", "could not load dynamic library", "cannot open shared object", "libcu"),
+    *("cuinit", "could not find cuda drivers", "driver version is insufficient"),
+)
+"""Parts of TensorFlow's messages on a driver or a library that it can't use."""
+
+
+@GPU_UNUSED.found_by
+def _check_gpu_unused(session: Session) -> Iterator[Finding]:
+    environment = session.environment
+    if not environment.gpu_installed or environment.tensorflow is None:
+        return
+    if any(device.kind.upper() == "GPU" for device in environment.devices):
+        return
+    yield GPU_UNUSED.finding(
+        "fail",
+        _unused_advice(environment),
+        evidence={"gpu_installed": ", ".join(environment.gpu_installed)},
+    )
+
+
+def _unused_advice(environment: Environment) -> str:
+    visible = environment.cuda_visible_devices
+    if visible is not None and visible.strip() in _HIDING:
+        return f"Unset CUDA_VISIBLE_DEVICES, or set it to 0: '{visible}' hides every GPU."
+    if environment.keras_backend == "jax":
+        return "Install JAX's GPU plugin: `pip install 'jax[cuda12]'`."
+    if environment.cuda_build is False:
+        return (
+            "Install a GPU build: `pip install 'tensorflow[and-cuda]'`. This TensorFlow is "
+            "CPU-only."
+        )
+    logged = (one.strip() for one in environment.framework_messages)
+    message = next((one for one in logged if any(mark in one.lower() for mark in _MARKS)), None)
+    if message is not None:
+        return (
+            "Run `nvidia-smi`, and install or update the driver if it fails; else install the "
+            "libraries with `pip install 'tensorflow[and-cuda]'`: TensorFlow can't use the GPU (it "
+            f"logged: {message})."
+        )
+    return (
+        "Look for `tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag "
+        "doctor`: TensorFlow was built with CUDA and logged no missing library."
+    )
+
+
+_OF_SPAN = "% of the device's span"
+UNDER_FLOOR = Threshold("idle time, if mostly short gaps", 15.0, _OF_SPAN, "own choice")
+INPUT_IDLE = Threshold("waiting for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
+LAUNCH_IDLE = Threshold("waiting for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
+DELAY = Threshold("median time from launch to start", 10.0, "us", "own choice: launched ahead")
+SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
+PYTHON_IDLE = Threshold("idle during Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
+ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time during Python", "own choice")
+_idle_rule = partial(Rule, id="device-idle", needs=("devices",), sees_class_only=True)
+
+
+def input_first_on(device: DeviceActivity) -> str | None:
+    """Return why time saved on the host would be waited away on this device, or None."""
+    percent = cause_percent(device, "input")
+    if percent < INPUT_GAPS.value:
+        return None
+    return (
+        f"The device waits for input {percent:.0f} % of the time, and time saved elsewhere would "
+        "only lengthen that wait. Fix the input first."
+    )
+
+
+def without_idle(device: DeviceActivity, saved_ms: float) -> float | None:
+    """Return the span over the span without `saved_ms` of it, by Amdahl's law."""
+    left = device.span_ms - saved_ms
+    return round(max(1.0, device.span_ms / left), 3) if left > 0 else None
+
+
+def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) -> Edit | None:
+    """Return `prefetch_to_device` after everything else; None without a pipeline.
+
+    None too under a strategy, which copies to each of its devices by itself.
+    """
+    loop = session.diagnosed_loop() if session is not None else None
+    last = last_operation(session) if session is not None else None
+    if loop is None or loop.kind == "distributed" or loop.replicas > 1 or last is None:
+        return None
+    number = re.search(r"\d+$", device.name)
+    name = f"/gpu:{number.group() if number else 0}"
+    label = f"prefetch_to_device({name}) at the end of the pipeline"
+    return Edit(rule, label, (Insert(last.id, "prefetch_to_device", {"device": name}),))
+
+
+def _unexplained(device: DeviceActivity) -> str | None:
+    """Return why launches can't be ruled out, or None: other causes leave no gaps so short."""
+    percent, floor = percent_of_span(device, device.noise_ms), device.gap_floor_us / 1000
+    if percent < UNDER_FLOOR.value or 2 * device.noise_ms < device.idle_ms:
+        return None
+    short = f"gaps shorter than {exact_time(floor)}, which are not analysed."
+    return f"{percent:.3g} % of the time is idle in {short}"
+
+
+def _of_cause(
+    rule: Rule,
+    devices: Sequence[DeviceActivity],
+    cause: GapCause,
+    limit: Threshold,
+    framework: Framework,
+    session: Session | None,
+    *,
+    also: str = "",
+    evidence: Mapping[str, Scalar] | None = None,
+    edit: Edit | None = None,
+    informs: str | None = None,
+) -> Iterator[Finding]:
+    """Yield the finding on the device that is idle longest for one cause, as far as that matters.
+
+    The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps:
+    where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
+    """
+    device = _idlest(devices, cause)
+    if device is None:
+        return
+    perturbed = session.perturbation if session is not None else None
+    ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
+    doing, percent = longest_doing(device, cause), cause_percent(device, cause)
+    numbers = {**idle_evidence(device, cause), **(evidence or {}), "host_in": doing and doing[0]}
+    finding = partial(rule.finding, evidence=numbers, edit=edit)
+    if percent < limit.value:
+        if cause == "launch" and (why := _unexplained(device)):
+            yield finding("inconclusive", why)
+    elif informs := input_first_on(device) or informs:
+        yield finding("informative", informs)
+    elif ratio >= PERTURBED.value:
+        doubt = (
+            f"The profiler made steps {ratio:.1f}x as long, so the host may be faster without it."
+        )
+        yield finding("informative" if edit else "inconclusive", doubt)
+    else:
+        meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
+        yield finding(
+            "fail",
+            f"{rule.advice_for(framework)}{also} {full_name(device)} is idle {percent:.0f} % of "
+            f"the time for this.{meanwhile}",
+            speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
+            untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
+        )
+
+
+def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivity | None:
+    able = accelerators(devices)
+    if not able and cause in ("input", "python"):
+        # CPUs whose executors stand for a device.
+        able = [device for device in devices if device.span_ms > 0]
+    return worst(able, lambda each: cause_percent(each, cause))
+
+
+# Input
+
+INPUT_GAP = _idle_rule(
+    title="Have batches ready before the device needs them",
+    why="A kernel can't run before its batch has arrived.",
+    fix="Try `num_parallel_calls=tf.data.AUTOTUNE` on `map` and `interleave`, reading files in "
+    "parallel, and `.cache()`.",
+    thresholds=(INPUT_IDLE,),
+    frees=("input_wait",),
+)
+
+
+@INPUT_GAP.found_on_devices_by
+def _check_input_gap(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    device = _idlest(devices, "input")
+    if device is None or cause_percent(device, "input") < INPUT_IDLE.value:
+        return
+    # The operation that worked longest in the gaps, as far as it is known.
+    spent: dict[tuple[str | None, str | None, int | None, str | None], float] = defaultdict(float)
+    for gap, ms in held_up(device, "input"):
+        behind = (gap.op_id, gap.file, gap.line, gap.iterator)
+        spent[behind] += ms if any(behind) else 0.0
+    longest = max(spent, key=lambda one: spent[one], default=(None, None, None, None))
+    op_id, file, line, iterator = longest
+    where = f" at {file}:{line}" if file and line else ""
+    who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
+    percent = cause_percent(device, "input")
+    waits = f"{full_name(device)} waits for input {percent:.0f} % of the time.{who}"
+    advice = f"{INPUT_GAP.advice_for(framework)} {waits}"
+    at_most = without_idle(device, device.causes_ms.get("input", 0.0))
+    edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch")
+    edit = edit if accelerators(devices) else None
+    finding = partial(
+        INPUT_GAP.finding,
+        op_id=op_id,
+        place=(file, line),
+        evidence={**idle_evidence(device, "input"), "iterator": iterator},
+        untried="Changes that would help are tried with the findings on the pipeline."
+        if session is not None
+        else PROFILE_ALONE,
+    )
+    if session is None or session.breakdown is None:
+        yield finding("fail", advice, speedup_at_most=at_most, edit=edit)
+        return
+    # Where steps without the profiler hardly wait for input, it only informs.
+    weight, free = weigh_input(session), ceiling(session)
+    yield finding(
+        weight.status,
+        weight.before(advice),
+        weight=weight,
+        speedup_at_most=None if free is None or at_most is None else min(at_most, free),
+        edit=edit if weight.worth_trying else None,
+    )
+
+
+# Launches
+
+LAUNCH_BOUND = _idle_rule(
+    title="Launch fewer, larger kernels",
+    why="A launch takes the host some microseconds, whatever the kernel does. A device that "
+    "finishes kernels faster than the host launches them runs at the host's pace.",
+    fix="Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function(jit_compile=True)` "
+    "on the step, which compiles once for each shape and changes the last digits; "
+    "`steps_per_execution=16` saves Python between steps.",
+    thresholds=(LAUNCH_IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    effect="same up to order or rounding",
+    frees=("dispatch",),
+)
+
+
+@LAUNCH_BOUND.found_on_devices_by
+def _check_launch_bound(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    device, edit, ahead = _idlest(devices, "launch"), None, None
+    launches = device.launches if device is not None else None
+    delay = launches.median_delay_us if launches else None
+    if delay is not None and delay >= DELAY.value:
+        ahead = (
+            f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
+            "ahead of time, and the device waits only for some. "
+            f"{LAUNCH_BOUND.advice_for(framework)}"
+        )
+    if session is not None:
+        edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
+        edit = edit or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps")
+    return _of_cause(
+        LAUNCH_BOUND,
+        devices,
+        "launch",
+        LAUNCH_IDLE,
+        framework,
+        session,
+        also=" A larger batch makes each kernel longer.",
+        evidence={
+            "median_delay_us": delay,
+            "median_kernel_us": launches.median_kernel_us if launches else None,
+        },
+        edit=edit,
+        informs=ahead,
+    )
+
+
+# Results that are waited for, and Python
+
+SYNC_POINT = _idle_rule(
+    title="Read results less often than every step",
+    why="Reading a value waits until the device has computed it; nothing is launched meanwhile.",
+    fix="Don't read the loss or metrics in every step (`.numpy()`, `float(loss)`, `print`): update "
+    "a `keras.metrics.Mean`, and call `.result()` every hundredth step.",
+    thresholds=(SYNC_IDLE, INPUT_GAPS, PERTURBED),
+    frees=("device_wait",),
+    untried="The lines that read results have to be changed in your code.",
+)
+
+
+@SYNC_POINT.found_on_devices_by
+def _check_sync_point(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    return _of_cause(SYNC_POINT, devices, "sync", SYNC_IDLE, framework, session)
+
+
+PYTHON_GAP = _idle_rule(
+    title="Run less Python between steps",
+    why="Callbacks, logging and metrics run between two steps; nothing is launched meanwhile.",
+    fix="Log and evaluate metrics every hundredth step, or in another thread; `compile(..., "
+    "steps_per_execution=16)` starts steps and calls callbacks once every 16 steps.",
+    thresholds=(PYTHON_IDLE, ONE_PAUSE, INPUT_GAPS, PERTURBED),
+    frees=("python",),
+)
+
+
+@PYTHON_GAP.found_on_devices_by
+def _check_python_gap(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    device = _idlest(devices, "python")
+    return _of_cause(
+        PYTHON_GAP,
+        devices,
+        "python",
+        PYTHON_IDLE,
+        framework,
+        session,
+        edit=several_steps_a_call(session, f"{PYTHON_GAP.id}:steps") if session else None,
+        informs=_one_pause(device) if device is not None else None,
+    )
+
+
+def _one_pause(device: DeviceActivity) -> str | None:
+    gap, ms = max(held_up(device, "python"), key=lambda part: part[1], default=(None, 0.0))
+    if gap is None or 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
+        return None
+    what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
+    return (
+        f"Most of it is one pause of {exact_time(ms)}{what}. How much it matters depends on how "
+        "often it happens, which this profile can't show."
+    )
+
+
+# Copies, and products in 16 bits
+
+EXPOSED = Threshold("copies while no kernel runs", 5.0, "% of the device's span", "XProf: moderate")
+EXPOSED_HOST_COPY = Rule(
+    id="exposed-host-copy",
+    title="Copy batches to the device ahead of the step",
+    why="Kernels have to wait for a batch that is copied only when its step begins.",
+    fix='End the pipeline with `.apply(tf.data.experimental.prefetch_to_device("/GPU:0"))`, which '
+    "takes memory for a batch or two, and copy narrower types (int32 ids, uint8 images).",
+    needs=("devices",),
+    thresholds=(EXPOSED, INPUT_GAPS),
+    frees=("device_copy",),
+    untried="No tf.data pipeline feeds a single device: batches can't be copied to it ahead.",
+)
+
+
+@EXPOSED_HOST_COPY.found_on_devices_by
+def _check_exposed_host_copy(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    device = worst(accelerators(devices), _exposed_percent)
+    copies = _from_host(device) if device is not None else None
+    if device is None or copies is None or _exposed_percent(device) < EXPOSED.value:
+        return
+    hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
+    yield EXPOSED_HOST_COPY.finding(
+        "fail",
+        f"{EXPOSED_HOST_COPY.advice_for(framework)} {full_name(device)} computes nothing for "
+        f"{exact_time(copies.exposed_ms)} while batches are copied to it.",
+        unless=input_first_on(device),
+        evidence={
+            "exposed_copies_percent_of_span": _exposed_percent(device),
+            "exposed_copies_ms": copies.exposed_ms,
+            "copies_bytes": copies.bytes,
+            "copies_gb_per_s": copies.gb_per_s,
+        },
+        speedup_at_most=without_idle(device, max(0.0, hidden_ms)),
+        edit=prefetched_to(session, device, EXPOSED_HOST_COPY.id),
+        untried=PROFILE_ALONE if session is None else None,
+    )
+
+
+def _from_host(device: DeviceActivity) -> DeviceCopies | None:
+    return next((each for each in device.copies if each.direction == "host_to_device"), None)
+
+
+def _exposed_percent(device: DeviceActivity) -> float:
+    copies = _from_host(device)
+    return percent_of_span(device, copies.exposed_ms if copies else 0.0)
+
+
+MATMUL = Threshold("matrix products", 20.0, "% of the busy time", "own choice: under 1.12x")
+TENSOR_CORE = Threshold("products on tensor cores", 10.0, "%", "XProf advises 16 bits under 10 %")
+MIXED_PRECISION = Rule(
+    id="mixed-precision",
+    title="Use mixed precision",
+    why="Tensor cores are several times as fast on 16-bit matrices as other cores on 32-bit ones.",
+    fix='Use `keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability '
+    '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
+    "multiples of 8. Every product is rounded, so validate the accuracy.",
+    needs=("devices",),
+    thresholds=(MATMUL, TENSOR_CORE, INPUT_GAPS),
+    severity="info",
+    effect="changes a hyper-parameter",
+    untried=OWN_LOOP,
+)
+
+
+@MIXED_PRECISION.found_on_devices_by
+def _check_mixed_precision(
+    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
+) -> Iterator[Finding]:
+    """Yield a finding on the accelerator with the most time in products without tensor cores.
+
+    A script that sets a policy for 16 bits is given advice on shapes instead.
+    """
+    gpus = accelerators(devices)
+    known = [one for one in gpus if one.matmul_ms is not None and one.tensor_core_ms is not None]
+    device = worst(known, lambda each: _plain_ms(each) / each.span_ms)
+    if device is None:
+        if gpus:
+            reason = "The profile does not show which kernels are matrix products."
+            yield MIXED_PRECISION.finding("inconclusive", reason)
+        return
+    products_ms, cores_ms = device.matmul_ms or 0.0, device.tensor_core_ms or 0.0
+    products = 100.0 * products_ms / device.busy_ms if device.busy_ms else 0.0
+    cores = 100.0 * cores_ms / products_ms if products_ms else 0.0
+    finding = partial(
+        MIXED_PRECISION.finding,
+        evidence={
+            "device": full_name(device),
+            "matrix_products_percent_of_busy_time": products,
+            "on_tensor_cores_percent_of_matrix_products": cores,
+        },
+    )
+    # In half the time, as the others.
+    at_most = without_idle(device, _plain_ms(device) / 2.0)
+    matters = products >= MATMUL.value and cores < TENSOR_CORE.value
+    fitting = sixteen_bit_policy(device.model)
+    worth_it = matters or (session is not None and (at_most or 0.0) >= WORTHWHILE)
+    if not worth_it or fitting == "none":
+        return
+    if fitting is None:
+        unknown = f"It is not known whether {device.model or 'this device'} has tensor cores."
+        yield finding("inconclusive", unknown)
+        return
+    policy = session.environment.mixed_precision if session is not None else None
+    if policy is not None and policy.startswith("mixed_"):
+        shapes = "look for sizes that are not multiples of 8, and for layers kept in float32."
+        yield finding("informative", f"The policy is already {policy}: {shapes}")
+        return
+    waits = input_first_on(device)
+    scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
+    advice = MIXED_PRECISION.advice_for(
+        framework,
+        f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
+        f'with `dtype="float32"` for the last layer{scaled}.',
+    )
+    yield finding(
+        "informative" if waits or not matters else "fail",
+        waits or f"{advice} Validate the accuracy: products are rounded to 16 bits.",
+        speedup_at_most=at_most,
+        edit=None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
+        untried=PROFILE_ALONE if session is None else None,
+    )
+
+
+def _plain_ms(device: DeviceActivity) -> float:
+    """Return the time in products without tensor cores, at most the busy time."""
+    plain = (device.matmul_ms or 0.0) - (device.tensor_core_ms or 0.0)
+    return min(max(0.0, plain), device.busy_ms)
+
+
+_CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
+_NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
+
+
+def sixteen_bit_policy(model: str | None) -> Policy | None:
+    """Return the Keras policy for the tensor cores, `none` without any, None if not known.
+
+    Tensor cores came with compute capability 7.0, those for bfloat16 with 8.0.
+    """
+    told = _CAPABILITY.search(model or "")
+    if model is None or told is None:
+        return None
+    major = int(told.group(1))
+    if major >= 9 and not _NVIDIA.search(model):
+        return None
+    # GTX 16 has no tensor cores in spite of its capability of 7.5.
+    if major < 7 or "GTX" in model:
+        return "none"
+    return "mixed_bfloat16" if major >= 8 else "mixed_float16"
