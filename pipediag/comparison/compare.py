@@ -12,7 +12,6 @@ from pipediag.comparison import quantities
 from pipediag.comparison.quantities import Measured, Quantity, Sides, run_in_the_middle, step_ms
 from pipediag.encoding import clipped
 from pipediag.errors import PipediagError
-from pipediag.facts.script import script_failure
 from pipediag.session.findings import Finding
 from pipediag.session.model import Environment, Session
 from pipediag.session.pipeline import Operation
@@ -30,9 +29,7 @@ smallest change of the step that counts."""
 class GrownOperation:
     """The operation of the input pipeline whose own time grew most."""
 
-    name: str
-    file: str | None
-    line: int | None
+    op: Operation
     base_ms: float | None
     """Per step, summed over parallel calls; None if only head has it."""
     head_ms: float
@@ -42,44 +39,31 @@ class GrownOperation:
 class Comparison:
     """Head compared with base."""
 
-    base_label: str
-    head_label: str
     quantities: tuple[Quantity, ...]
     """First those that are judged, then those that explain."""
-    new: tuple[Finding, ...] = ()
+    new: tuple[Finding, ...]
     """Failed findings that only head has."""
-    gone: tuple[Finding, ...] = ()
-    grown: GrownOperation | None = None
-    bottlenecks: tuple[str, str] = ("", "")
-    notes: tuple[str, ...] = ()
-    script_failure: str | None = None
+    gone: tuple[Finding, ...]
+    grown: GrownOperation | None
+    notes: tuple[str, ...]
 
 
 def compare(
-    base: Sequence[Session],
-    head: Sequence[Session],
-    *,
-    labels: tuple[str, str] = ("base", "head"),
-    floor_percent: float | None = None,
+    base: Sequence[Session], head: Sequence[Session], floor_percent: float | None = None
 ) -> Comparison:
     """Compare head with base, each given by one session or more.
 
     Raises:
         PipediagError: the sessions are of different machines.
     """
-    sides = Sides(tuple(base), tuple(head), floor_percent)
-    failure = next(filter(None, map(script_failure, (*base, *head))), None)
-    if failure is not None:
-        return Comparison(*labels, quantities=(), script_failure=failure)
     refuse_other_machines(base, head)
+    sides = Sides(tuple(base), tuple(head), floor_percent)
     middle = run_in_the_middle(base), run_in_the_middle(head)
     return Comparison(
-        *labels,
         quantities=quantities.quantities(sides),
         new=only_in(*middle[::-1]),
         gone=only_in(*middle),
         grown=grown(sides),
-        bottlenecks=(middle[0].verdict.bottleneck, middle[1].verdict.bottleneck),
         notes=tuple(_notes(sides)),
     )
 
@@ -94,14 +78,7 @@ def grown(sides: Sides) -> GrownOperation | None:
     if found is None or not base or growth[found] < least:
         return None
     op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
-    kind, function, _ = found
-    return GrownOperation(
-        name=f"`{kind}` of {function}" if function else f"`{kind}`",
-        file=op.file,
-        line=op.line,
-        base_ms=base.get(found),
-        head_ms=head[found],
-    )
+    return GrownOperation(op, base.get(found), head[found])
 
 
 def _costs(sessions: Sequence[Session]) -> dict[Key, float]:
@@ -118,11 +95,16 @@ def _operations(session: Session) -> dict[Key, Operation]:
     seen: Counter[tuple[str, str]] = Counter()
     found: dict[Key, Operation] = {}
     for op in session.pipeline.ops if session.pipeline is not None else []:
-        function = op.function.name if op.function is not None else ""
-        what = (op.kind, "" if function.startswith("<") else function)
+        what = op.kind, function_name(op)
         found[(*what, seen[what])] = op
         seen[what] += 1
     return found
+
+
+def function_name(op: Operation) -> str:
+    """Return the name of its function; empty for a lambda, or where it has none."""
+    name = op.function.name if op.function is not None else ""
+    return "" if name.startswith("<") else name
 
 
 _LONGEST = 80

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from pipediag.comparison.compare import Comparison, GrownOperation, compare
+from pipediag.comparison.compare import Comparison, GrownOperation, compare, function_name
 from pipediag.comparison.quantities import Quantity, run_in_the_middle
 from pipediag.comparison.statistics import Change, Outcome
+from pipediag.facts.script import script_failure
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import figures
 from pipediag.gate.result import UNIT_WORDS, Check, CheckOutcome, GateResult, location, number
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 
 _OUTCOMES: dict[Outcome, CheckOutcome] = {
     "regressed": "fail",
@@ -33,34 +36,38 @@ def compare_with_baseline(
 ) -> GateResult:
     """Return one check for each quantity that is judged; a slow-down that counts fails the gate.
 
+    What is not judged, and what explains the rest, are notes.
+
     Raises:
         PipediagError: the sessions are of different machines.
     """
-    found = compare(base, head, labels=labels, floor_percent=config.max_slowdown_percent)
-    return result_of(found, config, head)
-
-
-def result_of(found: Comparison, config: GateConfig, head: Sequence[Session]) -> GateResult:
-    """Return the checks of a comparison; what is not judged and what explains it are notes."""
-    slower = (one for one in found.quantities if one.outcome == "regressed")
-    first = next(slower, None)
-    judged = [one for one in found.quantities if one.outcome != "not judged"]
-    explaining = [one for one in found.quantities if one.outcome == "not judged"]
-    return GateResult(
-        label=f"{found.head_label} against {found.base_label}",
+    result = GateResult(
+        label=f"{labels[1]} against {labels[0]}",
         script=head[0].script.path,
-        checks=tuple(_check(one, found, explained=one is first) for one in judged),
+        checks=(),
         fail_on=config.fail_on,
         allow_inconclusive=config.allow_inconclusive,
-        script_failure=found.script_failure,
-        notes=(*map(_explaining, explaining), *_notes(found)),
         compared=True,
         figures=figures(run_in_the_middle(head)),
     )
+    failure = next(filter(None, map(script_failure, (*base, *head))), None)
+    if failure is not None:
+        return replace(result, script_failure=failure)
+    found = compare(base, head, config.max_slowdown_percent)
+    first = next((one for one in found.quantities if one.outcome == "regressed"), None)
+    judged = [one for one in found.quantities if one.outcome != "not judged"]
+    explaining = [one for one in found.quantities if one.outcome == "not judged"]
+    before, after = (run_in_the_middle(side).verdict.bottleneck for side in (base, head))
+    moved = [f"The bottleneck was {before} and is now {after}."] if before != after else []
+    return replace(
+        result,
+        checks=tuple(_check(one, found.grown, explained=one is first) for one in judged),
+        notes=(*map(_explaining, explaining), *moved, *_notes(found)),
+    )
 
 
-def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Check:
-    change, grown = quantity.change, comparison.grown
+def _check(quantity: Quantity, grown: GrownOperation | None, *, explained: bool) -> Check:
+    change = quantity.change
     sentence = f"{quantity.label}: {_reason(quantity)}"
     if change is not None:
         interval = f"{change.low:+.1f} to {change.high:+.1f} {_difference_unit(quantity)}"
@@ -70,7 +77,7 @@ def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Ch
         )
     if explained and grown is not None:
         sentence += f" {_grown(grown)}"
-    regressed = quantity.outcome == "regressed" and grown is not None
+    place = grown.op if grown is not None and quantity.outcome == "regressed" else None
     return Check(
         name=f"baseline.{quantity.name}",
         outcome=_OUTCOMES[quantity.outcome],
@@ -79,8 +86,8 @@ def _check(quantity: Quantity, comparison: Comparison, *, explained: bool) -> Ch
         value=None if change is None else change.value,
         interval=None if change is None else (change.low, change.high),
         limit=quantity.floor,
-        file=grown.file if grown is not None and regressed else None,
-        line=grown.line if grown is not None and regressed else None,
+        file=None if place is None else place.file,
+        line=None if place is None else place.line,
     )
 
 
@@ -92,9 +99,6 @@ def _explaining(quantity: Quantity) -> str:
 
 
 def _notes(found: Comparison) -> Iterator[str]:
-    before, after = found.bottlenecks
-    if before != after:
-        yield f"The bottleneck was {before} and is now {after}."
     yield from (f"New finding: {_finding(one)}" for one in found.new)
     yield from (f"Gone finding: {_finding(one)}" for one in found.gone)
     yield from found.notes
@@ -163,15 +167,19 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
     return "The noise would hide a large change. Measure more runs, or on a quieter machine."
 
 
-def _grown(operation: GrownOperation) -> str:
-    before = "nothing" if operation.base_ms is None else _number(operation.base_ms)
-    at = f" at {location(operation.file, operation.line)}" if operation.file else ""
+def _grown(grown: GrownOperation) -> str:
+    before = "nothing" if grown.base_ms is None else _number(grown.base_ms)
+    function = function_name(grown.op)
+    of = f" of {function}" if function else ""
     return (
-        f"Grew most in the input pipeline: {operation.name}{at}, "
-        f"from {before} to {_number(operation.head_ms)} ms per step."
+        f"Grew most in the input pipeline: `{grown.op.kind}`{of}{_at(grown.op)}, "
+        f"from {before} to {_number(grown.head_ms)} ms per step."
     )
 
 
 def _finding(finding: Finding) -> str:
-    at = f" at {location(finding.file, finding.line)}" if finding.file else ""
-    return f"{finding.rule}{at}: {finding.title.rstrip('.')}."
+    return f"{finding.rule}{_at(finding)}: {finding.title.rstrip('.')}."
+
+
+def _at(place: Operation | Finding) -> str:
+    return f" at {location(place.file, place.line)}" if place.file else ""

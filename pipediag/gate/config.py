@@ -37,7 +37,9 @@ def _with_underscores(table: object) -> object:
     return {spelt.get(name, name): value for name, value in table.items()}
 
 
-class _Table(BaseModel):
+class GateConfig(BaseModel):
+    """Limits and levels; with none set, the verdict and the rules' own severities decide."""
+
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -46,10 +48,6 @@ class _Table(BaseModel):
         alias_generator=lambda name: name.replace("_", "-"),
         use_attribute_docstrings=True,
     )
-
-
-class GateConfig(_Table):
-    """Limits and levels; with none set, the verdict and the rules' own severities decide."""
 
     max_input_wait_percent: Percent | None = None
     """The most that input wait may take of the step, percent."""
@@ -102,7 +100,17 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
                 "Add the table, or leave out --config to use the defaults."
             )
         return GateConfig()
-    config = _parse(table, source)
+    # Checked here, because the model itself would also take the Python spelling of a key.
+    keys = {field.alias or name for name, field in GateConfig.model_fields.items()}
+    if unknown := sorted(set(table) - keys):
+        raise PipediagError(
+            f"In {source}, [tool.pipediag] has the unknown key {_listed(unknown)}. "
+            f"Valid keys: {', '.join(sorted(keys))}."
+        )
+    try:
+        config = GateConfig.model_validate(table)
+    except ValidationError as error:
+        raise PipediagError(f"In {source}, [tool.pipediag]: {_explain(error)}") from error
     reject_unknown_rules(config, [*rules, VERDICT], f"In {source}, [tool.pipediag.rules]")
     return config
 
@@ -114,15 +122,12 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
         TypeError: there is no argument, or one that does not exist.
         ValueError: a value is of the wrong kind.
     """
-    table = {name.replace("_", "-"): value for name, value in limits.items()}
-    unknown = sorted(set(table) - _keys())
-    if unknown or not table:
-        valid = ", ".join(GateConfig.model_fields)
-        named = _listed([name.replace("-", "_") for name in unknown])
-        wrong = f"there is no limit {named}" if unknown else "no limit was given"
-        raise TypeError(f"{wrong}. Valid ones: {valid}.")
+    unknown = sorted(set(limits) - set(GateConfig.model_fields))
+    if unknown or not limits:
+        wrong = f"there is no limit {_listed(unknown)}" if unknown else "no limit was given"
+        raise TypeError(f"{wrong}. Valid ones: {', '.join(GateConfig.model_fields)}.")
     try:
-        return GateConfig.model_validate(table)
+        return GateConfig.model_validate(limits)
     except ValidationError as error:
         key, _, problem = _explain(error).partition(":")
         raise ValueError(f"{key.replace('-', '_')}:{problem}") from None
@@ -158,24 +163,6 @@ def _pipediag_table(source: Path) -> dict[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise PipediagError(f"In {source}, tool.pipediag must be a table, [tool.pipediag].")
     return table
-
-
-def _parse(table: dict[str, Any], source: Path) -> GateConfig:
-    # Checked here, because the model itself would also take the Python spelling of a key.
-    unknown = sorted(set(table) - _keys())
-    if unknown:
-        raise PipediagError(
-            f"In {source}, [tool.pipediag] has the unknown key {_listed(unknown)}. "
-            f"Valid keys: {', '.join(sorted(_keys()))}."
-        )
-    try:
-        return GateConfig.model_validate(table)
-    except ValidationError as error:
-        raise PipediagError(f"In {source}, [tool.pipediag]: {_explain(error)}") from error
-
-
-def _keys() -> set[str]:
-    return {field.alias or name for name, field in GateConfig.model_fields.items()}
 
 
 def _explain(error: ValidationError) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pipediag.comparison.compare import Comparison
 from pipediag.comparison.statistics import Outcome
 from pipediag.errors import ExitStatus
-from pipediag.gate.baseline import result_of
+from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
 from pipediag.session.model import Session
 from tests.factories import make_part, make_run, make_session
@@ -41,8 +42,8 @@ def runs_of(*steps_ms: float, **overrides: Any) -> list[Session]:
     return [run_of(step_ms, **overrides) for step_ms in steps_ms]
 
 
-def status_of(found: Comparison) -> ExitStatus:
-    return result_of(found, GateConfig(), [run_of()]).status
+def status_of(base: Sequence[Session], head: Sequence[Session]) -> ExitStatus:
+    return compare_with_baseline(base, head, GateConfig(), ("base", "head")).status
 
 
 def outcome_of(found: Comparison) -> Outcome:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -15,7 +14,6 @@ from pipediag.encoding import inert, visible
 from pipediag.reporters.words.quantities import bind_units
 
 MAX_WIDTH = 120
-FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 
 _ASCII = str.maketrans("█·●▶→…–—×µ‘’“”", "#.*>>~--xu''\"\"")  # noqa: RUF001
 """One character for one, so that columns stay where they are."""
@@ -23,7 +21,6 @@ _UNBROKEN = "\ue000"
 """Stands for a no-break space until lines are broken: Rich breaks them at those too."""
 _ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
 _NO_BREAK = str.maketrans({"\N{NO-BREAK SPACE}": " ", _UNBROKEN: " ", "\t": " "})
-_MOST_CELLS, _FEWEST_CELLS = 20, 5
 
 
 def prose(text: str, style: str = "") -> Text:
@@ -69,21 +66,6 @@ def named_rows(rows: Iterable[tuple[str, RenderableType]]) -> Table:
         grid.add_row(Text("" if name == before else name, "dim"), shown)
         before = name
     return grid
-
-
-class ShareBar:
-    """A share as a bar: shorter in a narrow terminal, and never cut off."""
-
-    def __init__(self, percent: float) -> None:
-        self._percent = percent
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cells = min(_MOST_CELLS, options.max_width)
-        filled = min(cells, max(0, round(self._percent / 100 * cells)))
-        yield Text.assemble("█" * filled, ("·" * (cells - filled), "dim"))
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(_FEWEST_CELLS, _MOST_CELLS)
 
 
 class Encoded:

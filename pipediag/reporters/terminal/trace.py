@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipediag.encoding import clipped
 from pipediag.reporters.terminal import (
-    FINDING_STYLE,
     MAX_WIDTH,
     Encoded,
-    ShareBar,
     facts,
     named_rows,
     prose,
@@ -37,20 +36,20 @@ from pipediag.session.devices import (
     DeviceActivity,
     DeviceCopies,
     DeviceGap,
-    DeviceKernel,
     DeviceLaunches,
     TraceHost,
     TraceReport,
 )
 
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}
+_FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
 _MODERATE_PERCENT = 15.0
 _HIGH_PERCENT = 40.0
 """Shares without computing; they only choose the colour of the first line."""
 _NO_DEVICE = "Did the profiler reach the GPU (CUPTI, ROCm)? In PyTorch: activities=[CPU, CUDA]."
 _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
-_FIGURE_WIDTH = 7
+_BAR_CELLS = 20
 _LONGEST_HOST = 24
 _LONGEST_FIRST = 1_000
 """Characters of the first advice."""
@@ -86,20 +85,16 @@ def _by_name(device: DeviceActivity) -> tuple[str, list[str | int]]:
 
 
 def _device_name(device: DeviceActivity) -> str:
-    if device.host is None:
-        return device.name
-    host = device.host
-    shown = host if len(host) <= _LONGEST_HOST else host[: _LONGEST_HOST - 1] + "…"
-    return f"{device.name} on {shown}"
+    host = f" on {clipped(device.host, _LONGEST_HOST)}" if device.host is not None else ""
+    return f"{device.name}{host}"
 
 
 def _headline(device: DeviceActivity | None) -> Text:
     if device is None:
         return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
-    style = "green"
     unused = 100.0 - devices.compute_percent(device)
-    if unused >= _MODERATE_PERCENT:
-        style = "red" if unused >= _HIGH_PERCENT else "yellow"
+    moderate = "yellow" if unused >= _MODERATE_PERCENT else "green"
+    style = "red" if unused >= _HIGH_PERCENT else moderate
     summary = devices.summary(device, _device_name(device))
     lead = prose(summary.lead, f"bold {style}")
     return Text.assemble(("● ", style), lead, unbroken(summary.rest))
@@ -108,7 +103,10 @@ def _headline(device: DeviceActivity | None) -> Text:
 def _profile(report: TraceReport) -> Table:
     grid = facts()
     for host in report.hosts[:_MOST]:
-        grid.add_row(Text("Profile", "dim"), _path(host))
+        about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
+        # The end of a long path says more than its start.
+        cut = "…" if len(host.path) > _LONGEST else ""
+        grid.add_row(Text("Profile", "dim"), Text(f"{cut}{host.path[-_LONGEST:]} ({about})"))
         rows = [("Steps", _steps_of(host)), *(("Note", one) for one in host.warnings[:1])]
         for name, text in rows:
             grid.add_row(Text(name, "dim"), shortened(text, _LONGEST))
@@ -122,13 +120,6 @@ def _profile(report: TraceReport) -> Table:
 def _add_rest(table: Table, count: int) -> None:
     if count > _MOST:
         table.add_row("", Text(f"and {count - _MOST} more: see --json", "dim"))
-
-
-def _path(host: TraceHost) -> Text:
-    # The end of a long path says more than its start.
-    about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
-    cut = len(host.path) > _LONGEST
-    return Text(f"{'…' if cut else ''}{host.path[-_LONGEST:]} ({about})")
 
 
 def _steps_of(host: TraceHost) -> str:
@@ -147,11 +138,11 @@ def _steps_of(host: TraceHost) -> str:
     )
 
 
-def _table(found: Sequence[DeviceActivity]) -> RenderableType:
+def _table(found: Sequence[DeviceActivity]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("Device", no_wrap=True, overflow="ellipsis")
     for heading in ("Span", "Computes", "Idle", "Longest"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=_FIGURE_WIDTH)
+        table.add_column(heading, justify="right", no_wrap=True, min_width=7)
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
     for device in found[:_MOST]:
         table.add_row(
@@ -180,38 +171,39 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         f"({percent(device.busy_percent)}); idle {duration(device.idle_ms)} "
         f"({percent(device.idle_percent)}){devices.gap_counts(device)}."
     )
-    if device.idle_ms > 0:
-        yield _causes(device)
-    rows = list(_facts(device))
-    if rows:
-        yield named_rows(rows)
+    causes = _grid(0)
+    for part in devices.idle_parts(device):
+        filled = min(_BAR_CELLS, max(0, round(part.percent_of_idle / 100 * _BAR_CELLS)))
+        bar = Text.assemble("█" * filled, ("·" * (_BAR_CELLS - filled), "dim"))
+        figures = right(percent(part.percent_of_idle)), right(duration(part.ms))
+        causes.add_row(f"  {part.label}", bar, *figures)
+    if causes.row_count:
+        yield causes
+    yield named_rows((name, prose(text)) for name, text in _facts(device))
+    if device.kernels:
+        yield Text("Kernels", "bold")
+        kernels = _grid(2)
+        for kernel in device.kernels[:_MOST]:
+            amounts = right(f"  {duration(kernel.ms)}"), right(f"{number(kernel.count)}x")
+            kernels.add_row(*amounts, Text(kernel.name))
+        yield kernels
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        yield _gaps(devices.gap_groups(device)[:_MOST])
+        gaps = _grid(2)
+        for group in devices.gap_groups(device)[:_MOST]:
+            gaps.add_row(*_gaps(group))
+        yield gaps
 
 
-def _causes(device: DeviceActivity) -> Table:
-    table = Table.grid(padding=(0, 2))
-    for no_wrap in (False, False, True, True):
-        table.add_column(no_wrap=no_wrap)
-    for part in devices.idle_parts(device):
-        share = part.percent_of_idle
-        cells = right(percent(share)), right(duration(part.ms))
-        table.add_row("  " + part.label, ShareBar(share), *cells)
-    return table
-
-
-def _facts(device: DeviceActivity) -> Iterator[tuple[str, RenderableType]]:
+def _facts(device: DeviceActivity) -> Iterator[tuple[str, str]]:
     for copied in device.copies[:_MOST]:
-        yield "Copies", prose(_copies(copied))
+        yield "Copies", _copies(copied)
     if device.collective_ms:
         exposed = duration(device.exposed_collective_ms)
-        yield "Collectives", prose(f"{duration(device.collective_ms)}, {exposed} of them exposed")
+        yield "Collectives", f"{duration(device.collective_ms)}, {exposed} of them exposed"
     if device.launches is not None:
-        yield "Launches", prose(_launches(device.launches))
-    if device.kernels:
-        yield "Kernels", _kernels(device.kernels[:_MOST])
+        yield "Launches", _launches(device.launches)
 
 
 def _copies(copied: DeviceCopies) -> str:
@@ -228,15 +220,6 @@ def _copies(copied: DeviceCopies) -> str:
     return " ".join(known)
 
 
-def _kernels(kernels: list[DeviceKernel]) -> Table:
-    table = _expanded(2)
-    for kernel in kernels:
-        table.add_row(
-            right(duration(kernel.ms)), right(f"{number(kernel.count)}x"), Text(kernel.name)
-        )
-    return table
-
-
 def _launches(launches: DeviceLaunches) -> str:
     text = (
         f"{counted(launches.kernels, 'kernel')}, {measured(launches.per_s)} per second; "
@@ -249,33 +232,28 @@ def _launches(launches: DeviceLaunches) -> str:
     return text
 
 
-def _gaps(groups: Iterable[Sequence[DeviceGap]]) -> Table:
-    """Return one line for all gaps of one cause and place; a single one says when it was."""
-    table = _expanded(2)
-    table.add_column(no_wrap=True)
-    for gaps in groups:
-        whole_ms, first = sum(gap.duration_ms for gap in gaps), gaps[0]
-        times, at = f"{number(len(gaps))} x ", f"{duration(whole_ms)} in all"
-        place = devices.gap_place(first)
-        if len(gaps) == 1:
-            times, at = "", f"at {duration(first.start_ms)}"
-            step = None if first.step is None else f"step {first.step}"
-            place = ", ".join(filter(None, (place, step)))
-        table.add_row(
-            right(f"  {times}{duration(whole_ms / len(gaps))}"),
-            Text(labels.name_of(labels.GAP_CAUSE, first.cause)),
-            Text(place, "dim"),
-            Text(at, "dim", justify="right"),
-        )
-    return table
+def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
+    """Yield the cells for all gaps of one cause and place; a single one says when it was."""
+    whole_ms, first = sum(gap.duration_ms for gap in gaps), gaps[0]
+    times, at = f"{number(len(gaps))} x ", f"{duration(whole_ms)} in all"
+    place = devices.gap_place(first)
+    if len(gaps) == 1:
+        times, at = "", f"at {duration(first.start_ms)}"
+        step = None if first.step is None else f"step {first.step}"
+        place = ", ".join(filter(None, (place, step)))
+    yield right(f"  {times}{duration(whole_ms / len(gaps))}")
+    yield Text(labels.name_of(labels.GAP_CAUSE, first.cause))
+    yield Text(place, "dim")
+    yield Text(at, "dim", justify="right")
 
 
-def _expanded(columns: int) -> Table:
-    """Return a grid as wide as the terminal, whose column behind the first ones may be cut."""
-    table = Table.grid(padding=(0, 2), expand=True)
-    for _ in range(columns):
+def _grid(before: int) -> Table:
+    """Return a grid; where columns stand before it, one as wide as is left, which may be cut."""
+    table = Table.grid(padding=(0, 2), expand=before > 0)
+    for _ in range(before):
         table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    if before:
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     return table
 
 
@@ -283,7 +261,7 @@ def _findings(report: TraceReport) -> Iterator[RenderableType]:
     groups = advice.group(report)
     found = [*groups.to_do, *groups.to_know]
     if not found:
-        yield _nothing_found(report)
+        yield Text("No rule found anything above its threshold.")
         return
     yield Text("Findings", "bold")
     grid = facts(gap=1)
@@ -291,20 +269,9 @@ def _findings(report: TraceReport) -> Iterator[RenderableType]:
         # The gain first, as a long title may be cut.
         gain = finding.speedup_at_most
         title = f"{'' if gain is None else f'at most {speedup(gain)}: '}{finding.title}"
-        style = FINDING_STYLE[finding.severity]
+        style = _FINDING_STYLE[finding.severity]
         grid.add_row(f"{index:2}.", shortened(title, _LONGEST, style))
         longest = _LONGEST_FIRST if index == 1 else _LONGEST
         grid.add_row("", shortened(finding.advice, longest, "dim"))
     _add_rest(grid, len(found))
     yield grid
-
-
-def _nothing_found(report: TraceReport) -> Text:
-    text = "No rule found anything above its threshold"
-    device = max(report.devices, key=lambda device: device.idle_ms, default=None)
-    parts = devices.idle_parts(device) if device else []
-    part = max(parts, key=lambda part: part.ms, default=None)
-    if part is not None:
-        cause = labels.in_sentence(part.label)
-        text += f"; largest cause: {cause}, {percent(part.percent_of_span)}"
-    return prose(text + ".")
