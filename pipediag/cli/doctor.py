@@ -24,12 +24,7 @@ from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding import one_line
 from pipediag.sensors import machine
 from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, usable_cores
-from pipediag.tensorflow_names import (
-    OLDEST,
-    installed_builds,
-    is_too_old,
-    too_old_sentence,
-)
+from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 ROOT = Path("/")
 GIB = 1 << 30
@@ -158,6 +153,7 @@ def import_in_child(
 
 def build(found: Installed) -> Check:
     """Check which build is installed."""
+    names = ", ".join(f"{name} {version}" for name, version in found.builds.items())
     if not found.builds:
         return Check(
             "TensorFlow",
@@ -166,8 +162,17 @@ def build(found: Installed) -> Check:
             "`pipediag analyze` cannot run a training script; reports and gates work without.",
             f"Install it beside pipediag: {sys.executable} -m pip install tensorflow",
         )
-    version = next(iter(found.builds.values()))
-    if len(found.builds) == 1 and is_too_old(version):
+    if len(found.builds) > 1:
+        return Check(
+            "TensorFlow",
+            "warn",
+            f"Several builds are installed: {names}.",
+            "They overwrite each other's files; which one runs depends on the order of "
+            "installation.",
+            "Uninstall all of them, then install the one that you want.",
+        )
+    [version] = found.builds.values()
+    if is_too_old(version):
         return Check(
             "TensorFlow",
             "problem",
@@ -175,14 +180,7 @@ def build(found: Installed) -> Check:
             "`pipediag analyze` refuses to run a training script.",
             f"Use TensorFlow {'.'.join(map(str, OLDEST))} or newer.",
         )
-    names = ", ".join(f"{name} {version}" for name, version in found.builds.items())
-    return warning_unless(
-        len(found.builds) == 1,
-        "TensorFlow",
-        f"{names}." if len(found.builds) == 1 else f"Several builds are installed: {names}.",
-        "They overwrite each other's files; which one runs depends on the order of installation.",
-        "Uninstall all of them, then install the one that you want.",
-    )
+    return Check("TensorFlow", "ok", f"{names}.")
 
 
 def importable(imported: Imported) -> Check:
@@ -215,68 +213,28 @@ def gpus(
     if imported is not None and imported.gpus:
         version = f", driver {driver}" if driver else ""
         return Check("GPU", "ok", f"TensorFlow sees {len(imported.gpus)} of: {names}{version}.")
-    cause = _cause(driver, found, imported, environment, present)
-    if imported is None and cause is None:
-        return Check("GPU", "ok", f"{names}; TensorFlow was not asked whether it sees them.")
-    why, do = cause or (
-        "the reason is not known",
-        "Read what TensorFlow logs while it is imported, with TF_CPP_MIN_LOG_LEVEL=0.",
-    )
-    seen = "will not see them" if imported is None else "sees none of them"
-    return Check(
-        "GPU",
-        "problem",
-        f"{names}; TensorFlow {seen}: {why}.",
-        "Training runs on the CPU, and any other advice would be about the wrong machine.",
-        do,
-    )
-
-
-def _cause(
-    driver: str | None,
-    found: Installed,
-    imported: Imported | None,
-    environment: Mapping[str, str],
-    present: list[str],
-) -> tuple[str, str] | None:
-    """Return why TensorFlow cannot see the GPUs and what to do, the surest cause first."""
     hidden = environment.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None and hidden.strip() in ("", "-1"):
-        return f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "Unset CUDA_VISIBLE_DEVICES."
-    install = 'pip install "tensorflow[and-cuda]"'
     cpu_only = found.builds and all(name.endswith("-cpu") for name in found.builds)
-    if cpu_only or (imported is not None and imported.gpu_build is False):
-        replace = f"Replace it: pip uninstall tensorflow-cpu; {install}"
-        return "this build of TensorFlow has no GPU support", replace
-    if all(name.startswith("AMD") for name in present):
-        return None
-    if driver is None:
-        return "the NVIDIA driver does not answer", "Install it; nvidia-smi then lists the GPUs."
-    if not found.cuda_packages and imported is not None:
-        return "no CUDA libraries are installed as packages", f"Install them: {install}"
-    return None
-
-
-_SLOWING = {
-    "CUDA_LAUNCH_BLOCKING": "every kernel launch waits for the one before",
-    "TF_DETERMINISTIC_OPS": "slower kernels are chosen, and tf.data's maps stay in order",
-}
-
-
-def variables(environment: Mapping[str, str] = os.environ) -> Check:
-    """Check which variables are set that slow TensorFlow down."""
-    slowing = [
-        name for name in _SLOWING if environment.get(name, "").lower() not in ("", "0", "false")
-    ]
-    return warning_unless(
-        not slowing,
-        "Environment",
-        "No variable is set that slows TensorFlow down."
-        if not slowing
-        else f"Set, and slows TensorFlow down: {', '.join(slowing)}.",
-        "; ".join(f"With {name}, {_SLOWING[name]}" for name in slowing) + ".",
-        "Unset it, unless the script needs it.",
-    )
+    nvidia = not all(name.startswith("AMD") for name in present)
+    install = 'pip install "tensorflow[and-cuda]"'
+    why = "the reason is not known"
+    do = "Read what TensorFlow logs while it is imported, with TF_CPP_MIN_LOG_LEVEL=0."
+    # The surest cause first.
+    if hidden is not None and hidden.strip() in ("", "-1"):
+        why, do = f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "Unset CUDA_VISIBLE_DEVICES."
+    elif cpu_only or (imported is not None and imported.gpu_build is False):
+        why = "this build of TensorFlow has no GPU support"
+        do = f"Replace it: pip uninstall tensorflow-cpu; {install}"
+    elif nvidia and driver is None:
+        why = "the NVIDIA driver does not answer"
+        do = "Install it; nvidia-smi then lists the GPUs."
+    elif imported is None:
+        return Check("GPU", "ok", f"{names}; TensorFlow was not asked whether it sees them.")
+    elif nvidia and not found.cuda_packages:
+        why, do = "no CUDA libraries are installed as packages", f"Install them: {install}"
+    seen = "will not see them" if imported is None else "sees none of them"
+    follows = "Training runs on the CPU, and any other advice would be about the wrong machine."
+    return Check("GPU", "problem", f"{names}; TensorFlow {seen}: {why}.", follows, do)
 
 
 def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
@@ -293,7 +251,6 @@ def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
     driver = nvml.driver_version()
     nvml.close()
     yield gpus(installed_gpus(), driver, found, imported)
-    yield variables()
     yield from (quota(), others, room())
 
 
@@ -316,9 +273,8 @@ def command(no_tensorflow: bool) -> None:
     for check in all_checks(ask_tensorflow=not no_tensorflow):
         deliver(render(check) + "\n")
         states[check.state] += 1
-    problems, warnings = states["problem"], states["warn"]
-    summary = f"Problems: {problems}. Warnings: {warnings}. The rest is fine."
-    if not problems and not warnings:
+    summary = f"Problems: {states['problem']}. Warnings: {states['warn']}. The rest is fine."
+    if states.keys() <= {"ok"}:
         summary = "Nothing here would spoil a measurement."
     say(f"\n{summary}", err=False)
 

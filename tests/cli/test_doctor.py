@@ -152,19 +152,3 @@ def test_why_a_gpu_is_not_seen(
     assert check.state == "problem"
     assert words in check.found
     assert check.do
-
-
-@pytest.mark.parametrize(
-    ("environment", "state"),
-    [
-        ({"HOME": "/root", "OMP_NUM_THREADS": "2", "TF_DETERMINISTIC_OPS": "0"}, "ok"),
-        ({"CUDA_LAUNCH_BLOCKING": "1"}, "warn"),
-        ({"TF_DETERMINISTIC_OPS": "1"}, "warn"),
-    ],
-)
-def test_variables_that_slow_tensorflow_down_are_warned_of(
-    environment: dict[str, str], state: str
-) -> None:
-    check = doctor.variables(environment)
-    assert check.state == state
-    assert all(name in check.found for name in environment if state == "warn")
