@@ -4,41 +4,36 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.session.files import SESSION_FILE, write_bytes
+from pipediag.session.files import SESSION_FILE, write_text
 
 if TYPE_CHECKING:
     from pipediag.session.model import Session
 
-Content = str | bytes
-
-Reporter = Callable[["Session"], Iterator[tuple[str, Content | Callable[[], Content]]]]
-"""Yield the name and the content of each file that the format consists of. A content may be a
-function that makes it: if that fails, the files after it are written all the same."""
-
 REPORTERS = {
-    "html": "pipediag.reporters.html:files",
-    "csv": "pipediag.reporters.tables:files",
-    "json": "pipediag.reporters:session_file",
-    "markdown": "pipediag.reporters.markdown:files",
+    "html": ("report.html", "pipediag.reporters.html:render"),
+    "csv": ("*.csv", "pipediag.reporters.tables:text"),
+    "json": (SESSION_FILE, "pipediag.session.record:to_json"),
+    "markdown": ("report.md", "pipediag.reporters.markdown:render"),
 }
-"""The module and its function; templates and pandas are loaded only where they are needed."""
-
-WRITTEN_BY_ANALYZE = ("html", "csv")
-"""The session itself is written earlier, window by window, by whoever measures."""
+"""File of each format, and the function that makes its text; templates and pandas are loaded only
+where they are needed."""
 
 
 def write_all(session: Session, directory: Path) -> list[Path]:
     """Write the report and the tables of a finished run; return the files.
 
+    The session itself is written earlier, window by window, by whoever measures.
+
     Raises:
         PipediagError: if any file could not be written, after all others were.
     """
-    return write_formats(session, directory, WRITTEN_BY_ANALYZE)
+    return write_formats(session, directory, ("html", "csv"))
 
 
 def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> list[Path]:
@@ -50,34 +45,30 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
     written: list[Path] = []
     failures: list[str] = []
     cause: Exception | None = None
-    for name in formats:
-        what = f"The {name} report"
+    for file, make in (one for name in formats for one in _files(session, name)):
         try:
-            module, _, function = REPORTERS[name].partition(":")
-            reporter: Reporter = getattr(import_module(module), function)
-            for file, content in reporter(session):
-                try:
-                    made = content() if callable(content) else content
-                    write_bytes(directory / file, made.encode() if isinstance(made, str) else made)
-                    written.append(directory / file)
-                except PipediagError as error:
-                    failures.append(str(error))
-                except Exception as error:  # noqa: BLE001 - one file must not cost the others
-                    cause = cause or error
-                    failures.append(failure_of(file, error))
-        except Exception as error:  # noqa: BLE001 - one format must not cost the others
+            write_text(directory / file, make())
+            written.append(directory / file)
+        except PipediagError as error:
+            failures.append(str(error))
+        except Exception as error:  # noqa: BLE001 - one file must not cost the others
             cause = cause or error
-            failures.append(failure_of(what, error))
+            failures.append(failure_of(file, error))
     if failures:
         raise PipediagError("\n".join(failures)) from cause
     return written
 
 
-def session_file(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the session as JSON, from which all other reports can be made again."""
-    from pipediag.session.record import to_json
+def _files(session: Session, name: str) -> Iterator[tuple[str, Callable[[], str]]]:
+    file, place = REPORTERS[name]
+    module, _, function = place.partition(":")
+    if name != "csv":
+        yield file, lambda: str(getattr(import_module(module), function)(session))
+        return
+    from pipediag.reporters import tables
 
-    yield SESSION_FILE, to_json(session)
+    for table in tables.TABLES:
+        yield f"{table}.csv", partial(tables.text, session, table)
 
 
 def failure_of(what: str, error: Exception) -> str:

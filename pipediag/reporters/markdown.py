@@ -17,18 +17,12 @@ from pipediag.reporters import sections
 from pipediag.reporters.words import advice, labels
 from pipediag.session.model import Session
 
-REPORT_FILE = "report.md"
 MOST_ROWS = 12
 """An issue is read by people; the CSV files have all."""
 _MOST_LINES = 60
 _LONGEST_CELL = 300
 _LONGEST_TEXT = 1_500
 """Characters: an issue on GitHub holds 65,536 in all."""
-
-
-def files(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the one page."""
-    yield REPORT_FILE, render(session)
 
 
 def render(session: Session) -> str:

@@ -11,9 +11,9 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, repeat
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,15 +28,7 @@ from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
-from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
-
-
-class Track(NamedTuple):
-    """One thread of the trace."""
-
-    pid: int
-    tid: int
 
 
 class TraceWriter:
@@ -52,49 +44,35 @@ class TraceWriter:
         stream.write('{"displayTimeUnit":"ns","traceEvents":[\n')
 
     def process(self, name: str) -> int:
-        """Add a process.
+        """Add a process; return its id.
 
         ui.perfetto.dev shows those with the most events first, whatever sort index they have.
         """
         pid = next(self._ids)
-        self._event(ph="M", pid=pid, tid=0, name="process_name", args={"name": name})
+        self._write([_metadata("process_name", pid, 0, name=name)])
         return pid
 
-    def track(self, pid: int, name: str) -> Track:
-        """Add a thread to a process, below those that it has.
-
-        ui.perfetto.dev shows the threads of a process in the order of their ids, and Chrome's own
-        viewer in that of their sort indexes.
-        """
-        track = Track(pid, next(self._ids))
-        place = {"ph": "M", "pid": pid, "tid": track.tid}
-        self._event(**place, name="thread_name", args={"name": name})
-        self._event(**place, name="thread_sort_index", args={"sort_index": track.tid})
-        return track
-
-    def slices(
-        self,
-        track: Track,
-        start_ns: Times,
-        end_ns: Times,
-        names: Iterable[str],
-        arguments: Iterable[str] | None = None,
+    def track(
+        self, pid: int, name: str, start_ns: Times, end_ns: Times, details: Iterable[str]
     ) -> None:
-        """Write events with a duration, in order of their start.
+        """Add a thread to a process, below those that it has, with events in order of their start.
 
-        `names` and `arguments` are JSON already, one for each event: those of a profile come again
+        `details` are the other fields of each event, from `_details`: those of a profile come again
         and again, and are encoded once.
         """
-        head = f'{{"ph":"X","pid":{track.pid},"tid":{track.tid},"ts":'
+        tid = next(self._ids)
+        # ui.perfetto.dev shows threads in the order of their ids, Chrome's viewer by their index.
+        self._write([_metadata("thread_name", pid, tid, name=name)])
+        self._write([_metadata("thread_sort_index", pid, tid, sort_index=tid)])
+        head = f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":'
         self._write(
             f'{head}{start // 1000}.{start % 1000:03d},"dur":{length // 1000}.{length % 1000:03d},'
-            f'"name":{name}{"," if argument else ""}{argument}}}'
-            for start, length, name, argument in zip(
+            f"{one}}}"
+            for start, length, one in zip(
                 (start_ns - self.origin_ns).tolist(),
                 (end_ns - start_ns).tolist(),
-                names,
-                arguments or repeat(""),
-                strict=False,
+                details,
+                strict=True,
             )
         )
 
@@ -102,14 +80,14 @@ class TraceWriter:
         """Close the trace; `other_data` is shown under "Info and stats"."""
         self._stream.write(f'\n],"otherData":{_encoded(other_data)}}}\n')
 
-    def _event(self, **fields: Any) -> None:
-        self._write([_encoded(fields)])
-
     def _write(self, events: Iterable[str]) -> None:
-        write = self._stream.write
         for event in events:
-            write(event if self._first else ",\n" + event)
+            self._stream.write(event if self._first else ",\n" + event)
             self._first = False
+
+
+def _metadata(kind: str, pid: int, tid: int, **values: Any) -> str:
+    return _encoded({"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": values})
 
 
 def _encoded(value: Any) -> str:
@@ -117,10 +95,10 @@ def _encoded(value: Any) -> str:
     return harmless_json(json.dumps(value, separators=(",", ":"), default=str))
 
 
-def _arguments(values: Mapping[str, Any]) -> str:
-    """Return the `args` of an event, without what is None."""
-    known = {key: value for key, value in values.items() if value is not None}
-    return f'"args":{_encoded(known)}'
+def _details(name: str, arguments: Mapping[str, Any] | None = None) -> str:
+    """Return the name of an event and its `args`, without what is None."""
+    known = {key: value for key, value in (arguments or {}).items() if value is not None}
+    return f'"name":{_encoded(name)}' + (f',"args":{_encoded(known)}' if known else "")
 
 
 SHORTEST_HOST_NS = 1_000
@@ -167,97 +145,74 @@ def write_perfetto(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) ->
 
 def _origin(events: TraceEvents) -> int:
     filled = [line for line in events.lines() if len(line)]
-    first = min((int(line.start_ns[0]) for line in filled), default=0)
+    first = events.first_ns
     last = max((int(line.end_ns.max()) for line in filled), default=0)
     return first if first < 0 or last > _LARGEST_EXACT_NS else 0
 
 
 def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> None:
-    if summary.steps is not None:
-        _write_steps(writer, pid, summary.steps)
+    split = summary.steps
+    if split is not None:
+        steps = zip(split.steps.numbers, split.ns.tolist(), strict=True)
+        described = (_step(number, row) for number, row in steps)
+        writer.track(pid, "Steps", *split.steps.windows.T, described)
     for device in summary.devices:
-        track = writer.track(pid, f"{device.name} idle")
-        for places, gaps in all_gaps(device, summary):
-            writer.slices(
-                track,
-                device.gaps.spans[places, 0],
-                device.gaps.spans[places, 1],
-                [_encoded(labels.name_of(labels.GAP_CAUSE, gap.cause)) for gap in gaps],
-                map(_gap_arguments, gaps, device.gaps.launch_ids[places].tolist()),
-            )
+        gaps = device.gaps
+        described = (
+            _gap(gap, launch)
+            for places, found in all_gaps(device, summary)
+            for gap, launch in zip(found, gaps.launch_ids[places].tolist(), strict=True)
+        )
+        writer.track(pid, f"{device.name} idle", *gaps.spans.T, described)
 
 
-def _write_steps(writer: TraceWriter, pid: int, split: StepSplit) -> None:
-    windows = split.steps.windows
-    writer.slices(
-        writer.track(pid, "Steps"),
-        windows[:, 0],
-        windows[:, 1],
-        [_encoded(f"step {number}") for number in split.steps.numbers],
-        [
-            _arguments(
-                {f"{name}_us": ns / 1e3 for name, ns in zip(STEP_CLASSES, row, strict=True) if ns}
-            )
-            for row in split.ns.tolist()
-        ],
-    )
+def _step(number: int, row: list[int]) -> str:
+    times = {f"{name}_us": ns / 1e3 for name, ns in zip(STEP_CLASSES, row, strict=True) if ns}
+    return _details(f"step {number}", times)
 
 
-def _gap_arguments(gap: DeviceGap, launch: int) -> str:
-    return _arguments(
-        {
-            "cause": gap.cause,
-            "duration_us": round(gap.duration_ms * 1e3, 3),
-            **gap.model_dump(include={"start_ms", "step", "doing"}),
-            CORRELATION: launch if launch != NOT_FOUND else None,
-            "operation": gap.iterator,
-            **{f"{name}_us": round(ms * 1e3, 3) for name, ms in gap.causes_ms.items()},
-        }
-    )
+def _gap(gap: DeviceGap, launch: int) -> str:
+    arguments = {
+        "cause": gap.cause,
+        "duration_us": round(gap.duration_ms * 1e3, 3),
+        **gap.model_dump(include={"start_ms", "step", "doing"}),
+        CORRELATION: launch if launch != NOT_FOUND else None,
+        "operation": gap.iterator,
+        **{f"{name}_us": round(ms * 1e3, 3) for name, ms in gap.causes_ms.items()},
+    }
+    return _details(labels.name_of(labels.GAP_CAUSE, gap.cause), arguments)
 
 
 def _write_originals(writer: TraceWriter, pid: int, events: TraceEvents) -> None:
     """Write the profile's own events: each device's streams, then the threads of the host."""
-    for plane in events.planes:
-        if plane.name != HOST_PLANE:
-            title = plane.name.removeprefix("/device:") + " / "
-            names = [_encoded(name) for name in plane.names]
-            for line in stream_lines(plane):
-                _write_line(writer, pid, title, line, np.arange(len(line)), names)
-    lines = [line for line in events.host_lines if len(line)]
-    names = [_encoded(name) for name in lines[0].plane.names] if lines else []
-    for line in lines:
-        kept = np.flatnonzero(line.end_ns - line.start_ns >= SHORTEST_HOST_NS)
-        _write_line(writer, pid, "", line, kept, names)
+    for plane in sorted(events.planes, key=lambda plane: plane.name == HOST_PLANE):
+        of_host = plane.name == HOST_PLANE
+        title = "" if of_host else plane.name.removeprefix("/device:") + " / "
+        names = [_details(name) for name in plane.names]
+        for line in plane.lines if of_host else stream_lines(plane):
+            shortest = SHORTEST_HOST_NS if of_host else 0
+            chosen = np.flatnonzero(line.end_ns - line.start_ns >= shortest)
+            name = title + (line.name or f"thread {line.id}")
+            lanes = nesting_lanes(line.start_ns[chosen], line.end_ns[chosen])
+            for lane in np.unique(lanes).tolist():
+                here = chosen[lanes == lane]
+                track = f"{name} ({lane + 1})" if lane else name
+                details = _with_correlations(line, here, names)
+                writer.track(pid, track, line.start_ns[here], line.end_ns[here], details)
 
 
-def _write_line(
-    writer: TraceWriter, pid: int, title: str, line: Line, chosen: Indices, names: Sequence[str]
-) -> None:
-    """Write the chosen events of a line as tracks; `title` stands before their names."""
-    if not len(chosen):
-        return
-    lanes = nesting_lanes(line.start_ns[chosen], line.end_ns[chosen])
-    for lane in range(int(lanes.max()) + 1):
-        events = chosen[lanes == lane]
-        name = title + (line.name or f"thread {line.id}")
-        writer.slices(
-            writer.track(pid, f"{name} ({lane + 1})" if lane else name),
-            line.start_ns[events],
-            line.end_ns[events],
-            map(names.__getitem__, line.name_ids[events].tolist()),
-            _correlations(line, events),
-        )
+def _with_correlations(line: Line, events: Indices, names: Sequence[str]) -> Iterable[str]:
+    """Return the events' details, with what ties a launch to what it launched: a search finds both.
 
-
-def _correlations(line: Line, events: NDArray[np.intp]) -> list[str] | None:
-    """Return what ties a launch to what it launched, so that a search finds both."""
+    `names` are the details by the place of a name.
+    """
+    own = [names[place] for place in line.name_ids[events].tolist()]
     ids, present = line.statistics.integers(CORRELATION, events)
     if not present.any():
-        return None
+        return own
     return [
-        f'"args":{{"correlation_id":{number}}}' if known else ""
-        for number, known in zip(ids.tolist(), present.tolist(), strict=True)
+        f'{name},"args":{{"{CORRELATION}":{number}}}' if known else name
+        for name, number, known in zip(own, ids.tolist(), present.tolist(), strict=True)
     ]
 
 

@@ -42,13 +42,8 @@ Row = dict[str, Any]
 _Item = TypeVar("_Item")
 
 
-def files(session: Session) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Yield each file's name and what makes its text, so that an error in one costs no other."""
-    for name in TABLES:
-        yield f"{name}.csv", partial(_text, session, name)
-
-
-def _text(session: Session, name: str) -> str:
+def text(session: Session, name: str) -> str:
+    """Return a table as CSV. Raises PipediagError: there is no such table."""
     return as_csv(table(session, name))
 
 
@@ -72,23 +67,6 @@ def breakdown(session: Session) -> pandas.DataFrame:
     shares = session.breakdown or {}
     rows = [{"class": name, **_cells(Share, share)} for name, share in shares.items()]
     return _frame(rows, ("class", *_cells(Share)))
-
-
-def windows(session: Session) -> pandas.DataFrame:
-    """Return one row for each window; of the diagnosed loop with its steps in `steps.csv`."""
-
-    def row(window: Window | None) -> Row:
-        within = [
-            one.index
-            for one in (session.step_rows if window else [])
-            if window
-            and one.window == window.kind
-            and 0 <= one.start_ms - window.start_ms < window.duration_ms
-        ]
-        first, last = min(within, default=None), max(within, default=None)
-        return {**_cells(Window, window), "first_step_index": first, "last_step_index": last}
-
-    return _table(session.windows, row)
 
 
 def pipeline(session: Session) -> pandas.DataFrame:
@@ -181,11 +159,6 @@ def gaps(session: Session) -> pandas.DataFrame:
     return _frame(rows, (*_gap(None, None), "run_start_ms", "step_index"))
 
 
-def devices(session: Session) -> pandas.DataFrame:
-    """Return one row for each device of the run's profile."""
-    return device_table(session.devices)
-
-
 def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
     """Return one row for each device; idle time by cause and `noise_ms` add up to `idle_ms`."""
 
@@ -213,7 +186,7 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "run": _records(RunPart, lambda session: session.run.parts if session.run else []),
     "breakdown": breakdown,
     "loops": _records(Loop, lambda session: session.loops),
-    "windows": windows,
+    "windows": _records(Window, lambda session: session.windows),
     "steps": _records(StepRow, lambda session: session.step_rows),
     "pipeline": pipeline,
     "embeddings": embeddings,
@@ -221,7 +194,7 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "evidence": evidence,
     "trials": trials,
     "gaps": gaps,
-    "devices": devices,
+    "devices": lambda session: device_table(session.devices),
     "host": _records(HostSample, lambda session: session.host_samples),
     "hot_python": _records(
         HotLine, lambda session: session.host.hot_python if session.host else []
@@ -255,15 +228,12 @@ def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.D
 
 def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:
     return {
-        **_of_device(device),
+        "device": device and device.name,
+        "device_kind": device and device.kind,
+        "host": device and device.host,
         **_cells(DeviceGap, gap, leaving_out={"causes_ms"}),
         **_by_cause(gap.causes_ms if gap else {}, "{}_ms"),
     }
-
-
-def _of_device(device: DeviceActivity | None) -> Row:
-    kind, host_name = (device.kind, device.host) if device else (None, None)
-    return {"device": device and device.name, "device_kind": kind, "host": host_name}
 
 
 def _by_cause(causes_ms: dict[str, float], column: str) -> Row:

@@ -165,7 +165,7 @@ def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(
     assert Path("out/findings.csv").is_file()
     assert Path("out/session.json").is_file()
     assert "The summary could not be made" in result.stderr
-    assert "The html report could not be made" in result.stderr
+    assert "report.html could not be made" in result.stderr
     assert "`pipediag show out --format html,csv`" in result.stderr
 
 

@@ -54,7 +54,7 @@ def test_it_prints_as_the_summary_without_colours_in_a_notebook_too(
 def test_saving_writes_what_the_command_writes(stored: Path, tmp_path: Path) -> None:
     result = pipediag.load(stored)
     target = result.save(tmp_path / "other" / "place")
-    expected = {"session.json", "report.html", *(name for name, _ in tables.files(result.session))}
+    expected = {"session.json", "report.html", *(f"{name}.csv" for name in tables.TABLES)}
     assert {path.name for path in target.iterdir()} == expected
     assert load_session(target) == result.session
 

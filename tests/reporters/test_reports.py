@@ -63,9 +63,7 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 
 def written(session: Session) -> str:
-    [(name, text)] = markdown.files(session)
-    assert name == "report.md"
-    return text
+    return markdown.render(session)
 
 
 def headings(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.names import run_id
 from pipediag.measures import profile as measured
 from pipediag.measures.profile import describe_devices
-from pipediag.reporters.tables import TABLES, device_table, files, table, write_gaps
+from pipediag.reporters.tables import TABLES, device_table, table, text, write_gaps
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.trace.summary import TraceSummary, summarise
@@ -27,7 +27,7 @@ from tests.trace.builder import CudaProfile
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(dict(files(session))[f"{name}.csv"]())))
+    return list(csv.DictReader(io.StringIO(text(session, name))))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -81,7 +81,7 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
     whole = {
         "steps": ["index", "block", "batches"],
         "gaps": ["step", "step_index"],
-        "windows": ["steps", "first_step_index", "last_step_index"],
+        "windows": ["steps"],
         "evidence": ["finding"],
     }
     for name, columns in whole.items():
@@ -157,13 +157,6 @@ def test_gaps_that_do_not_lie_in_their_steps_are_joined_to_none() -> None:
     gaps = [devices.make_gap(start_ms=100.0, step=1), devices.make_gap(start_ms=70.0, step=0)]
     frame = table(profiled(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
     assert frame[["step_index", "run_start_ms"]].isna().all(axis=None)
-
-
-def test_a_window_says_its_steps() -> None:
-    frame = table(profiled(), "windows").set_index("kind")[["first_step_index", "last_step_index"]]
-    assert list(frame.loc["baseline"]) == [0, 39]
-    assert list(frame.loc["profile"]) == [40, 49]
-    assert frame.loc["warmup"].isna().all()
 
 
 def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -30,9 +30,8 @@ from pipediag.reporters.words import (
 from pipediag.reporters.words.labels import STEP_CLASS, evidence
 from pipediag.reporters.words.quantities import milliseconds, seconds
 from pipediag.session.ledger import Run
-from pipediag.session.loops import Share
 from pipediag.session.model import Session
-from pipediag.vocabulary import RunPartName, StepClass
+from pipediag.vocabulary import RunPartName
 
 _LONGEST_TEXT = 600
 """Characters of one text; arguments and framework messages can be endless."""
@@ -44,11 +43,6 @@ _POLICY = (
     "form-action 'none'"
 )
 """Content-Security-Policy: nothing is fetched, and no script runs."""
-
-
-def files(session: Session) -> Iterator[tuple[str, str]]:
-    """Yield the one page."""
-    yield "report.html", render(session)
 
 
 def render(session: Session) -> str:
@@ -71,9 +65,15 @@ def _context(session: Session) -> dict[str, Any]:
         "command": labels.command_line(session.script),
         "title": advice.title(session),
         "answer": advice.answer(session),
-        "step_bar": step_bar(session.breakdown or {}),
+        "step_bar": bar(
+            (name, STEP_CLASS[name], share.percent, milliseconds(share.ms))
+            for name, share in (session.breakdown or {}).items()
+        ),
         "run_parts": parts,
-        "run_bar": run_bar(parts),
+        "run_bar": bar(
+            (f"part-{part.name}", RUN_PART[part.name], part.percent, seconds(part.seconds))
+            for part in parts
+        ),
         "memory_plan": plan_memory(session),
         "places": places,
         "passed": run_timeline(session.run),
@@ -103,23 +103,8 @@ class Segment:
     """`4.81 ms`."""
 
 
-def step_bar(breakdown: Mapping[StepClass, Share]) -> list[Segment]:
-    """Return the classes of the step that take any time."""
-    return _bar(
-        (name, STEP_CLASS[name], share.percent, milliseconds(share.ms))
-        for name, share in breakdown.items()
-    )
-
-
-def run_bar(parts: Iterable[run.Part]) -> list[Segment]:
-    """Return the parts of the run."""
-    return _bar(
-        (f"part-{part.name}", RUN_PART[part.name], part.percent, seconds(part.seconds))
-        for part in parts
-    )
-
-
-def _bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
+def bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
+    """Return what takes any time, given the class, name, share in percent, and amount of each."""
     shown = [piece for piece in pieces if piece[2] > 0]
     total = sum(percent for _, _, percent, _ in shown)
     return [
