@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,9 +195,8 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
         **{name: options[name] for name in names - {"args"}},
         args=args,
         script_output_to_stderr=options["json_mode"],
+        **({"source": False} if options["no_source"] else {}),
     )
-    if options["no_source"]:
-        request = replace(request, source=False)
     if options["quiet"]:
         return analyse(request, silent)
     progress = ProgressLine(sys.stderr)

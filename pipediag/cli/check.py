@@ -109,13 +109,11 @@ def _label(runs: Runs, scripts: int) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    from pipediag.session.files import why_not_written, write_text
+    """Write in place: a link (/dev/stdout is one), a pipe or a device stays what it is."""
+    from pipediag.session.files import why_not_written
 
-    # A link (/dev/stdout is one), a pipe or a device is written to; replacing it would destroy it.
-    if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise PipediagError(why_not_written(path, error)) from error
-        return
-    write_text(path, text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise PipediagError(why_not_written(path, error)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,44 +81,34 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     early, 4 inconclusive.
     """
     config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
-    runs = _Runs()
+    sides: dict[_Side, list[Session]]
+    notes: list[str] = []
+    status = 0
     if options["script"]:
-        runs = _measured(base, head, options)
-        if runs.status and not runs.interrupted:
-            ctx.exit(runs.status)
+        sides, status, notes = _measured(base, head, options)
     else:
-        runs.sessions = {
+        sides = {
             "base": [session for _, session in load_sessions([base])],
             "head": [session for _, session in load_sessions([head])],
         }
-    status = runs.status
-    if all(runs.sessions.values()):
+    if all(sides.values()):
         from pipediag.gate.baseline import compare_with_baseline
 
-        result = compare_with_baseline(
-            runs.sessions["base"], runs.sessions["head"], config, (str(base), str(head))
-        )
-        result = replace(result, notes=(*result.notes, *runs.results))
-        show_results([result], options["format_name"])
+        labels = (str(base), str(head))
+        result = compare_with_baseline(sides["base"], sides["head"], config, labels)
+        show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
         status = status or result.status.value
     ctx.exit(status)
 
 
-@dataclass
-class _Runs:
-    sessions: dict[_Side, list[Session]] = field(default_factory=lambda: {"base": [], "head": []})
-    status: int = 0
-    """Exit status of a run that failed or was interrupted."""
-    interrupted: bool = False
-    results: list[str] = field(default_factory=list)
-    """Sentences on batches and losses of both."""
-
-
-def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
+def _measured(
+    base: Path, head: Path, options: dict[str, Any]
+) -> tuple[dict[_Side, list[Session]], int, list[str]]:
     """Run both versions in turn: base, head, head, base, and so on.
 
     A machine that gets steadily slower meets both alike. An interrupt ends it, and what was
-    measured by then is compared.
+    measured by then is compared; a run that fails ends the program. Returns the sessions, the
+    status of an interrupt, and sentences on batches and losses.
     """
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
@@ -130,10 +120,9 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
     with held_back():
         import pipediag.gate.baseline  # noqa: F401 - an interrupt while it loads would end in it
     directories: dict[_Side, Path] = {"base": base, "head": head}
-    runs = _Runs()
-    if options["results"]:
-        # First, so that the files that the script writes are those of a full run in the end.
-        runs.results = _results(directories, options)
+    sides: dict[_Side, list[Session]] = {"base": [], "head": []}
+    # First, so that the files that the script writes are those of a full run in the end.
+    notes = _results(directories, options) if options["results"] else []
     passed_on = ["--quiet", "--budget", "0"]
     if options["timeout"] is not None:
         passed_on += ["--timeout", str(options["timeout"])]
@@ -148,19 +137,23 @@ def _measured(base: Path, head: Path, options: dict[str, Any]) -> _Runs:
                 directories[side],
             )
         made = load_session(into) if (into / SESSION_FILE).exists() else None
-        if made is None or made.script.outcome in ("interrupted", "killed"):
-            runs.status = status
-            runs.interrupted = made is not None or status in (INTERRUPTED, *range(128, 256))
-            if into.exists():
-                into.rename(options["output"] / UNFINISHED)
-        elif status:
-            runs.status = status
-        else:
-            runs.sessions[side].append(without_rows(made))
+        cut_short = made is not None and made.script.outcome in ("interrupted", "killed")
+        if made is not None and not cut_short and not status:
+            sides[side].append(without_rows(made))
             continue
+        if into.exists() and (made is None or cut_short):
+            into.rename(options["output"] / UNFINISHED)
+        if not cut_short and (made is not None or status not in (INTERRUPTED, *range(128, 256))):
+            say("pipediag: a run failed, so nothing is compared.")
+            raise click.exceptions.Exit(status)
+        say("pipediag: interrupted; what was measured is compared.")
         break
-    _say_end(runs, options["output"])
-    return runs
+    else:
+        status = 0
+    if all(sides.values()):
+        both = " ".join(str(options["output"] / side) for side in directories)
+        say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
+    return sides, status, notes
 
 
 def analyze_afresh(arguments: list[str], directory: Path) -> int:
@@ -215,16 +208,6 @@ def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:
     for number in range(1, rounds + 1):
         for side in both if number % 2 else both[::-1]:
             yield number, side
-
-
-def _say_end(runs: _Runs, output: Path) -> None:
-    if runs.status and not runs.interrupted:
-        say("pipediag: a run failed, so nothing is compared.")
-    elif runs.interrupted:
-        say("pipediag: interrupted; what was measured is compared.")
-    if all(runs.sessions.values()):
-        both = " ".join(str(output / side) for side in ("base", "head"))
-        say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
 
 
 def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> None:

@@ -200,17 +200,14 @@ def gpus(
     present: list[str],
     driver: str | None,
     found: Installed,
-    imported: Imported | None,
+    imported: Imported,
     environment: Mapping[str, str] = os.environ,
 ) -> Check:
-    """Check whether TensorFlow sees the GPUs that the machine has, and why it may not.
-
-    `imported` is None where TensorFlow was not asked: then the packages are what is known.
-    """
+    """Check whether TensorFlow sees the GPUs that the machine has, and why it may not."""
     if not present:
         return Check("GPU", "ok", "This machine has none; TensorFlow trains on the CPU.")
     names = ", ".join(present)
-    if imported is not None and imported.gpus:
+    if imported.gpus:
         version = f", driver {driver}" if driver else ""
         return Check("GPU", "ok", f"TensorFlow sees {len(imported.gpus)} of: {names}{version}.")
     hidden = environment.get("CUDA_VISIBLE_DEVICES")
@@ -222,35 +219,31 @@ def gpus(
     # The surest cause first.
     if hidden is not None and hidden.strip() in ("", "-1"):
         why, do = f"CUDA_VISIBLE_DEVICES={hidden!r} hides them", "Unset CUDA_VISIBLE_DEVICES."
-    elif cpu_only or (imported is not None and imported.gpu_build is False):
+    elif cpu_only or imported.gpu_build is False:
         why = "this build of TensorFlow has no GPU support"
         do = f"Replace it: pip uninstall tensorflow-cpu; {install}"
     elif nvidia and driver is None:
         why = "the NVIDIA driver does not answer"
         do = "Install it; nvidia-smi then lists the GPUs."
-    elif imported is None:
-        return Check("GPU", "ok", f"{names}; TensorFlow was not asked whether it sees them.")
     elif nvidia and not found.cuda_packages:
         why, do = "no CUDA libraries are installed as packages", f"Install them: {install}"
-    seen = "will not see them" if imported is None else "sees none of them"
     follows = "Training runs on the CPU, and any other advice would be about the wrong machine."
-    return Check("GPU", "problem", f"{names}; TensorFlow {seen}: {why}.", follows, do)
+    return Check("GPU", "problem", f"{names}; TensorFlow sees none of them: {why}.", follows, do)
 
 
-def all_checks(ask_tensorflow: bool) -> Iterator[Check]:
-    """Yield each check as soon as it is made. Asking TensorFlow takes seconds: it is imported."""
+def all_checks() -> Iterator[Check]:
+    """Yield each check as soon as it is made. Importing TensorFlow takes seconds."""
     # Before anything else of ours makes the machine busy.
     others = load()
     found = installed()
     yield build(found)
-    imported = None
-    if ask_tensorflow and found.builds:
+    if found.builds:
         imported = import_in_child()
         yield importable(imported)
-    nvml = Nvml()
-    driver = nvml.driver_version()
-    nvml.close()
-    yield gpus(installed_gpus(), driver, found, imported)
+        nvml = Nvml()
+        driver = nvml.driver_version()
+        nvml.close()
+        yield gpus(installed_gpus(), driver, found, imported)
     yield from (quota(), others, room())
 
 
@@ -260,17 +253,14 @@ TEXT_WIDTH = 100
 
 
 @click.command(name="doctor")
-@click.option(
-    "--no-tensorflow", is_flag=True, help="Judge TensorFlow by its package, without importing it."
-)
-def command(no_tensorflow: bool) -> None:
+def command() -> None:
     """Find what would spoil a measurement on this machine.
 
     It looks at TensorFlow and its GPU libraries, CPU quota and load, and memory. Exit
     status: 0, whatever is found.
     """
     states: Counter[str] = Counter()
-    for check in all_checks(ask_tensorflow=not no_tensorflow):
+    for check in all_checks():
         deliver(render(check) + "\n")
         states[check.state] += 1
     summary = f"Problems: {states['problem']}. Warnings: {states['warn']}. The rest is fine."

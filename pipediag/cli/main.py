@@ -8,7 +8,6 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from io import StringIO
@@ -152,48 +151,34 @@ def take_standard_streams() -> None:
     ignored. Standard output raises PipediagError if it cannot be written for another reason.
     """
     occupy_closed()
-    sys.stdout = _text_stream(sys.stdout, _STDOUT, _refuse)
-    sys.stderr = _text_stream(sys.stderr, _STDERR, _ignore)
+    sys.stdout = _text_stream(sys.stdout, _STDOUT)
+    sys.stderr = _text_stream(sys.stderr, _STDERR)
 
 
 class _Descriptor(io.FileIO):
-    """Writes to a descriptor; if that fails, the data is dropped."""
-
-    def __init__(self, descriptor: int, failed: Callable[[OSError], None]) -> None:
-        super().__init__(descriptor, "w", closefd=False)
-        self._failed = failed
+    """Writes to a descriptor; where that fails, the data is dropped."""
 
     def write(self, data: ReadableBuffer) -> int | None:  # type: ignore[override]
         try:
             return super().write(data)
-        except BrokenPipeError:
-            pass
         except OSError as error:
-            self._failed(error)
+            # Of standard error there is nowhere to report it.
+            if self.fileno() == _STDOUT and not isinstance(error, BrokenPipeError):
+                raise PipediagError(
+                    f"standard output cannot be written: {error.strerror}. What belongs there is "
+                    "lost; files that were written before are not."
+                ) from error
         return len(memoryview(data).cast("B"))
 
 
-def _text_stream(
-    given: TextIO | None, descriptor: int, failed: Callable[[OSError], None]
-) -> io.TextIOWrapper:
+def _text_stream(given: TextIO | None, descriptor: int) -> io.TextIOWrapper:
     encoding, errors = ("utf-8", "replace") if given is None else (given.encoding, given.errors)
     return io.TextIOWrapper(
-        io.BufferedWriter(_Descriptor(descriptor, failed)),
+        io.BufferedWriter(_Descriptor(descriptor, "w", closefd=False)),
         encoding=encoding,
         errors=errors,
         line_buffering=descriptor == _STDERR or os.isatty(descriptor),
     )
-
-
-def _ignore(_error: OSError) -> None:
-    """Ignore it: there is nowhere to report it."""
-
-
-def _refuse(error: OSError) -> None:
-    raise PipediagError(
-        f"standard output cannot be written: {error.strerror}. What belongs there is lost; files "
-        "that were written before are not."
-    ) from error
 
 
 def _say(message: str, status: int) -> int:

@@ -1,15 +1,14 @@
-"""Compare sessions of two versions, base and head: `compare(base, head)`."""
+"""What explains a change from base to head: operations that grew, findings that came and went."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pipediag.comparison import quantities
-from pipediag.comparison.quantities import Measured, Quantity, Sides, run_in_the_middle, step_ms
+from pipediag.comparison.quantities import Measured, Sides, step_ms
 from pipediag.encoding import clipped
 from pipediag.errors import PipediagError
 from pipediag.session.findings import Finding
@@ -33,39 +32,6 @@ class GrownOperation:
     base_ms: float | None
     """Per step, summed over parallel calls; None if only head has it."""
     head_ms: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Head compared with base."""
-
-    quantities: tuple[Quantity, ...]
-    """First those that are judged, then those that explain."""
-    new: tuple[Finding, ...]
-    """Failed findings that only head has."""
-    gone: tuple[Finding, ...]
-    grown: GrownOperation | None
-    notes: tuple[str, ...]
-
-
-def compare(
-    base: Sequence[Session], head: Sequence[Session], floor_percent: float | None = None
-) -> Comparison:
-    """Compare head with base, each given by one session or more.
-
-    Raises:
-        PipediagError: the sessions are of different machines.
-    """
-    refuse_other_machines(base, head)
-    sides = Sides(tuple(base), tuple(head), floor_percent)
-    middle = run_in_the_middle(base), run_in_the_middle(head)
-    return Comparison(
-        quantities=quantities.quantities(sides),
-        new=only_in(*middle[::-1]),
-        gone=only_in(*middle),
-        grown=grown(sides),
-        notes=tuple(_notes(sides)),
-    )
 
 
 def grown(sides: Sides) -> GrownOperation | None:
@@ -151,14 +117,3 @@ def only_in(session: Session, other: Session) -> tuple[Finding, ...]:
 
 def _failed(session: Session) -> list[Finding]:
     return [one for one in session.findings if one.status == "fail" and not one.dropped]
-
-
-def _notes(sides: Sides) -> Iterator[str]:
-    if not sides.repeated:
-        yield (
-            "There are fewer than three runs of each, so the spread from run to run is not known, "
-            "and only a large change counts. With a script, `pipediag compare` makes five of each."
-        )
-    scripts = [{session.script.path for session in side} for side in (sides.base, sides.head)]
-    if scripts[0] != scripts[1]:
-        yield "The scripts of base and head have different names."

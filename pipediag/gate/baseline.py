@@ -7,8 +7,14 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from pipediag.comparison.compare import Comparison, GrownOperation, compare, function_name
-from pipediag.comparison.quantities import Quantity, run_in_the_middle
+from pipediag.comparison.compare import (
+    GrownOperation,
+    function_name,
+    grown,
+    only_in,
+    refuse_other_machines,
+)
+from pipediag.comparison.quantities import Quantity, Sides, quantities, run_in_the_middle
 from pipediag.comparison.statistics import Change, Outcome
 from pipediag.facts.script import script_failure
 from pipediag.gate.config import GateConfig
@@ -53,20 +59,20 @@ def compare_with_baseline(
     failure = next(filter(None, map(script_failure, (*base, *head))), None)
     if failure is not None:
         return replace(result, script_failure=failure)
-    found = compare(base, head, config.max_slowdown_percent)
-    first = next((one for one in found.quantities if one.outcome == "regressed"), None)
-    judged = [one for one in found.quantities if one.outcome != "not judged"]
-    explaining = [one for one in found.quantities if one.outcome == "not judged"]
-    before, after = (run_in_the_middle(side).verdict.bottleneck for side in (base, head))
-    moved = [f"The bottleneck was {before} and is now {after}."] if before != after else []
+    refuse_other_machines(base, head)
+    sides = Sides(tuple(base), tuple(head), config.max_slowdown_percent)
+    found, most = quantities(sides), grown(sides)
+    first = next((one for one in found if one.outcome == "regressed"), None)
+    judged = [one for one in found if one.outcome != "not judged"]
+    explaining = [one for one in found if one.outcome == "not judged"]
     return replace(
         result,
-        checks=tuple(_check(one, found.grown, explained=one is first) for one in judged),
-        notes=(*map(_explaining, explaining), *moved, *_notes(found)),
+        checks=tuple(_check(one, most, explained=one is first) for one in judged),
+        notes=(*map(_explaining, explaining), *_notes(sides)),
     )
 
 
-def _check(quantity: Quantity, grown: GrownOperation | None, *, explained: bool) -> Check:
+def _check(quantity: Quantity, most: GrownOperation | None, *, explained: bool) -> Check:
     change = quantity.change
     sentence = f"{quantity.label}: {_reason(quantity)}"
     if change is not None:
@@ -75,9 +81,9 @@ def _check(quantity: Quantity, grown: GrownOperation | None, *, explained: bool)
             f"{quantity.label}: {_medians(quantity)}, {_difference(quantity)} ({change.level:.4g} "
             f"% interval {interval}, from {_samples(quantity, change)}). {_reason(quantity)}"
         )
-    if explained and grown is not None:
-        sentence += f" {_grown(grown)}"
-    place = grown.op if grown is not None and quantity.outcome == "regressed" else None
+    if explained and most is not None:
+        sentence += f" {_grown(most)}"
+    place = most.op if most is not None and quantity.outcome == "regressed" else None
     return Check(
         name=f"baseline.{quantity.name}",
         outcome=_OUTCOMES[quantity.outcome],
@@ -98,10 +104,21 @@ def _explaining(quantity: Quantity) -> str:
     return f"{said} {quantity.missing}" if quantity.missing else said
 
 
-def _notes(found: Comparison) -> Iterator[str]:
-    yield from (f"New finding: {_finding(one)}" for one in found.new)
-    yield from (f"Gone finding: {_finding(one)}" for one in found.gone)
-    yield from found.notes
+def _notes(sides: Sides) -> Iterator[str]:
+    base, head = run_in_the_middle(sides.base), run_in_the_middle(sides.head)
+    before, after = base.verdict.bottleneck, head.verdict.bottleneck
+    if before != after:
+        yield f"The bottleneck was {before} and is now {after}."
+    yield from (f"New finding: {_finding(one)}" for one in only_in(head, base))
+    yield from (f"Gone finding: {_finding(one)}" for one in only_in(base, head))
+    if not sides.repeated:
+        yield (
+            "There are fewer than three runs of each, so the spread from run to run is not known, "
+            "and only a large change counts. With a script, `pipediag compare` makes five of each."
+        )
+    scripts = [{session.script.path for session in side} for side in (sides.base, sides.head)]
+    if scripts[0] != scripts[1]:
+        yield "The scripts of base and head have different names."
 
 
 def _medians(quantity: Quantity) -> str:
@@ -167,13 +184,13 @@ def _undecided(change: Change, floor: float, shown: str) -> str:
     return "The noise would hide a large change. Measure more runs, or on a quieter machine."
 
 
-def _grown(grown: GrownOperation) -> str:
-    before = "nothing" if grown.base_ms is None else _number(grown.base_ms)
-    function = function_name(grown.op)
+def _grown(most: GrownOperation) -> str:
+    before = "nothing" if most.base_ms is None else _number(most.base_ms)
+    function = function_name(most.op)
     of = f" of {function}" if function else ""
     return (
-        f"Grew most in the input pipeline: `{grown.op.kind}`{of}{_at(grown.op)}, "
-        f"from {before} to {_number(grown.head_ms)} ms per step."
+        f"Grew most in the input pipeline: `{most.op.kind}`{of}{_at(most.op)}, "
+        f"from {before} to {_number(most.head_ms)} ms per step."
     )
 
 

@@ -42,12 +42,9 @@ class Program:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
+        """0 once it has reported its end."""
         self.cells: Cells = {}
         """Its cells, if it is a notebook."""
-
-    def measured(self) -> None:
-        """Note that the program reported its end."""
-        self.returncode = 0
 
     @property
     def is_gone(self) -> bool:
@@ -109,7 +106,7 @@ def _follow(
         nonlocal ended
         if isinstance(message, Closing):
             program.cells = read_cells(Path(request.capture))
-            program.measured()
+            program.returncode = 0
         elif isinstance(message, Ended):
             ended = message
         on_progress(message)

@@ -8,9 +8,8 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from pipediag.capture.callsites import call_site
 from pipediag.capture.link import how_it_ended
@@ -94,8 +93,7 @@ _NUMBERED = re.compile(r"ipython-input-(\d+)-")
 """Names of cells in IPython 7 and in Colab."""
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell that was run."""
 
     label: str
@@ -143,8 +141,7 @@ def write_cells(directory: Path) -> None:
     """Write the cells for the companion, if there are any."""
     cells = cells_of_notebook()
     if cells:
-        plain = {name: asdict(cell) for name, cell in cells.items()}
-        (directory / CELLS_FILE).write_text(json.dumps(plain), encoding="utf-8")
+        (directory / CELLS_FILE).write_text(json.dumps(cells), encoding="utf-8")
 
 
 def read_cells(directory: Path) -> Cells:
@@ -152,8 +149,7 @@ def read_cells(directory: Path) -> Cells:
     file = directory / CELLS_FILE
     if not file.exists():
         return {}
-    plain = json.loads(file.read_text(encoding="utf-8"))
-    return {name: Cell(**fields) for name, fields in plain.items()}
+    return {name: Cell(*cell) for name, cell in json.loads(file.read_text("utf-8")).items()}
 
 
 def tell(sentence: str) -> None:

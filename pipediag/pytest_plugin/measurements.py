@@ -14,7 +14,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -68,7 +67,6 @@ class Measurements:
 
     reports: Path
     """Directory of the reports of this test."""
-    _written: WeakKeyDictionary[Result, Path] = field(default_factory=WeakKeyDictionary, init=False)
     _numbers: Iterator[int] = field(default_factory=partial(count, 1), init=False)
 
     def profile(self, dataset: Any, model: Any = None, **how: Any) -> Result:
@@ -166,14 +164,14 @@ class Measurements:
 
     def _report(self, result: Result) -> str:
         """Return the place of the report, which is written unless it is there; or why not."""
-        place = result.directory or self._written.get(result)
-        if place is None:
+        if result.directory is None:
             number = next(self._numbers)
             place = self.reports if number == 1 else self.reports / f"{number}"
             try:
-                self._written[result] = result.save(place)
+                result.directory = result.save(place)
             except PipediagError as error:
                 return str(error)
+        place = result.directory
         page = place / "report.html"
         return f"Report: {_path(str(page))}" if page.exists() else f"Session: {_path(str(place))}"
 

@@ -23,24 +23,18 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "usable_cores", lambda: 4)
 
 
+@pytest.mark.parametrize("builds", [{"tensorflow-cpu": "2.21.0"}, {}])
 def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(doctor, "installed", lambda: CPU_BUILD)
-    made = list(all_checks(ask_tensorflow=False))
-    assert len({check.name for check in made}) == len(made)
-    assert all(check.found for check in made)
-    assert all(check.follows and check.do for check in made if check.state != "ok")
-    assert "Import" not in {check.name for check in made}
-
-
-@pytest.mark.parametrize(("builds", "asked"), [({"tensorflow-cpu": "2.21.0"}, True), ({}, False)])
-def test_tensorflow_is_asked_if_it_is_installed(
-    monkeypatch: pytest.MonkeyPatch, builds: dict[str, str], asked: bool
+    monkeypatch: pytest.MonkeyPatch, builds: dict[str, str]
 ) -> None:
     monkeypatch.setattr(doctor, "installed", lambda: Installed(builds))
     monkeypatch.setattr(doctor, "import_in_child", lambda: Imported("2.21.0", False, []))
-    assert ("Import" in {check.name for check in all_checks(ask_tensorflow=True)}) == asked
+    made = list(all_checks())
+    names = {check.name for check in made}
+    assert len(names) == len(made)
+    assert all(check.found for check in made)
+    assert all(check.follows and check.do for check in made if check.state != "ok")
+    assert ("Import" in names) == bool(builds)
 
 
 @pytest.mark.parametrize(("quota", "state"), [("max", "ok"), ("400000", "ok"), ("250000", "warn")])
@@ -123,7 +117,6 @@ def test_the_real_tensorflow_answers() -> None:
 def test_no_gpu_and_a_gpu_that_is_seen_are_fine() -> None:
     assert gpus([], None, CPU_BUILD, SEES_NONE, {}).state == "ok"
     assert gpus(NVIDIA, "550.1", GPU_BUILD, Imported("2.21.0", True, ["/GPU:0"]), {}).state == "ok"
-    assert gpus(NVIDIA, "550.1", GPU_BUILD, None, {}).state == "ok"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +124,6 @@ def test_no_gpu_and_a_gpu_that_is_seen_are_fine() -> None:
     [
         (NVIDIA, "550", GPU_BUILD, SEES_NONE, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE"),
         (NVIDIA, "550", CPU_BUILD, SEES_NONE, {}, "no GPU support"),
-        (NVIDIA, "550", CPU_BUILD, None, {}, "no GPU support"),
         (NVIDIA, "550", GPU_BUILD, Imported("2.21.0", False, []), {}, "no GPU support"),
         (NVIDIA, None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
         (["Tesla V100"], None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
@@ -144,7 +136,7 @@ def test_why_a_gpu_is_not_seen(
     present: list[str],
     driver: str | None,
     found: Installed,
-    imported: Imported | None,
+    imported: Imported,
     environment: dict[str, str],
     words: str,
 ) -> None:

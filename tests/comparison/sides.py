@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipediag.comparison.compare import Comparison
+from pipediag.comparison.quantities import Quantity, Sides, quantities
 from pipediag.comparison.statistics import Outcome
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline
@@ -46,8 +46,12 @@ def status_of(base: Sequence[Session], head: Sequence[Session]) -> ExitStatus:
     return compare_with_baseline(base, head, GateConfig(), ("base", "head")).status
 
 
-def outcome_of(found: Comparison) -> Outcome:
+def compare(base: Sequence[Session], head: Sequence[Session]) -> dict[str, Quantity]:
+    return {one.name: one for one in quantities(Sides(tuple(base), tuple(head)))}
+
+
+def outcome_of(found: dict[str, Quantity]) -> Outcome:
     """Return the outcome that decides."""
     order: tuple[Outcome, ...] = ("regressed", "inconclusive", "improved", "same")
-    outcomes = {one.outcome for one in found.quantities}
+    outcomes = {one.outcome for one in found.values()}
     return next(one for one in order if one in outcomes)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison.compare import Comparison, compare, grown
-from pipediag.comparison.quantities import Quantity, Sides
+from pipediag.comparison.compare import grown, only_in
+from pipediag.comparison.quantities import Sides
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
 from pipediag.gate.result import render
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from tests.comparison.sides import outcome_of, run_of, runs_of, status_of
+from tests.comparison.sides import compare, outcome_of, run_of, runs_of, status_of
 from tests.factories import make_finding, make_run
 from tests.records import make_function, make_operation, make_pipeline, make_steps
 
 BASE = (10.0, 10.1, 9.9)
 SLOWER = (13.0, 13.1, 12.9)
-
-
-def quantity(comparison: Comparison, name: str) -> Quantity:
-    return next(one for one in comparison.quantities if one.name == name)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +40,8 @@ def test_the_run_is_judged_beside_the_step() -> None:
     slow_start = [run_of(one, run=make_run(total_s=40.0, projected_total_s=None)) for one in BASE]
     found = compare(runs_of(*BASE), slow_start)
 
-    assert quantity(found, "step").outcome == "same"
-    assert quantity(found, "run").outcome == "regressed"
+    assert found["step"].outcome == "same"
+    assert found["run"].outcome == "regressed"
     assert outcome_of(found) == "regressed"
 
 
@@ -55,7 +51,7 @@ def run_lasting(*seconds: float) -> list[Session]:
 
 def test_a_run_that_looks_slower_and_may_be_chance_is_inconclusive() -> None:
     both = run_lasting(31.0, 30.9, 31.2), run_lasting(58.8, 41.5, 30.1)
-    assert quantity(compare(*both), "run").outcome == "inconclusive"
+    assert compare(*both)["run"].outcome == "inconclusive"
     assert status_of(*both) is ExitStatus.INCONCLUSIVE
 
 
@@ -64,16 +60,16 @@ def test_a_run_that_looks_slower_and_may_be_chance_is_inconclusive() -> None:
 )
 def test_between_single_runs_only_a_large_change_counts(head_ms: float, outcome: str) -> None:
     found = compare([run_of(10.0)], [run_of(head_ms)])
-    step = quantity(found, "step")
+    step = found["step"]
 
     assert (step.outcome, step.floor) == (outcome, 25.0)
     assert (step.change.basis, step.change.samples) == ("blocks", (10, 10))
-    assert quantity(found, "run").outcome == "not judged"
+    assert found["run"].outcome == "not judged"
 
 
 def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
     found = compare([run_of()], [run_of(steps=None, steps_missing="Only 4 steps were seen.")])
-    step = quantity(found, "step")
+    step = found["step"]
 
     assert (step.outcome, step.missing) == (
         "inconclusive",
@@ -83,7 +79,7 @@ def test_what_was_not_measured_is_inconclusive_with_its_reason() -> None:
 
 def test_batches_that_differ_in_size_are_compared_by_the_example() -> None:
     steps = make_steps(mean_ms=20.0, batch_size=64, samples_ms=[20.0, 20.1] * 20)
-    found = quantity(compare([run_of(10.0)], [run_of(steps=steps)]), "step")
+    found = compare([run_of(10.0)], [run_of(steps=steps)])["step"]
 
     assert (found.unit, found.base, found.head) == ("us", (312.5,), (312.5,))
     assert found.outcome == "same"
@@ -93,7 +89,7 @@ def test_ledgers_of_another_scope_are_not_held_together() -> None:
     found = compare(
         runs_of(*BASE), runs_of(*BASE, run=make_run(scope="epoch", projected_total_s=9.0))
     )
-    run = quantity(found, "run")
+    run = found["run"]
     assert (run.outcome, run.missing) == (
         "inconclusive",
         "The ledgers cover different spans: epoch and run.",
@@ -109,10 +105,8 @@ def test_findings_come_and_go() -> None:
             make_finding("retracing", status="pass"),
         ]
     )
-    found = compare([base], [head])
-
-    assert [(one.rule, one.line) for one in found.new] == [("parallel-map", 30)]
-    assert [one.rule for one in found.gone] == ["missing-cache"]
+    assert [(one.rule, one.line) for one in only_in(head, base)] == [("parallel-map", 30)]
+    assert [one.rule for one in only_in(base, head)] == ["missing-cache"]
 
 
 def mapped(cost: float | None, *, name: str = "parse", line: int = 12) -> Operation:

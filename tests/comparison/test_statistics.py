@@ -10,8 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipediag.comparison.compare import Comparison, compare
-from pipediag.comparison.quantities import Quantity
 from pipediag.comparison.statistics import (
     FALSE_ALARMS,
     TIMES,
@@ -29,7 +27,7 @@ from pipediag.comparison.statistics import (
     without_drift,
 )
 from pipediag.session.model import Session
-from tests.comparison.sides import run_of
+from tests.comparison.sides import compare, run_of
 from tests.factories import make_part, make_run
 from tests.records import make_steps
 
@@ -227,7 +225,7 @@ def test_what_another_load_may_be_takes_an_interval_beyond_the_floor(
 ) -> None:
     for base, expected in ((NEAR, near), (FAR, far)):
         found = compare([make(one) for one in base], slower(make, base))
-        assert [one.outcome for one in found.quantities[:2]] == list(expected)
+        assert [found[name].outcome for name in ("step", "run")] == list(expected)
 
 
 MINUTES = [f"2026-01-01T00:{at:02}:00+00:00" for at in range(40)]
@@ -237,14 +235,10 @@ def made(steps_ms: Sequence[float], places: Sequence[int]) -> list[Session]:
     return [run_of(ms, created_at=MINUTES[at]) for ms, at in zip(steps_ms, places, strict=True)]
 
 
-def step_of(found: Comparison) -> Quantity:
-    return next(one for one in found.quantities if one.name == "step")
-
-
 def test_a_load_beside_some_runs_of_head_is_no_slow_down() -> None:
     base = [10.0 + 0.05 * (at % 3) for at in range(10)]
     head = [15.0 + 0.05 * (at % 3) if at % 4 else 10.0 for at in range(10)]
-    step = step_of(compare(made(base, range(0, 20, 2)), made(head, range(1, 20, 2))))
+    step = compare(made(base, range(0, 20, 2)), made(head, range(1, 20, 2)))["step"]
 
     assert step.change.low > 0.0
     assert step.outcome == "inconclusive"
@@ -252,8 +246,8 @@ def test_a_load_beside_some_runs_of_head_is_no_slow_down() -> None:
 
 def test_a_machine_that_gets_slower_is_no_slow_down() -> None:
     base, head = [10.0, 10.2, 10.4, 10.6, 10.8], [11.0, 11.2, 11.4, 11.6, 11.8]
-    in_order = step_of(compare(made(base, range(5)), made(head, range(5, 10))))
-    of_one_time = step_of(compare(made(base, [0] * 5), made(head, [0] * 5)))
+    in_order = compare(made(base, range(5)), made(head, range(5, 10)))["step"]
+    of_one_time = compare(made(base, [0] * 5), made(head, [0] * 5))["step"]
 
     assert of_one_time.outcome == "regressed"
     assert in_order.change.drifting

@@ -361,25 +361,24 @@ def what_else(session: Session) -> list[str]:
     failed = failed_by_itself(session) is not None
     if session.steps is None or failed or any(map(worth_doing, session.findings)):
         return []
-    return list(_what_else(session))
-
-
-def _what_else(session: Session) -> Iterator[str]:
+    found: list[str] = []
     verdict = session.verdict
     budget = _longer_budget(session)
     if budget is not None:
         undecided = [_undecided(finding) for finding in _left_open(session)]
         more = f"; {len(undecided) - 2} more" if len(undecided) > 2 else ""
-        yield (
+        found.append(
             f"Undecided: {'; '.join(undecided[:2])}{more}. `--budget {budget}` gives the trials "
             "more time."
         )
     if verdict.bottleneck == "inconclusive":
         alone = only_input_is_told(session)
-        yield _BY_TORCH if alone else f"Measure longer: `--steps {_longer_run(session)}`."
-    yield from verdict.next_steps
+        longer = f"Measure longer: `--steps {_longer_run(session)}`."
+        found.append(_BY_TORCH if alone else longer)
+    found += verdict.next_steps
     if verdict.next_steps and session.trials_missing == NO_BUDGET:
-        yield "Run it without `--budget 0`: trials may find more."
+        found.append("Run it without `--budget 0`: trials may find more.")
+    return found
 
 
 def _longer_budget(session: Session) -> int | None:
@@ -422,23 +421,12 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
     """
     if session.steps is None or failed_by_itself(session) is not None:
         return None
-    first = next(filter(worth_doing, session.findings), None)
-    own = first is not None and first.patch is not None and first.patch.diff is not None
-    confirmed = own and first is not None and first.trial.state == "confirmed"
-    patch = None
-    if confirmed or (session.patch is not None and session.patch.diff is not None):
-        edits = session.patch.edits if session.patch is not None else []
-        found = own or first is None or (first.edit is not None and first.edit.id in edits)
-        purpose = "Get the patch" if found else "Patch the rest"
-        patch = NextCommand(purpose, _fix(session, directory))
-    if session.script.call is not None:
+    script = session.script
+    usual = default_directory(script.path, module=script.module)
+    place = directory or usual
+    patch = _patch_command(session, place)
+    if script.call is not None:
         return None if directory is None else patch
-    return _of_a_script(session, directory, patch)
-
-
-def _of_a_script(
-    session: Session, directory: Path | None, patch: NextCommand | None
-) -> NextCommand | None:
     undecided = session.verdict.bottleneck == "inconclusive"
     budget = _longer_budget(session)
     options: list[str] = []
@@ -455,33 +443,24 @@ def _of_a_script(
     elif undecided:
         return None  # no gate has a verdict to keep
     else:
-        return NextCommand("Keep it so in CI", _of_session(session, directory, "check"))
-    return NextCommand(purpose, _analyze(session, directory, options))
+        return NextCommand("Keep it so in CI", shlex.join(["pipediag", "check", str(place)]))
+    options += [] if place == usual else ["-o", str(place)]
+    ran = [*(["-m"] if script.module else []), script.path, *script.args]
+    return NextCommand(purpose, shlex.join(["pipediag", "analyze", *options, *ran]))
 
 
-def _fix(session: Session, directory: Path | None) -> str:
-    """Return the command that prints the first change, also where only the user can decide it."""
-    command = _of_session(session, directory, "fix")
-    first = next((one for one in session.findings if worth_doing(one)), None)
-    written = session.patch.edits if session.patch is not None else []
-    if first is None or first.edit is None or first.patch is None or first.patch.diff is None:
-        return command
-    return command if first.edit.id in written else f"{command} --with {first.rule}"
-
-
-def _of_session(session: Session, directory: Path | None, command: str) -> str:
-    return shlex.join(["pipediag", command, str(directory or _default_directory(session))])
-
-
-def _analyze(session: Session, directory: Path | None, options: list[str]) -> str:
-    script = session.script
-    output: list[str] = []
-    if directory is not None and directory != _default_directory(session):
-        output = ["-o", str(directory)]
-    module = ["-m"] if script.module else []
-    words = ["pipediag", "analyze", *options, *output, *module, script.path, *script.args]
-    return shlex.join(words)
-
-
-def _default_directory(session: Session) -> Path:
-    return default_directory(session.script.path, module=session.script.module)
+def _patch_command(session: Session, place: Path) -> NextCommand | None:
+    """Return how to get the patch, with the first change also where only the user can decide it."""
+    first = next(filter(worth_doing, session.findings), None)
+    edits = session.patch.edits if session.patch is not None else []
+    command = ["pipediag", "fix", str(place)]
+    in_patch = first is None or (first.edit is not None and first.edit.id in edits)
+    own = first is not None and first.patch is not None and first.patch.diff is not None
+    if first is not None and first.edit is not None and own and not in_patch:
+        command += ["--with", first.rule]
+    confirmed = own and first is not None and first.trial.state == "confirmed"
+    if not confirmed and (session.patch is None or session.patch.diff is None):
+        return None
+    return NextCommand(
+        "Get the patch" if own or in_patch else "Patch the rest", shlex.join(command)
+    )

@@ -23,17 +23,6 @@ from pipediag.session.pipeline import Operation, Pipeline
 MAX_ROWS = 50
 """A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
 
-COLUMNS = {
-    "Own time": "In the operation itself, without what it reads from; summed over parallel calls.",
-    "Of pipeline": "Of the own time of all operations.",
-    "Of step": "Of the mean step, which runs concurrently: over 100 % where calls run in parallel.",
-    "Elements": "Produced per step.",
-    "Bytes each": "Per element produced.",
-    "Parallel calls": "At most at the same time; serial means one after another.",
-    "Buffer": "Elements ready, of those the buffer has room for.",
-}
-"""The columns behind the operation's own, and what stands in each."""
-
 
 @dataclass(frozen=True)
 class PipelineRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,13 +46,7 @@ class StatNames:
 
     def __init__(self, names: dict[int, str]) -> None:
         self._names = names
-        self._keys: dict[str, list[int]] = {}
-        for key, name in names.items():
-            self._keys.setdefault(name, []).append(key)
-
-    def keys(self, name: str) -> Collection[int]:
-        """Return the keys under which a statistic of that name is written."""
-        return self._keys.get(name, ())
+        self.keys = {name: key for key, name in names.items()}
 
     def text(self, reference: int) -> str:
         """Return the text that has that number."""
@@ -208,11 +202,11 @@ class WireStatistics(Statistics):
     ) -> Iterator[tuple[Indices, FoundStatistics] | tuple[int, StatValue | None]]:
         """Yield the events' own statistics: for many rows of `indices` at once, or for one row that
         is not written as usual. Later ones count."""
-        keys = self.event_names.stat_names.keys(name)
-        for first in range(0, len(indices) if keys else 0, _BLOCK):
+        key = self.event_names.stat_names.keys.get(name)
+        for first in range(0, 0 if key is None else len(indices), _BLOCK):
             block = indices[first : first + _BLOCK]
             cursor = _StatCursor(self.data, self.start[block], self.end[block])
-            for rows, found in cursor.with_keys(keys):
+            for rows, found in cursor.with_key(key):
                 yield first + rows, found
             for row in cursor.odd:
                 yield first + row, self.of(int(block[row])).get(name)
@@ -249,12 +243,6 @@ class FoundStatistics:
         return FoundStatistics(self.tags[keep], self.values[keep], self.after[keep])
 
 
-def _among(found: NDArray[Any], keys: Collection[int]) -> NDArray[np.bool_]:
-    # There is one key in real profiles.
-    among: NDArray[np.bool_] = np.logical_or.reduce([found == key for key in keys])
-    return among
-
-
 class _StatCursor:
     """Walks the statistics of many events at once: the first of each, the second of each, …"""
 
@@ -267,14 +255,14 @@ class _StatCursor:
         # Too near the file's end there are no whole words: such statistics are parsed one by one.
         self._last = len(data) - PADDING
 
-    def with_keys(self, keys: Collection[int]) -> Iterator[tuple[Indices, FoundStatistics]]:
-        """Yield rows, and their statistics with one of these keys; a row's last one counts."""
+    def with_key(self, key: int | None) -> Iterator[tuple[Indices, FoundStatistics]]:
+        """Yield rows, and their statistics with that key; a row's last one counts."""
         rows = np.flatnonzero(self._at < self._end)
         for _ in range(_MOST_ROUNDS):
             if not len(rows):
                 return
             rows, their_keys, found = self._next(self._without(rows, self._at[rows] > self._last))
-            wanted = _among(their_keys, keys)
+            wanted = their_keys == key
             if wanted.any():
                 yield rows[wanted], found.chosen(wanted)
             self._at[rows] = found.after
