@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
     from pipediag.runner.analysis import AnalysisResult
     from pipediag.session.messages import WantedLoop
-    from pipediag.session.model import Session
 
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 
@@ -155,8 +153,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         deliver(to_json(result.session))
     if not options["quiet"]:
         _show_summary(result, verbose=options["verbose"])
-        if result.kept_aside is not None:
-            say_since(result.kept_aside, result.session, result.directory)
+        if (earlier := result.kept_aside) is not None:
+            compare = shlex.join(["pipediag", "compare", str(earlier), str(result.directory)])
+            say(f"pipediag: the earlier report is kept in {earlier}: {compare}")
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by
@@ -281,25 +280,3 @@ def analyze_status(
     if not reports_written and not run_to_end:
         return gate or ExitStatus.USAGE
     return ExitStatus.DONE if gate is None else gate
-
-
-def say_since(earlier: Path, session: Session, directory: Path) -> None:
-    """Say where the earlier report is kept, and the step before and now on the same machine."""
-    from pipediag.gate.evaluation import figures
-    from pipediag.reporters.words.quantities import milliseconds
-    from pipediag.session.store import load_session
-
-    steps = ""
-    with suppress(PipediagError):  # the earlier run was cut short, or is of another version
-        loaded = load_session(earlier)
-        of_one_script = (loaded.script.path, loaded.script.args) == (
-            session.script.path,
-            session.script.args,
-        )
-        before, now = figures(loaded), figures(session)
-        of_one_machine = before["machine"] == now["machine"]
-        if of_one_script and of_one_machine and before["step_ms"] and now["step_ms"]:
-            took, takes = milliseconds(before["step_ms"]), milliseconds(now["step_ms"])
-            steps = f". The step took {took}, and takes {takes}"
-    compare = shlex.join(["pipediag", "compare", str(earlier), str(directory)])
-    say(f"pipediag: the earlier report is kept in {earlier}{steps}: {compare}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipediag.cli.common import format_option, load_gate_config, load_sessions, show_results
+from pipediag.cli.common import format_option, load_gate_config, say, show_results
 from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ def command(
     from pipediag.gate.baseline import compare_with_baseline
     from pipediag.gate.evaluation import evaluate
     from pipediag.gate.result import worst_status
+    from pipediag.session.store import load_runs
 
     config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
-    scripts = _by_script(load_sessions(sessions))
+    scripts = _by_script(load_runs(sessions, tell=say))
     if baseline and len(scripts) > 1:
         raise PipediagError(
             "--baseline is of one script, and the sessions are of several. Nothing was checked. "
@@ -81,7 +82,8 @@ def command(
         judged = failed or run_in_the_middle(of_script)
         results.append(evaluate(judged, config, _label(runs, len(scripts))))
     if baseline:
-        base, head = ([one for _, one in runs] for runs in (load_sessions(baseline), scripts[0]))
+        before = load_runs(baseline, tell=say)
+        base, head = ([one for _, one in runs] for runs in (before, scripts[0]))
         labels = (str(baseline[0]), str(sessions[0]))
         results.append(compare_with_baseline(base, head, config, labels))
     # Printed first, so that it is seen even if the file can't be written.

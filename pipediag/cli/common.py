@@ -1,4 +1,4 @@
-"""Helpers of several commands: printing, widths, formats, configuration, loading sessions."""
+"""Helpers of several commands: printing, widths, formats, configuration."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from pipediag.encoding import printable
 from pipediag.errors import PipediagError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pipediag.gate.config import GateConfig
     from pipediag.gate.result import GateResult
-    from pipediag.session.model import Session
 
 FORMATS = ("github", "json", "junit", "markdown", "text")
 """Formats of `pipediag.gate.result`; importing that would delay `--help`."""
@@ -91,17 +90,6 @@ def load_gate_config(path: Path | None) -> GateConfig:
     from pipediag.rules.registry import BY_ID
 
     return load_config(path, list(BY_ID))
-
-
-def load_sessions(paths: Iterable[Path]) -> list[tuple[Path, Session]]:
-    """Load all runs that the paths name.
-
-    Raises:
-        PipediagError: one of them cannot be read.
-    """
-    from pipediag.session.store import load_runs
-
-    return load_runs(paths, tell=say)
 
 
 def show_results(

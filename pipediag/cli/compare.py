@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pipediag.cli.common import format_option, load_gate_config, load_sessions, say, show_results
+from pipediag.cli.common import format_option, load_gate_config, say, show_results
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
@@ -87,9 +87,11 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     if options["script"]:
         sides, status, notes = _measured(base, head, options)
     else:
+        from pipediag.session.store import load_runs
+
         sides = {
-            "base": [session for _, session in load_sessions([base])],
-            "head": [session for _, session in load_sessions([head])],
+            "base": [session for _, session in load_runs([base], tell=say)],
+            "head": [session for _, session in load_runs([head], tell=say)],
         }
     if all(sides.values()):
         from pipediag.gate.baseline import compare_with_baseline

@@ -326,10 +326,18 @@ def as_junit(results: Sequence[GateResult]) -> str:
 def _junit_suite(result: GateResult) -> ET.Element:
     suite = ET.Element("testsuite", name=xml_text(result.label))
     if result.script_failure is not None:
-        case = _junit_case(suite, "script", result)
-        _junit_problem(case, "error", "script failed", result.script_failure)
+        failed = Check("script", "inconclusive", "error", result.script_failure)
+        _add_junit_case(suite, failed, result, "error", "script failed")
     for check in result.worst_checks_first:
-        _add_junit_check(suite, check, result)
+        match check.outcome:
+            case "fail":
+                _add_junit_case(suite, check, result, "failure", "failed")
+            case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
+                _add_junit_case(suite, check, result, "error", "inconclusive")
+            case "inconclusive":
+                _add_junit_case(suite, check, result, "skipped")
+            case _:
+                _add_junit_case(suite, check, result, "system-out")
     for name, tag in (
         ("tests", "testcase"),
         ("failures", "failure"),
@@ -340,33 +348,23 @@ def _junit_suite(result: GateResult) -> ET.Element:
     return suite
 
 
-def _add_junit_check(suite: ET.Element, check: Check, result: GateResult) -> None:
-    case = _junit_case(suite, check.name, result)
-    where = check.location
-    sentence = f"{where}: {check.sentence}" if where else check.sentence
-    match check.outcome:
-        case "fail":
-            _junit_problem(case, "failure", "failed", sentence, check.diff_lines)
-        case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
-            _junit_problem(case, "error", "inconclusive", sentence)
-        case "inconclusive":
-            ET.SubElement(case, "skipped", message=xml_text(sentence))
-        case "warn":
-            ET.SubElement(case, "system-out").text = xml_text(f"Warning: {sentence}")
-        case "pass":
-            ET.SubElement(case, "system-out").text = xml_text(sentence)
-
-
-def _junit_case(suite: ET.Element, name: str, result: GateResult) -> ET.Element:
-    classname = xml_text(f"pipediag.{result.label}")
-    return ET.SubElement(suite, "testcase", classname=classname, name=xml_text(name))
-
-
-def _junit_problem(
-    case: ET.Element, tag: str, kind: str, sentence: str, more: Sequence[str] = ()
+def _add_junit_case(
+    suite: ET.Element, check: Check, result: GateResult, tag: str, kind: str | None = None
 ) -> None:
-    element = ET.SubElement(case, tag, message=xml_text(sentence), type=kind)
-    element.text = "\n".join([xml_text(sentence), *map(xml_code, more)])
+    """Add a case with one element, which is a problem where it has a `kind`."""
+    classname = xml_text(f"pipediag.{result.label}")
+    case = ET.SubElement(suite, "testcase", classname=classname, name=xml_text(check.name))
+    warning = "Warning: " if check.outcome == "warn" else ""
+    where = f"{check.location}: " if check.location else ""
+    said = xml_text(f"{warning}{where}{check.sentence}")
+    element = ET.SubElement(case, tag)
+    if tag != "system-out":
+        element.set("message", said)
+    if kind is not None:
+        element.set("type", kind)
+    if tag != "skipped":
+        more = check.diff_lines if tag == "failure" else []
+        element.text = "\n".join([said, *map(xml_code, more)])
 
 
 def as_json(results: Sequence[GateResult]) -> str:

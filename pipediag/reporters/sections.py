@@ -78,7 +78,9 @@ def _answer(session: Session) -> Iterator[Row]:
     others = [
         one
         for one in session.findings
-        if worth_doing(one) and not found.holds(one) and _worth_naming(one)
+        if worth_doing(one)
+        and not found.holds(one)
+        and (known_gain(one) or WORTH_NAMING) >= WORTH_NAMING
     ]
     places = labels.SourceNames(session)
     for finding in others[:1]:
@@ -98,11 +100,6 @@ def _why_no_loop(session: Session) -> str:
     """Return what follows the heading of a session without a loop; empty for all others."""
     loop = session.diagnosed_loop()
     return advice.lead(session.verdict.summary)[1] if loop is None else ""
-
-
-def _worth_naming(finding: Finding) -> bool:
-    known = known_gain(finding)
-    return known is None or known >= WORTH_NAMING
 
 
 def overview(session: Session) -> Iterator[Row]:

@@ -32,16 +32,12 @@ class Statistics(ABC):
     def of(self, index: int) -> dict[str, StatValue]:
         """Return all statistics of one event."""
 
-    def values(self, name: str, indices: Indices) -> list[StatValue | None]:
-        """Return one statistic of many events; None where an event does not have it."""
-        return [self.of(index).get(name) for index in indices.tolist()]
-
     def integers(self, name: str, indices: Indices) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return one statistic of many events, and which events have it as an integer.
 
         The value is 0 where the event does not have it. Unsigned values above 2**63 wrap.
         """
-        found = self.values(name, indices)
+        found = [self.of(index).get(name) for index in indices.tolist()]
         present = np.array([isinstance(value, int) for value in found], np.bool_)
         whole = [value % (1 << 64) if isinstance(value, int) else 0 for value in found]
         return np.array(whole, np.uint64).view(np.int64), present
@@ -54,7 +50,7 @@ class Statistics(ABC):
         numbers = {"": 0}
         text_of = [
             numbers.setdefault(value, len(numbers)) if isinstance(value, str) else 0
-            for value in self.values(name, indices)
+            for value in (self.of(index).get(name) for index in indices.tolist())
         ]
         return list(numbers), np.array(text_of, np.intp)
 

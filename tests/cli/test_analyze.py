@@ -11,11 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.analyze import analyze_status, command, say_since, script_arguments, wanted_loop
+from pipediag.cli.analyze import analyze_status, command, script_arguments, wanted_loop
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.analysis import AnalysisRequest
-from pipediag.session.store import save_session
-from tests.comparison.sides import run_of
 from tests.probe import Behaviour, run
 
 OWN = ["--steps", "-q", "--json"]
@@ -218,19 +216,3 @@ def test_code_is_left_out_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(PipediagError):
             command.main(["-q", *given, __file__], standalone_mode=False)
     assert [one.source for one in asked] == [True, False]
-
-
-def test_after_an_edit_the_step_before_and_now_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    earlier = tmp_path / "train.1"
-    earlier.mkdir()
-    save_session(run_of(20.0), earlier)
-    say_since(earlier, run_of(10.0), tmp_path / "train")
-    said = capsys.readouterr().err.replace("\N{NO-BREAK SPACE}", " ")
-    assert "took 20.0 ms, and takes 10.0 ms" in said
-    now = run_of(10.0)
-    other = now.but(script=now.script.but(path="other.py"))
-    for later in (run_of(steps=None), other):
-        say_since(earlier, later, tmp_path / "train")
-        assert "took" not in capsys.readouterr().err

@@ -179,22 +179,17 @@ def test_the_first_words_are_about_what_the_verdict_is_about(
     assert title(found).label == expected
 
 
-def test_low_confidence_is_said_in_every_report() -> None:
-    def said(confidence: str, **overrides: Any) -> list[bool]:
-        verdict = make_verdict(confidence=confidence, **overrides)
-        session = make_session(verdict=verdict, findings=[])
-        console = Console(file=io.StringIO(), width=120)
-        render_summary(session, console, output_directory=None)
-        texts = (
-            render(session),
-            markdown.render(session),
-            console.file.getvalue(),
-        )
-        return ["low confidence" in text for text in texts]
-
-    assert said("low") == [True] * 3
-    assert said("high") == [False] * 3
-    assert said("low", severity="ok") == [False] * 3
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        ({"confidence": "low"}, True),
+        ({"confidence": "high"}, False),
+        ({"confidence": "low", "severity": "ok"}, False),
+    ],
+)
+def test_low_confidence_stands_beside_the_verdict(verdict: dict[str, str], said: bool) -> None:
+    found = title(make_session(verdict=make_verdict(**verdict), findings=[]))
+    assert ("low confidence" in found.beside) is said
 
 
 def inconclusive(**overrides: Any) -> Session:

@@ -78,9 +78,6 @@ STEP_CLASS_MEANING: dict[StepClass, str] = {
     "unattributed": "time that no event of the trace explains",
 }
 
-COST_BESIDE_WAITING = "blocked in GetNext, or slowed down by the work of the pipeline"
-"""Meaning of input wait where it was measured by the consumer alone on a repeated batch."""
-
 EFFECT: dict[EffectOnResults, str] = {
     "same results": "same results",
     "same up to order or rounding": "same up to order or rounding",
@@ -162,7 +159,8 @@ NO_REASON = "Not measured; no reason was recorded."
 def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
     """Return what a class of the step's time is, as a part of a sentence."""
     if name == "input_wait" and wait is not None and wait.method == "differential":
-        return COST_BESIDE_WAITING
+        # It was measured by the consumer alone on a repeated batch.
+        return "blocked in GetNext, or slowed down by the work of the pipeline"
     return STEP_CLASS_MEANING[name]
 
 
