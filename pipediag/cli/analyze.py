@@ -40,8 +40,7 @@ def _bytes(_ctx: click.Context, _option: click.Parameter, given: str | None) -> 
 def wanted_loop(given: str | None) -> WantedLoop | None:
     """Return the value of `--loop`.
 
-    Raises:
-        click.BadParameter: it is neither a line nor `longest`.
+    Raises click.BadParameter: it is neither a line nor `longest`.
     """
     if given is None or given == "longest":
         return "longest" if given else None

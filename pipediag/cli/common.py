@@ -63,8 +63,7 @@ def format_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def newest_report() -> Path:
     """Return the newest session below reports/, and say where it is.
 
-    Raises:
-        PipediagError: there is none.
+    Raises PipediagError: there is none.
     """
     from pipediag.facts.names import REPORTS
     from pipediag.session.files import SESSION_FILE
@@ -83,8 +82,7 @@ def newest_report() -> Path:
 def load_gate_config(path: Path | None) -> GateConfig:
     """Read the configuration from `path`, or from the nearest pyproject.toml.
 
-    Raises:
-        PipediagError: it cannot be read, or names a key or a rule that does not exist.
+    Raises PipediagError: it cannot be read, or names a key or a rule that does not exist.
     """
     from pipediag.gate.config import load_config
     from pipediag.rules.registry import BY_ID

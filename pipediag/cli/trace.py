@@ -100,8 +100,7 @@ def _write(
 def profile_files(paths: Sequence[Path]) -> list[Path]:
     """Return every file that the paths mean, each once, in the order given.
 
-    Raises:
-        PipediagError: a path does not exist, or holds no profile.
+    Raises PipediagError: a path does not exist, or holds no profile.
     """
     found: dict[Path, Path] = {}
     for path in paths:

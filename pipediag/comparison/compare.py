@@ -79,8 +79,7 @@ _LONGEST = 80
 def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> None:
     """Refuse to compare times of different machines.
 
-    Raises:
-        PipediagError: the fingerprints of the sessions differ; names the machines.
+    Raises PipediagError: the fingerprints of the sessions differ; names the machines.
     """
     machines = {one.environment.fingerprint: one.environment for one in (*base, *head)}
     if len(machines) > 1:

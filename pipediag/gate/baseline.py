@@ -44,8 +44,7 @@ def compare_with_baseline(
 
     What is not judged, and what explains the rest, are notes.
 
-    Raises:
-        PipediagError: the sessions are of different machines.
+    Raises PipediagError: the sessions are of different machines.
     """
     result = GateResult(
         label=f"{labels[1]} against {labels[0]}",

@@ -83,9 +83,8 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
 
     Without `path`, a missing file or table means the defaults. `rules` are the ids that there are.
 
-    Raises:
-        PipediagError: the named file or its table is missing, a file is not TOML, a key or a rule
-            is unknown or a value is of the wrong kind.
+    Raises PipediagError: the named file or its table is missing, a file is not TOML, a key or a
+    rule is unknown or a value is of the wrong kind.
     """
     here = Path.cwd()
     candidates = (folder / "pyproject.toml" for folder in (here, *here.parents))
@@ -136,8 +135,7 @@ def config_of(limits: Mapping[str, object]) -> GateConfig:
 def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
     """Refuse unknown rule ids: a misspelt one would silently gate nothing.
 
-    Raises:
-        PipediagError: lists the valid ids.
+    Raises PipediagError: lists the valid ids.
     """
     unknown = sorted(set(config.rules) - set(known))
     if unknown:

@@ -30,8 +30,7 @@ def write_all(session: Session, directory: Path) -> list[Path]:
 
     The session itself is written earlier, window by window, by whoever measures.
 
-    Raises:
-        PipediagError: if any file could not be written, after all others were.
+    Raises PipediagError: if any file could not be written, after all others were.
     """
     return write_formats(session, directory, ("html", "csv"))
 
@@ -39,8 +38,7 @@ def write_all(session: Session, directory: Path) -> list[Path]:
 def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> list[Path]:
     """Write the named formats of `REPORTERS`; return the files, in that order.
 
-    Raises:
-        PipediagError: if any file could not be made or written, after all others were.
+    Raises PipediagError: if any file could not be made or written, after all others were.
     """
     written: list[Path] = []
     failures: list[str] = []

@@ -121,9 +121,8 @@ def write_perfetto(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) ->
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
     its first event. A host is shown where there are several.
 
-    Raises:
-        PipediagError: a profile can no longer be read, or the file cannot be written; it is
-            replaced whole or not at all.
+    Raises PipediagError: a profile can no longer be read, or the file cannot be written; it is
+    replaced whole or not at all.
     """
     origins: dict[str, int] = {}
     with (

@@ -52,8 +52,7 @@ def table(session: Session, name: str) -> pandas.DataFrame:
 
     Characters that a terminal would obey or hide are spelled out: a session may be a stranger's.
 
-    Raises:
-        PipediagError: there is no such table.
+    Raises PipediagError: there is no such table.
     """
     if name not in TABLES:
         raise PipediagError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}.")
@@ -209,8 +208,7 @@ def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> Non
     device in order of time. A profile alone knows no operations and lines of a script. The host is
     shown where there are several.
 
-    Raises:
-        PipediagError: the file cannot be written; an earlier one is still there.
+    Raises PipediagError: the file cannot be written; an earlier one is still there.
     """
     with replacing(path) as file:
         file.write(as_csv(_frame([], _gap(None, None))).encode())

@@ -35,8 +35,7 @@ _MOST_ROWS = 16
 def render_job(directories: Sequence[Path], console: Console) -> None:
     """Print who trains in a job, where each worker's step goes, and which worker is waited for.
 
-    Raises:
-        PipediagError: a session can't be read, is of no worker, or two are of one worker.
+    Raises PipediagError: a session can't be read, is of no worker, or two are of one worker.
     """
     job = job_of(load_session(directory) for directory in directories)
     shown: list[RenderableType] = [prose(title(job), "bold")]
@@ -57,8 +56,7 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
 def workers_table(directories: Sequence[Path]) -> bytes:
     """Return a CSV file with a row for each worker that has measured steps, by rank.
 
-    Raises:
-        PipediagError: as `render_job`.
+    Raises PipediagError: as `render_job`.
     """
     import pandas as pd
 

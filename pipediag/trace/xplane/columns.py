@@ -96,8 +96,7 @@ def event_columns(
 
     The last piece ends at `end` or at another field.
 
-    Raises:
-        MalformedError: an event is damaged, or longer than its line.
+    Raises MalformedError: an event is damaged, or longer than its line.
     """
     # A run may be one event between other fields: chunks grow with what was found.
     size = _FIRST_CHUNK_BYTES
