@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -79,11 +79,6 @@ def without_surrogates(text: str) -> str:
 def one_line(text: str, longest: int = LONGEST_LINE) -> str:
     """Return the text as one line of a terminal or log: line ends and tabs become blanks."""
     return inert(visible_start(_BLANKS.sub(" ", clipped(text, LOOKED_AT * longest)), longest))
-
-
-def lines(texts: Iterable[str]) -> str:
-    """Return each text as one line."""
-    return "".join(f"{one_line(text)}\n" for text in texts)
 
 
 def printable(text: str) -> str:

@@ -16,11 +16,11 @@ from pipediag.encoding import (
     applicable,
     github_command,
     json_line,
-    lines,
     markdown_code,
     markdown_heading,
     markdown_row,
     markdown_text,
+    one_line,
     xml_code,
     xml_document,
     xml_text,
@@ -229,7 +229,7 @@ def as_text(results: Sequence[GateResult]) -> str:
                 written += [" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines]
             written += [f"  {note}" for note in result.notes]
         written.append("")
-    return lines([*written, overall(results)])
+    return "".join(f"{one_line(line)}\n" for line in (*written, overall(results)))
 
 
 def as_github(results: Sequence[GateResult]) -> str:

@@ -25,7 +25,7 @@ from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceGap
 from pipediag.session.files import replacing
 from pipediag.trace.classes import STEP_CLASSES
-from pipediag.trace.device_events import CORRELATION, NOT_FOUND, stream_lines
+from pipediag.trace.device_events import CORRELATION, stream_lines
 from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
 from pipediag.trace.files import read_profile
 from pipediag.trace.summary import TraceSummary
@@ -156,13 +156,8 @@ def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> N
         described = (_step(number, row) for number, row in steps)
         writer.track(pid, "Steps", *split.steps.windows.T, described)
     for device in summary.devices:
-        gaps = device.gaps
-        described = (
-            _gap(gap, launch)
-            for places, found in all_gaps(device, summary)
-            for gap, launch in zip(found, gaps.launch_ids[places].tolist(), strict=True)
-        )
-        writer.track(pid, f"{device.name} idle", *gaps.spans.T, described)
+        described = (_gap(gap) for _, found in all_gaps(device, summary) for gap in found)
+        writer.track(pid, f"{device.name} idle", *device.gaps.spans.T, described)
 
 
 def _step(number: int, row: list[int]) -> str:
@@ -170,12 +165,11 @@ def _step(number: int, row: list[int]) -> str:
     return _details(f"step {number}", times)
 
 
-def _gap(gap: DeviceGap, launch: int) -> str:
+def _gap(gap: DeviceGap) -> str:
     arguments = {
         "cause": gap.cause,
         "duration_us": round(gap.duration_ms * 1e3, 3),
         **gap.model_dump(include={"start_ms", "step", "doing"}),
-        CORRELATION: launch if launch != NOT_FOUND else None,
         "operation": gap.iterator,
         **{f"{name}_us": round(ms * 1e3, 3) for name, ms in gap.causes_ms.items()},
     }

@@ -81,8 +81,6 @@ class DeviceGaps:
     """The place in `doing_names` of the innermost event of the launching thread that covers half of
     the gap."""
     doing_names: tuple[str, ...]
-    launch_ids: NDArray[np.int64]
-    """The correlation id of the launch that ended the gap."""
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -135,7 +133,6 @@ def explain_gaps(
         iterators=tuple(records),
         doing_ids=doing_ids,
         doing_names=doing_names,
-        launch_ids=np.where(known, np.append(calls.correlation_ids, _NONE)[call], _NONE),
     )
 
 

@@ -35,7 +35,6 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
         "iterators": (MAP, PREFETCH),
         "doing_ids": np.full(count, -1, np.int32),
         "doing_names": ("$train_step", "save$"),
-        "launch_ids": np.full(count, -1),
     }
     columns = DeviceGaps(spans.astype(np.int64), split, **{**details, **overrides})
     activity = DeviceActivity(

@@ -77,8 +77,12 @@ def annotated(session: Session, culprit: SourcePlace | None) -> list[SourceBlock
     """
     found: list[SourceBlock] = []
     if culprit is not None and culprit.line is not None:
-        known = _known_lines(session, culprit.file, session.verdict.source)
-        found += _block(session, culprit.file, culprit.line, known, session.verdict.source)
+        file, excerpt = culprit.file, session.verdict.source
+        ops = session.pipeline.ops if session.pipeline is not None else []
+        known = {op.line: op.code.strip() for op in ops if op.file == file and op.line and op.code}
+        if excerpt is not None and excerpt.file == file:
+            known |= _excerpt(excerpt)
+        found += _block(session, file, culprit.line, known, excerpt)
     behind = python_behind(session)
     if behind is not None:
         excerpt = session.verdict.python_source
@@ -89,18 +93,6 @@ def annotated(session: Session, culprit: SourcePlace | None) -> list[SourceBlock
         }
         found += _block(session, behind.file, behind.line, near, excerpt)
     return found
-
-
-def _known_lines(session: Session, file: str, excerpt: SourceExcerpt | None) -> dict[int, str]:
-    ops = session.pipeline.ops if session.pipeline is not None else []
-    known = {
-        op.line: (op.code or "").strip()
-        for op in ops
-        if op.file == file and op.line is not None and op.code
-    }
-    if excerpt is not None and excerpt.file == file:
-        known |= _excerpt(excerpt)
-    return known
 
 
 def _excerpt(excerpt: SourceExcerpt | None) -> dict[int, str]:
