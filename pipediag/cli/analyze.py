@@ -189,12 +189,10 @@ def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
     from pipediag.runner.progress import ProgressLine
 
     names = {one.name for one in fields(AnalysisRequest)} & options.keys()
-    request = AnalysisRequest(
-        **{name: options[name] for name in names - {"args"}},
-        args=args,
-        script_output_to_stderr=options["json_mode"],
-        **({"source": False} if options["no_source"] else {}),
-    )
+    given = {name: options[name] for name in names} | {"args": args}
+    if options["no_source"]:
+        given["source"] = False
+    request = AnalysisRequest(**given, script_output_to_stderr=options["json_mode"])
     if options["quiet"]:
         return analyse(request, silent)
     progress = ProgressLine(sys.stderr)

@@ -52,9 +52,7 @@ class TraceWriter:
         self._write([_metadata("process_name", pid, 0, name=name)])
         return pid
 
-    def track(
-        self, pid: int, name: str, start_ns: Times, end_ns: Times, details: Iterable[str]
-    ) -> None:
+    def track(self, pid: int, name: str, spans: NDArray[np.int64], details: Iterable[str]) -> None:
         """Add a thread to a process, below those that it has, with events in order of their start.
 
         `details` are the other fields of each event, from `_details`: those of a profile come again
@@ -69,8 +67,8 @@ class TraceWriter:
             f'{head}{start // 1000}.{start % 1000:03d},"dur":{length // 1000}.{length % 1000:03d},'
             f"{one}}}"
             for start, length, one in zip(
-                (start_ns - self.origin_ns).tolist(),
-                (end_ns - start_ns).tolist(),
+                (spans[:, 0] - self.origin_ns).tolist(),
+                (spans[:, 1] - spans[:, 0]).tolist(),
                 details,
                 strict=True,
             )
@@ -154,10 +152,10 @@ def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> N
     if split is not None:
         steps = zip(split.steps.numbers, split.ns.tolist(), strict=True)
         described = (_step(number, row) for number, row in steps)
-        writer.track(pid, "Steps", *split.steps.windows.T, described)
+        writer.track(pid, "Steps", split.steps.windows, described)
     for device in summary.devices:
         described = (_gap(gap) for _, found in all_gaps(device, summary) for gap in found)
-        writer.track(pid, f"{device.name} idle", *device.gaps.spans.T, described)
+        writer.track(pid, f"{device.name} idle", device.gaps.spans, described)
 
 
 def _step(number: int, row: list[int]) -> str:
@@ -191,7 +189,7 @@ def _write_originals(writer: TraceWriter, pid: int, events: TraceEvents) -> None
                 here = chosen[lanes == lane]
                 track = f"{name} ({lane + 1})" if lane else name
                 details = _with_correlations(line, here, names)
-                writer.track(pid, track, line.start_ns[here], line.end_ns[here], details)
+                writer.track(pid, track, line.spans(here), details)
 
 
 def _with_correlations(line: Line, events: Indices, names: Sequence[str]) -> Iterable[str]:
