@@ -1,4 +1,4 @@
-"""What explains a change from base to head: operations that grew, findings that came and went."""
+"""Explanations of a change from base to head: operations that grew, findings that came and went."""
 
 from __future__ import annotations
 
