@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
-from pipediag.facts.pauses import pauses_of_run
-from pipediag.facts.run import first_waits, rows_of_loop, time_of_epochs, traces_of_step
+from pipediag.facts.run import (
+    first_waits,
+    pauses_of_run,
+    rows_of_loop,
+    time_of_epochs,
+    traces_of_step,
+)
 from pipediag.session.edits import CompileCall, Edit, Insert, PredictOnBatch, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AN_EPOCHS_END, FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart

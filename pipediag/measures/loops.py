@@ -13,7 +13,7 @@ import numpy as np
 
 from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
-from pipediag.measures.recorded_windows import Missing, blocks_of, step_ms, steps_ns
+from pipediag.measures.recorded_windows import Missing, blocks_of, step_ms
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
@@ -74,13 +74,6 @@ def seen_s(loop: RecordedLoop) -> float:
     if loop.asked_ns is None or loop.last_ns is None:
         return loop.elapsed_ns / 1e9
     return max(loop.elapsed_ns, loop.last_ns - loop.asked_ns - loop.set_aside_ns) / 1e9
-
-
-def steady_steps_ns(recording: Recording, loop: RecordedLoop) -> dict[int, int]:
-    """Return the nanoseconds of these steps by their start; one may be several batches."""
-    first = {boundary.asked_ns for boundary in loop.epoch_boundaries if boundary.handed_ns is None}
-    measured = steps_ns(recording, loop, "baseline")
-    return {start: ns for start, ns in measured.items() if start not in first}
 
 
 def whole_s(run: Run | Missing, loop: RecordedLoop) -> float | None:

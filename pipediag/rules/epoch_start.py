@@ -9,7 +9,6 @@ from functools import partial
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
 from pipediag.facts.names import exact_time
-from pipediag.facts.pauses import SHORTEST_EPOCH_S, pauses_of_run
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -22,11 +21,13 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import (
     FIRST_BATCHES,
+    SHORTEST_EPOCH_S,
     LoopTime,
     comes_again,
     first_batch_percent,
     holds_all,
     long_percent,
+    pauses_of_run,
     rows_of_loop,
     starts_s,
     time_of_epochs,

@@ -27,7 +27,7 @@ PAUSE = "one pause as the last epoch's iterator was destroyed, not extrapolated"
 """What a row is that came once among the boundaries of epochs, and is no rate of anything."""
 PAUSES = "pauses as the iterators of epochs are destroyed"
 """What a row is that several ends of epochs have beyond the shortest: number and length are chance
-(`facts/pauses.py`), so no headline has them."""
+(`facts.run.Pauses`), so no headline has them."""
 READING = "reading a data set"
 """What a row is where a loop takes data before a training."""
 EXITING = "exit"

@@ -10,12 +10,12 @@ from typing import Any
 from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
-from pipediag.facts.pauses import pauses_of_run
 from pipediag.facts.run import (
     FIRST_BATCHES,
     faster_ends,
     faster_evaluation,
     making_ms,
+    pauses_of_run,
     time_of_epochs,
 )
 from pipediag.session.edits import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.facts.pauses import PAUSED_NS
+from pipediag.facts.run import PAUSED_NS
 from pipediag.facts.step import lengths_vary
 from pipediag.session.edits import distributes, saves_pauses
 from pipediag.session.findings import Finding

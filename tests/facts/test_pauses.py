@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.pauses import pauses_of_run, sleeps_on_s
+from pipediag.facts.run import pauses_of_run, sleeps_on_s
 from pipediag.facts.run_gain import with_pauses_left_out
 from pipediag.session.ledger import PAUSE
 from pipediag.session.model import Session

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.facts.run_gain import ONCE_OFF
-from pipediag.measures.loops import median_step_ms, steady_steps_ns
+from pipediag.measures.loops import median_step_ms
 from pipediag.measures.recorded_windows import Building, blocks_of, input_waits, steps_ns
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.record import Interval
@@ -98,7 +98,9 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
     beside its tracing is no step, but optimising what was traced. Without that, as where a repeated
     batch builds too, only the tracing is taken off.
     """
-    steps = steady_steps_ns(recording, loop)
+    first = {boundary.asked_ns for boundary in loop.epoch_boundaries if boundary.handed_ns is None}
+    measured = steps_ns(recording, loop, "baseline")
+    steps = {start: ns for start, ns in measured.items() if start not in first}
     if not steps:
         median = median_step_ms(recording, loop)
         return in_doubt(median * loop.batches_per_call * 1e6, 1) if median else None

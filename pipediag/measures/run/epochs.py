@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipediag.facts.pauses import PAUSED_NS
+from pipediag.facts.run import PAUSED_NS
 from pipediag.measures.loops import pause_among
 from pipediag.measures.run.amounts import Amounts
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
