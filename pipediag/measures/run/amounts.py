@@ -270,17 +270,13 @@ def _settle_waits(
     ]
     amounts.waits_ns[loop.id] = waits
     amounts.move(sum(waits), steps, starts)
-    usual = round(sum(waits) / len(waits)) if waits else 0
-    at_boundaries = [
-        call for call in built if any(call.holds(boundary) for boundary in loop.epoch_boundaries)
-    ]
-    for call in at_boundaries:
-        _wait(amounts, usual, call, starts)
     if built:
-        _wait(amounts, _first_wait_ns(recording, loop, waits), built[0], starts)
+        waited = min(_first_wait_ns(recording, loop, waits), built[0].ns)
+        amounts.move(waited, built[0].place, starts)
+        built[0].ns -= waited
     else:
         amounts.move(loop.fill_ns or 0, steps, starts)
-    amounts.count[starts] = len(waits) + len(at_boundaries) + 1
+    amounts.count[starts] = len(waits) + 1
 
 
 def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
@@ -290,12 +286,6 @@ def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int
     again = loop.iterators > len(loop.epoch_boundaries)
     kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
     return min(found, max(waits)) if waits and again and not kept else found
-
-
-def _wait(amounts: Amounts, ns: int, call: _FirstCall, starts: Place) -> None:
-    waited = min(ns, call.ns)
-    amounts.move(waited, call.place, starts)
-    call.ns -= waited
 
 
 def _built_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[_FirstCall]:

@@ -32,23 +32,25 @@ from pipediag.facts.run import (
     where,
 )
 from pipediag.facts.script import failed_by_itself
-from pipediag.facts.step import group_percents, most_of_free_input, only_input_is_told, uneven
+from pipediag.facts.step import (
+    GROUPS,
+    group_percents,
+    most_of_free_input,
+    only_input_is_told,
+    uneven,
+)
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.measures.verdict.sentences import (
     Culprit,
-    balanced_sentence,
-    beside_tensorflow_sentence,
     call_in_each_step,
     costs_most,
     eager_culprit,
     elsewhere,
-    epoch_ends_sentence,
     filling_shuffle,
     first_batches_sentence,
     input_culprit,
     input_sentence,
     no_loop_sentence,
-    no_verdict_sentence,
     other_sentence,
     python_culprit,
     run_sentence,
@@ -73,6 +75,7 @@ BALANCED_POINTS = 20.0
 on two shared cores a group moves by up to 10 between quiet runs of one script, more than the
 interval within a run. By how much the profiler made steps longer moves from 0.8 to 1.6, so that
 says nothing about how sure the division is."""
+NOT_MEASURED = "the step was not measured."
 FEWEST_EPOCH_ENDS = 2
 """Own choice: one wait may have been the machine's."""
 
@@ -134,16 +137,18 @@ def decide_steps(session: Session) -> Verdict:
     steps = session.steps
     if session.diagnosed_loop() is None:
         return _verdict(session, "inconclusive", "unknown", no_loop_sentence(session), [])
-    if steps is None or steps.count < FEWEST_STEPS:
-        few = no_verdict_sentence(session.steps_missing)
-        if steps is not None:
-            few = (
-                f"Only {steps.count} steps were seen after the warm-up; a verdict needs "
-                f"{FEWEST_STEPS}. Let the script train longer."
-            )
+    if steps is None:
+        few = f"No verdict: {session.steps_missing or NOT_MEASURED}"
+        return _verdict(session, "inconclusive", "unknown", few, [])
+    if steps.count < FEWEST_STEPS:
+        few = (
+            f"Only {steps.count} steps were seen after the warm-up; a verdict needs "
+            f"{FEWEST_STEPS}. Let the script train longer."
+        )
         return _verdict(session, "inconclusive", "unknown", few, [])
     if session.breakdown is None:
-        return _inconclusive(session, no_verdict_sentence(session.breakdown_missing), [])
+        why = f"No verdict: {session.breakdown_missing or NOT_MEASURED}"
+        return _inconclusive(session, why, [])
     verdict = _decide_measured(session, session.breakdown)
     filled = cache_words(session)
     if filled is None:
@@ -175,6 +180,13 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
     return _decide_consumer(session, breakdown, straddled)
 
 
+NO_END_SEEN = (
+    "No end of an epoch was seen. Each later epoch is assumed to wait for its first batch as long "
+    "as the first one did, because its shuffle fills again. That first wait may include work that "
+    "happens once."
+)
+
+
 def _decide_first_batches(session: Session) -> Verdict:
     run, time = session.run, time_of_epochs(session)
     assert run is not None
@@ -182,8 +194,10 @@ def _decide_first_batches(session: Session) -> Verdict:
     # A shuffle that fills, or else what costs most of the input, where known.
     culprit = filling_shuffle(session) or input_culprit(session)
     reasons = list(about_loop_time(session))
-    if time.ends_seen < FEWEST_EPOCH_ENDS:
-        reasons.append(Doubt(epoch_ends_sentence(time)))
+    if time.ends_seen == 0:
+        reasons.append(Doubt(NO_END_SEEN))
+    elif time.ends_seen < FEWEST_EPOCH_ENDS:
+        reasons.append(Doubt("1 end of an epoch was seen, with its waits."))
     summary = first_batches_sentence(run, time, culprit)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
@@ -201,7 +215,12 @@ def _decide_consumer(
     if moderate:
         also = f" Moderately input-bound as well: input wait is {wait.percent:.0f} % of the step."
     if most - next_most < BALANCED_POINTS:
-        sentence = balanced_sentence(first, most, second, next_most) + also
+        # In one order always.
+        one, other = (group for group in GROUPS if group in (first, second))
+        sentence = (
+            f"{one.capitalize()} takes {groups[one]:.0f} % of each step, and {other} "
+            f"{groups[other]:.0f} %: neither alone limits it.{also}"
+        )
         severity = _severity("overhead", groups["overhead"], moderate)
         why = doubts(session, "balanced", straddled)
         return _verdict(session, "balanced", severity, sentence, why)
@@ -258,7 +277,13 @@ def _verdict(
 
 def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
     if only_input_is_told(session):
-        summary = beside_tensorflow_sentence(wait)
+        low, high = wait.ci95_percent
+        little = "does not wait" if wait.percent < INPUT_WAIT.value else "does not mainly wait"
+        summary = (
+            f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
+            f"interval {low:.0f} to {high:.0f} %). The rest can't be divided on this backend: "
+            "PyTorch computes it, and TensorFlow's profiler does not see that."
+        )
     else:
         fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
         summary = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import length, place
 from pipediag.facts.pipeline import bottleneck, filled_shuffles
 from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
@@ -217,32 +217,6 @@ def other_sentence(
     return f"{text}. If input were free, training would be at most {at_most:.3g}x as fast."
 
 
-def balanced_sentence(first: Group, most: float, second: Group, next_most: float) -> str:
-    """Return the sentence of two groups of about the same size, named in one order always."""
-    shares = {first: most, second: next_most}
-    one, other = (group for group in GROUPS if group in shares)
-    return (
-        f"{one.capitalize()} takes {shares[one]:.0f} % of each step, and {other} "
-        f"{shares[other]:.0f} %: neither alone limits it."
-    )
-
-
-def beside_tensorflow_sentence(wait: Share) -> str:
-    """Return the sentence of a step that PyTorch computes, where only the input wait is known."""
-    low, high = wait.ci95_percent
-    little = "does not wait" if wait.percent < INPUT_WAIT.value else "does not mainly wait"
-    return (
-        f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
-        f"interval {low:.0f} to {high:.0f} %). The rest can't be divided on this backend: PyTorch "
-        "computes it, and TensorFlow's profiler does not see that."
-    )
-
-
-def no_verdict_sentence(reason: str | None) -> str:
-    """Return why there is no verdict."""
-    return f"No verdict: {reason or 'the step was not measured.'}"
-
-
 def elsewhere(time: LoopTime) -> str:
     """Return where the loop's time went apart from its steps, the largest part first."""
     parts = {
@@ -278,18 +252,6 @@ def first_batches_sentence(run: Run, time: LoopTime, culprit: Culprit | None) ->
         faster = f"{whole_s / left_s:.3g}x as fast"
         text += f". Without {saved}, {whole_in_words(run)} would be at most {faster}"
     return text + "."
-
-
-def epoch_ends_sentence(time: LoopTime) -> str:
-    """Return what the waits for first batches rest on."""
-    if not time.ends_seen:
-        return (
-            "No end of an epoch was seen. Each later epoch is assumed to wait for its first batch "
-            "as long as the first one did, because its shuffle fills again. That first wait may "
-            "include work that happens once."
-        )
-    ends = "end of an epoch was" if time.ends_seen == 1 else "ends of epochs were"
-    return f"{time.ends_seen} {ends} seen, with their waits."
 
 
 NEEDS = (
