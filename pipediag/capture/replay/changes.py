@@ -8,19 +8,20 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 from pipediag.capture.replay import NotReplayableError, at_start, said
-from pipediag.capture.replay.elements import first_elements
+from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import (
     Graph,
     Node,
+    cached,
     draws_random,
-    inserted,
     nodes_up_to,
+    on_device,
 )
 from pipediag.capture.replay.replacing import (
+    REPLACEMENTS,
     called_in_processes,
     for_batches,
     padding_cut,
-    replacement,
 )
 from pipediag.session.edits import (
     CACHED_BATCHES,
@@ -50,17 +51,14 @@ def _with_options(options: dict[str, Scalar], inputs: list[Any]) -> Any:
         *groups, last = name.split(".")
         holder = chosen
         for group in groups:
-            holder = getattr(holder, _attribute(holder, group, name))
-        setattr(holder, _attribute(holder, last, name), value)
+            holder = getattr(holder, _attribute(holder, group))
+        setattr(holder, _attribute(holder, last), value)
     return inputs[0].with_options(chosen)
 
 
-def _attribute(holder: Any, name: str, whole: str) -> str:
+def _attribute(holder: Any, name: str) -> str:
     # The recording leaves out the prefix: `optimization.apply_default_optimizations`.
-    for attribute in (name, f"experimental_{name}"):
-        if hasattr(type(holder), attribute):
-            return attribute
-    raise NotReplayableError(f"This TensorFlow has no option {whole} for datasets.")
+    return name if hasattr(type(holder), name) else f"experimental_{name}"
 
 
 _AT_THE_END = "prefetch_to_device"
@@ -79,21 +77,19 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     have been moved to; what is left out goes last, so that a change may still name it as its place.
     A copy to a device must be the end of a pipeline, so that comes behind an endless repeat.
     """
-    changes = _each_once(changes)
+    changes = [change for place, change in enumerate(changes) if change not in changes[:place]]
     _refuse_contradictions(graph, changes)
     for one in _of(changes, SetParameters):
         _set(graph, one)
     in_processes = [one for one in _of(changes, Replace) if one.kind == IN_PROCESSES]
     _replace(graph, [one for one in _of(changes, Replace) if one not in in_processes])
-    inserts = _of(changes, Insert)
-    # First, as they stay behind what is moved to the same place.
-    _insert(graph, [one for one in inserts if one.kind == "prefetch"])
     _distribute(graph, _of(changes, Distribute))
     _move(graph, _of(changes, Move))
     _replace(graph, in_processes)
-    _insert(graph, [one for one in inserts if one.kind not in ("prefetch", _AT_THE_END)])
+    inserts = _of(changes, Insert)
+    _insert(graph, [one for one in inserts if one.kind != _AT_THE_END])
     for removed in _of(changes, Remove):
-        _remove(graph, removed)
+        graph.splice_out(graph.node(removed.op_id))
     options = _agreed("option", [one.options for one in _of(changes, SetOptions)])
     if options:
         graph.append(Node([], partial(_with_options, options)))
@@ -101,8 +97,7 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
         graph.append(Node([], make=_repeated))
     for last in inserts:
         if last.kind == _AT_THE_END:
-            graph.node(last.after)
-            graph.append(Node([], partial(inserted, last.kind, last.parameters)))
+            graph.append(Node([], partial(on_device, last.parameters["device"])))
 
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
@@ -115,10 +110,6 @@ def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
 def _repeated(inputs: list[Any]) -> Any:
     (dataset,) = inputs
     return dataset if int(dataset.cardinality()) == _INFINITE else dataset.repeat()
-
-
-def _each_once(changes: Sequence[Change]) -> list[Change]:
-    return [change for place, change in enumerate(changes) if change not in changes[:place]]
 
 
 def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
@@ -159,7 +150,9 @@ def _replace(graph: Graph, changes: list[Replace]) -> None:
         if change.kind == IN_PROCESSES:
             called_in_processes(node, int(change.parameters["processes"] or 1))
         else:
-            node.make = replacement(node, change.kind, change.parameters)
+            assert node.operation is not None
+            make = REPLACEMENTS[node.operation.kind, change.kind]
+            node.make = partial(make, node, change.parameters)
 
 
 def _insert(graph: Graph, changes: list[Insert]) -> None:
@@ -173,9 +166,9 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
                         f"{at_start(said(one))} draws random numbers; a cache behind it would "
                         "hand out the same ones in every epoch."
                     )
-        make = padding_cut if change.kind == CUT_PADDING else None
-        make = make or partial(inserted, change.kind, change.parameters)
-        graph.splice_in(Node([], make), after)
+        assert change.kind in ("cache", CUT_PADDING)
+        filled = partial(cached, change.parameters.get("elements"))
+        graph.splice_in(Node([], padding_cut if change.kind == CUT_PADDING else filled), after)
 
 
 def _distribute(graph: Graph, changes: list[Distribute]) -> None:
@@ -209,32 +202,16 @@ def _is_seeded(dataset: Any) -> bool:
 
 def _distributed(change: Distribute, inputs: list[Any]) -> Any:
     from tensorflow.python.data.experimental.ops import data_service_ops
-    from tensorflow.python.data.ops import dataset_ops
 
     (dataset,) = inputs
     policy = data_service_ops.ShardingPolicy.DYNAMIC
     if change.repeats_element:
         (element,) = first_elements(dataset, 1).elements
-        spec = dataset.element_spec
-        dataset = dataset_ops.DatasetV2.from_tensors(element).repeat()
-        dataset = dataset_ops._RestructuredDataset(dataset, spec)
+        dataset = dataset_of([element], dataset.element_spec).repeat()
         policy = data_service_ops.ShardingPolicy.OFF
-    return dataset.apply(
-        data_service_ops.distribute(
-            policy, f"grpc://{change.address}", compression=change.compression
-        )
-    )
-
-
-def _remove(graph: Graph, change: Remove) -> None:
-    node = graph.node(change.op_id)
-    if len(node.inputs) != 1:
-        assert node.operation is not None
-        raise NotReplayableError(
-            f"{at_start(said(node.operation))} can't be left out: it does not read from one "
-            "dataset."
-        )
-    graph.splice_out(node)
+    address = f"grpc://{change.address}"
+    served = data_service_ops.distribute(policy, address, compression=change.compression)
+    return dataset.apply(served)
 
 
 def _move(graph: Graph, moves: list[Move]) -> None:

@@ -107,13 +107,6 @@ def unobserved(dataset: Any) -> Iterator[Any]:
     return iter(iterator_ops.OwnedIterator(own))
 
 
-def read_through(dataset: Any) -> None:
-    """Have every element made once, and keep none."""
-    from tensorflow.python.framework import constant_op, dtypes
-
-    dataset.reduce(constant_op.constant(0, dtypes.int64), lambda count, *_: count + 1)
-
-
 def dataset_of(elements: Sequence[Any], element_spec: Any) -> Any:
     """Return a dataset that hands out these elements, in this order, on every pass."""
     from tensorflow.python.data.ops import dataset_ops
@@ -128,15 +121,10 @@ def tensor_bytes(element: Any) -> int:
     """Return the bytes of the tensors in an element; of strings, those of their characters."""
     from tensorflow.python.util import nest
 
-    total = 0
+    np, total = sys.modules["numpy"], 0
     for tensor in nest.flatten(element, expand_composites=True):
-        if tensor.dtype.name in ("variant", "resource"):
-            continue
-        array = tensor.numpy()
-        if isinstance(array, bytes):
-            total += len(array)
-        elif array.dtype == object:
-            total += sum(len(text) for text in array.ravel())
-        else:
-            total += int(array.nbytes)
+        if tensor.dtype.name not in ("variant", "resource"):
+            array = np.asarray(tensor.numpy())
+            texts = array.dtype == object
+            total += sum(map(len, array.ravel())) if texts else int(array.nbytes)
     return total

@@ -7,48 +7,41 @@ which is traced again with them: `flat_map`'s maps.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from pipediag import tensorflow_names
-from pipediag.capture.pipelines.calls import Call, call_of, replaying, user_site
+from pipediag.capture.pipelines.calls import Call, InnerCall, call_of, replaying, user_site
 from pipediag.capture.process import free_memory_bytes
 from pipediag.capture.replay import NotReplayableError, at_start, said
-from pipediag.capture.replay.elements import first_elements, read_through, tensor_bytes
+from pipediag.capture.replay.elements import first_elements, tensor_bytes
 from pipediag.session.recording import RecordedOperation
 from pipediag.tensorflow_names import DRAWING_KINDS
 from pipediag.vocabulary import Scalar
 
-_METHODS = frozenset(
-    "batch cache enumerate ignore_errors padded_batch prefetch ragged_batch rebatch repeat shard "
-    "shuffle skip take unbatch".split()
-)
 _MEASURED_ELEMENTS = 8
 _SHARE_OF_MEMORY = 0.5
 """Share of the free memory for a cache: the script needs memory, too."""
 
 
-def inserted(kind: str, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    """Return the dataset that is given, with a new operation behind it."""
+def cached(elements: Scalar, inputs: list[Any]) -> Any:
+    """Return the dataset that is given, with a cache of so many elements, full, or a plain one."""
     (dataset,) = inputs
-    elements = parameters.get("elements")
-    if kind == "prefetch_to_device":
-        return _on_device(dataset, **parameters)
-    if kind == "cache" and isinstance(elements, int):
-        most = most_elements_in_memory(dataset)
-        if 0 <= most < elements:
-            raise NotReplayableError(
-                f"The cache would hold {elements:,} elements, and there is memory for {most:,}."
-            )
-        return filled_cache(dataset.take(elements))
-    if kind not in _METHODS:
-        raise NotReplayableError(f"Pipediag can't add an operation of the kind {kind}.")
-    return getattr(dataset, kind)(**parameters)
+    if not isinstance(elements, int):
+        return dataset.cache()
+    most = most_elements_in_memory(dataset)
+    if 0 <= most < elements:
+        raise NotReplayableError(
+            f"The cache would hold {elements:,} elements, and there is memory for {most:,}."
+        )
+    return filled_cache(dataset.take(elements))
 
 
-def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
+def on_device(device: Scalar, inputs: list[Any]) -> Any:
+    """Return the dataset that is given, with a copy of its elements to the device."""
     from tensorflow.python.data.experimental.ops import prefetching_ops
     from tensorflow.python.framework import config, device_spec
 
@@ -56,14 +49,16 @@ def _on_device(dataset: Any, device: Scalar, buffer_size: Scalar = None) -> Any:
     wanted = device_spec.DeviceSpecV2.from_string(str(device))
     if (wanted.device_index or 0) >= len(config.list_logical_devices(wanted.device_type)):
         raise NotReplayableError(f"There is no device {device} here.")
-    return dataset.apply(prefetching_ops.prefetch_to_device(device, buffer_size))
+    return inputs[0].apply(prefetching_ops.prefetch_to_device(device))
 
 
 def filled_cache(dataset: Any) -> Any:
     """Return all elements of a dataset, from memory, again and again."""
-    cached = dataset.cache()
-    read_through(cached)
-    return cached.repeat()
+    from tensorflow.python.framework import constant_op, dtypes
+
+    kept = dataset.cache()
+    kept.reduce(constant_op.constant(0, dtypes.int64), lambda count, *_: count + 1)
+    return kept.repeat()
 
 
 def most_elements_in_memory(dataset: Any) -> int:
@@ -169,23 +164,12 @@ Parameters = dict[str, dict[str, Scalar]]
 """Arguments that change, by operation."""
 
 
-class Inner:
-    """Recognises the calls of a function as it is traced again, and changes their arguments."""
+def _calls_within(operations: Sequence[RecordedOperation], parameters: Parameters) -> InnerCall:
+    """Return what makes the calls of a function as it is traced again, with other arguments."""
+    waiting = list(operations)
 
-    def __init__(
-        self, operations: Sequence[RecordedOperation], parameters: Parameters | None = None
-    ) -> None:
-        self._parameters = parameters or {}
-        self._waiting = list(operations)
-
-    def call(
-        self,
-        kind: str,
-        function: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        alike = [one for one in self._waiting if one.kind == kind]
+    def call(kind: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        alike = [one for one in waiting if one.kind == kind]
         if not alike:
             return function(*args, **kwargs)
         site = user_site()
@@ -193,13 +177,13 @@ class Inner:
         # A class given as the function has no line of its own: there its kind must do.
         operation = next((one for one in alike if (one.file, one.line) == place), alike[0])
         # Calls at one place come in the order of their recording, in every tracing anew.
-        self._waiting.remove(operation)
-        self._waiting.append(operation)
+        waiting.remove(operation)
+        waiting.append(operation)
         given = inspect.signature(function).bind(*args, **kwargs)
-        if "name" in given.signature.parameters:
-            given.arguments["name"] = operation.name
-        _set_parameters(given, self._parameters.get(operation.id, {}), operation)
+        _set_parameters(given, parameters.get(operation.id, {}), operation)
         return function(*given.args, **given.kwargs)
+
+    return call
 
 
 Make = Callable[[list[Any]], Any]
@@ -236,9 +220,14 @@ class Node:
 
     @property
     def read_before(self) -> list[Any]:
-        if self.dataset is None:
-            return []
         return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
+
+    def is_as_before(self, inputs: list[Any]) -> bool:
+        """Return True if its dataset can be used as it is, where it is to read from these."""
+        if self.changed:
+            return False
+        before = self.read_before
+        return len(before) == len(inputs) and all(map(operator.is_, before, inputs))
 
 
 def nodes_up_to(top: Node, ends: Callable[[Node], bool] = lambda _: False) -> list[Node]:
@@ -310,9 +299,8 @@ class Graph:
     def kept(self) -> set[int]:
         kept: set[int] = set()
         for node in self.nodes():
-            as_before = _same(node.read_before, [upstream.dataset for upstream in node.inputs])
-            upstream_kept = all(id(upstream.dataset) in kept for upstream in node.inputs)
-            if not node.changed and as_before and upstream_kept:
+            inputs = [upstream.dataset for upstream in node.inputs]
+            if node.is_as_before(inputs) and kept.issuperset(map(id, inputs)):
                 kept.add(id(node.dataset))
         return kept
 
@@ -340,22 +328,17 @@ class Graph:
         return _build(top or self.end.inputs[0], {}, fixed or {})
 
 
-def _same(before: list[Any], now: list[Any]) -> bool:
-    return len(before) == len(now) and all(b is n for b, n in zip(before, now, strict=True))
-
-
 def _build(node: Node, built: dict[Node, Any], fixed: dict[int, Any]) -> Any:
     if id(node.dataset) in fixed:
         return fixed[id(node.dataset)]
     if node not in built:
         inputs = [_build(upstream, built, fixed) for upstream in node.inputs]
-        as_before = not node.changed and _same(node.read_before, inputs)
-        built[node] = node.dataset if as_before else _made(node, inputs)
+        built[node] = node.dataset if node.is_as_before(inputs) else _made(node, inputs)
     return built[node]
 
 
 def _made(node: Node, inputs: list[Any]) -> Any:
-    token = replaying.set(Inner(node.operations[1:], node.inner).call)
+    token = replaying.set(_calls_within(node.operations[1:], node.inner))
     try:
         return node.make(inputs) if node.make is not None else called_again(node, inputs)
     finally:

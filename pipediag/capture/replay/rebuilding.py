@@ -6,13 +6,13 @@ empty cache would time its filling, and the script may be filling or reading the
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -76,7 +76,7 @@ def _referred_to(function: Any, depth: int) -> Iterator[Any]:
     default, or kept by its object."""
     if depth == 0 or isinstance(function, type):
         return
-    if isinstance(function, functools.partial):
+    if isinstance(function, partial):
         values = [function.func, *function.args, *function.keywords.values()]
     else:
         owner = getattr(function, "__self__", None)
@@ -92,7 +92,7 @@ def _referred_to(function: Any, depth: int) -> Iterator[Any]:
             values += [one for each in known for name, one in each.items() if name in names]
     for value in values:
         yield value
-        if isinstance(value, functools.partial) or inspect.isfunction(value):
+        if isinstance(value, partial) or inspect.isfunction(value):
             yield from _referred_to(value, depth - 1)
 
 
@@ -109,33 +109,22 @@ def whole_batches_parsed() -> AbstractContextManager[None]:
     return attributes_set(*([unchecked] if checks else []))
 
 
-FILL_S = 5.0
+_FILL_S = 5.0
 """A cache that takes longer to fill hands out what it holds by then again and again."""
 
 
-class FilledCaches:
-    """Fills each cache once for all variants that have the same pipeline in front of it."""
+Filled = dict[int, tuple[Any, Any]]
+"""Full caches by the id of the dataset in front of them, which is kept so that its id stays its
+own: each is filled once for all variants that have the same pipeline in front of it."""
 
-    def __init__(self, seconds: float = FILL_S) -> None:
-        self._seconds = seconds
-        self._filled: dict[int, tuple[Any, Any]] = {}
 
-    def stand_in(self, graph: Graph) -> None:
-        for node in _caches(graph):
-            node.make = self._of
-
-    def clear(self) -> None:
-        self._filled.clear()
-
-    def _of(self, inputs: list[Any]) -> Any:
-        (dataset,) = inputs
-        known = self._filled.get(id(dataset))
-        if known is None:
-            few = _until(dataset, time.time() + self._seconds)
-            filled = filled_cache(few.take(most_elements_in_memory(dataset)))
-            # With the dataset, so that its id stays its own.
-            known = self._filled[id(dataset)] = (dataset, filled)
-        return known[1]
+def _filled_once(filled: Filled, inputs: list[Any]) -> Any:
+    (dataset,) = inputs
+    if id(dataset) not in filled:
+        few = _until(dataset, time.time() + _FILL_S)
+        cache = filled_cache(few.take(most_elements_in_memory(dataset)))
+        filled[id(dataset)] = (dataset, cache)
+    return filled[id(dataset)][1]
 
 
 def without_caches(dataset: Any) -> Graph:
@@ -164,24 +153,21 @@ def rebuild(
     dataset: Any,
     changes: Sequence[Change],
     endless: bool = False,
-    caches: FilledCaches | None = None,
+    filled: Filled | None = None,
 ) -> Any:
     """Return the pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
     What lies upstream of every change is used as it is, and without changes the dataset itself;
-    the calls from there on are made again, so functions are traced again. Raises NotReplayableError
-    where that can't be done, or not without disturbing the script.
-
-    Args:
-        dataset: the last dataset of the pipeline, which the loop consumes.
-        changes: what to change, in any order; changes of the model are left aside.
-        endless: start over where the elements end.
-        caches: stand in for the caches of the script, which are left alone then.
+    the calls from there on are made again, so functions are traced again. Changes of the model are
+    left aside. An `endless` pipeline starts over where the elements end; `filled` caches stand in
+    for those of the script. Raises NotReplayableError where that can't be done, or not without
+    disturbing the script.
     """
     graph = Graph(dataset)
     refuse_to_disturb(graph)
-    if caches is not None:
-        caches.stand_in(graph)
+    if filled is not None:
+        for node in _caches(graph):
+            node.make = partial(_filled_once, filled)
     apply(graph, changes, endless)
     return built(graph)
 

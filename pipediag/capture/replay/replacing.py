@@ -8,17 +8,16 @@ call its Python; one that moves behind a batch calls it for each row.
 from __future__ import annotations
 
 import importlib
-import inspect
 import random
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
-from pipediag.capture.callsites import is_keras_class, is_users
+from pipediag.capture.callsites import frames, is_keras_class, is_users
 from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
 from pipediag.capture.replay import NotReplayableError, said
 from pipediag.capture.replay.graph import Make, Node, called_again, given_arguments
@@ -46,28 +45,22 @@ _LEAVE_S = 5.0
 """Longest wait for calls that run when a pipeline is left."""
 
 
-def adapter_of(generator: Any) -> Any:
-    """Return Keras's adapter of a PyDataset whose generator this is, or None."""
-    owner = getattr(generator, "__self__", None)
-    return owner if is_keras_class(type(owner), ("PyDatasetAdapter",)) else None
-
-
 def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """Return the batches of the same object, made by threads, as `fit` has them with its `workers`.
 
     Processes are not started: they would copy a process in the middle of its work.
     """
-    adapter = adapter_of(node.call.generator if node.call else None)
-    if adapter is None:
+    assert node.call is not None
+    adapter: Any = getattr(node.call.generator, "__self__", None)
+    if not is_keras_class(type(adapter), ("PyDatasetAdapter",)):
         raise NotReplayableError("The batches don't come from a PyDataset of Keras 3.")
     changed = users_side_effect(adapter.py_dataset.__getitem__)
     if changed is not None:
         raise NotReplayableError(
             f"Its `__getitem__` can't be called from several threads at once: {changed}."
         )
-    workers, queued = parameters["workers"], parameters.get("max_queue_size", _QUEUE)
-    assert isinstance(workers, int)
-    assert isinstance(queued, int)
+    workers = int(parameters["workers"] or 1)
+    queued = int(parameters.get("max_queue_size") or _QUEUE)
 
     def batches() -> Iterator[Any]:
         made = _made_ahead(adapter.py_dataset.__getitem__, _indices(adapter), workers, queued)
@@ -117,25 +110,10 @@ def _made_ahead(
 
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """Return the elements of the script's generator, of which TensorFlow takes several at once."""
-    from tensorflow.python.util import nest
-
     assert node.call is not None
-    generator = node.call.generator
-    if generator is None or _takes_arguments(generator):
-        raise NotReplayableError("The generator takes arguments.")
-    shapes = [spec.shape for spec in nest.flatten(node.dataset.element_spec)]
-    if any(shape.rank is None or None in shape[1:] for shape in shapes):
-        raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
-    signature, size = node.dataset.element_spec, parameters["elements"]
     # NumPy must not be imported for a script that does without it.
-    return importlib.import_module("pipediag.in_chunks").in_chunks(generator, signature, size)
-
-
-def _takes_arguments(generator: Callable[..., Any]) -> bool:
-    try:
-        return bool(inspect.signature(generator).parameters)
-    except (TypeError, ValueError):
-        return True
+    in_chunks = importlib.import_module("pipediag.in_chunks").in_chunks
+    return in_chunks(node.call.generator, node.dataset.element_spec, parameters["elements"])
 
 
 _PUT_TOGETHER = frozenset({"Pack", "ConcatV2"})
@@ -156,10 +134,8 @@ def for_batches(node: Node, *, vectorized: bool) -> Make | None:
 
 
 def _made(node: Node, python: bool, axes: bool, inputs: list[Any]) -> Any:
-    with (
-        _python_of_rows() if python else nullcontext(),
-        _next_axes() if axes else nullcontext(),
-    ):
+    others = [*(_python_of_rows() if python else ()), *(_next_axes() if axes else ())]
+    with attributes_set(*others):
         return called_again(node, inputs)
 
 
@@ -174,8 +150,8 @@ def _vectorized(node: Node, inputs: list[Any]) -> Any:
     return called_again(node, inputs, map_func=of_rows)
 
 
-def _next_axes() -> AbstractContextManager[None]:
-    """While a function is traced, let `tf.stack` and `tf.concat` leave a batch's dimension first.
+def _next_axes() -> list[Attribute]:
+    """Return what lets `tf.stack` and `tf.concat` leave a batch's dimension first.
 
     That is what the patch writes: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
     parts of a shape, are stacked as they are.
@@ -192,9 +168,7 @@ def _next_axes() -> AbstractContextManager[None]:
         shifted = isinstance(axis, int) and axis >= 0 and _in("concat") and _ranks(values, 2)
         return concat(values, axis + 1 if shifted else axis, name=name)
 
-    return attributes_set(
-        (gen_array_ops, "pack", packed), (gen_array_ops, "concat_v2", concatenated)
-    )
+    return [(gen_array_ops, "pack", packed), (gen_array_ops, "concat_v2", concatenated)]
 
 
 def _ranks(values: Any, least: int) -> bool:
@@ -207,22 +181,17 @@ _DEPTH = 16
 
 
 def _in(function: str) -> bool:
-    frame = sys._getframe(2)
-    for _ in range(_DEPTH):
-        code = frame.f_code
-        if code.co_name == function and "array_ops" in code.co_filename:
-            return True
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-    return False
+    return any(
+        frame.f_code.co_name == function and "array_ops" in frame.f_code.co_filename
+        for frame in islice(frames(), _DEPTH)
+    )
 
 
 _AUTOGRAPH_CALL = "autograph/impl/api.py"
 
 
-def _python_of_rows() -> AbstractContextManager[None]:
-    """While a function is traced, give its Python batches, and its shapes a first dimension.
+def _python_of_rows() -> list[Attribute]:
+    """Return what gives a function's Python batches, and its shapes a first dimension.
 
     That is what the patch writes: `tf.py_function(for_each_row(f), ...)`, `x.set_shape([None, 3])`.
     """
@@ -249,11 +218,11 @@ def _python_of_rows() -> AbstractContextManager[None]:
 
     # AutoGraph calls what has this as it is.
     set_of_batch.autograph_info__ = None  # type: ignore[attr-defined]
-    return attributes_set(
+    return [
         (script_ops, "_internal_py_func", called_for_rows),
         (array_ops, "ensure_shape", ensured_of_batch),
         (tensor.Tensor, "set_shape", set_of_batch),
-    )
+    ]
 
 
 def padding_cut(inputs: list[Any]) -> Any:
@@ -334,16 +303,6 @@ def called_in_processes(node: Node, processes: int) -> None:
     node.make = made
 
 
-def replacement(node: Node, kind: str, parameters: dict[str, Scalar]) -> Make:
-    """Return what builds the other kind of operation in a node's place."""
-    operation = node.operation
-    assert operation is not None
-    make = _REPLACEMENTS.get((operation.kind, kind))
-    if make is None:
-        raise NotReplayableError(f"Pipediag can't replace {said(operation)} by {kind}.")
-    return partial(make, node, parameters)
-
-
 def _interleaved(
     node: Node, parameters: dict[str, Scalar], inputs: list[Any], *, at_once: bool = False
 ) -> Any:
@@ -371,31 +330,14 @@ def _side_by_side(node: Node, parameters: dict[str, Scalar], _inputs: list[Any])
     return dataset_ops.DatasetV2.range(copies).interleave(lambda _: source, **parameters)
 
 
-def _interleaved_reader(node: Node, parameters: dict[str, Scalar], inputs: list[Any]) -> Any:
-    assert node.call is not None
-    given = given_arguments(node, inputs)
-    name = given.pop("name", None)
-    filenames = given.pop("filenames")
-    given.pop("num_parallel_reads", None)
-    make: Callable[..., Any] = node.call.function
-
-    def read(filename: Any) -> Any:
-        return make(filename, **given)
-
-    return filenames.interleave(read, name=name, **parameters)
-
-
 _Replacing = Callable[[Node, dict[str, Scalar], list[Any]], Any]
-_REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
+REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("flat_map", "interleave"): _interleaved,
     ("flat_map", "parallel_flat_map"): partial(_interleaved, at_once=True),
     ("interleave", "parallel_flat_map"): partial(_interleaved, at_once=True),
-    ("TFRecordDataset", "interleave"): _interleaved_reader,
-    ("TextLineDataset", "interleave"): _interleaved_reader,
-    ("FixedLengthRecordDataset", "interleave"): _interleaved_reader,
     ("from_generator", "interleave"): _side_by_side,
     ("from_generator", "PyDataset"): read_by_workers,
     ("from_generator", "in_chunks"): stacked,
-    ("batch", "bucket_by_sequence_length"): bucketed,
     ("padded_batch", "bucket_by_sequence_length"): bucketed,
 }
+"""What makes another kind of operation in the place of one, by both kinds."""

@@ -10,7 +10,6 @@ import dataclasses
 import gc
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -18,7 +17,7 @@ from pipediag.capture.callsites import place_of
 from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
-from pipediag.capture.replay.rebuilding import built, without_caches
+from pipediag.capture.replay.rebuilding import built, refuse_to_disturb, without_caches
 from pipediag.capture.replay.replacing import Attribute, attributes_set
 from pipediag.capture.signals import let_pass
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
@@ -27,35 +26,30 @@ _ELEMENTS = 64
 _SECONDS = 2.0
 
 
-class Rewritten:
-    """Functions of the script and the code that they run while they are `patched`."""
+def other_code(
+    changes: Sequence[Change],
+    files: Mapping[str, str],
+    step_failed: Callable[[BaseException], None],
+) -> list[Attribute]:
+    """Find the functions, and compile what they run instead from the patched `files`, by path.
 
-    def __init__(
-        self,
-        changes: Sequence[Change],
-        files: Mapping[str, str],
-        step_failed: Callable[[BaseException], None],
-    ) -> None:
-        """Find the functions, and compile their other code from the patched `files`, by path.
+    `step_failed` receives the error of a function that was made a `tf.function`; it then runs as
+    the script has it.
+    """
+    found: list[Attribute] = []
+    for change in changes:
+        if isinstance(change, RewriteCall):
+            found += _from_file(change, files)
+        elif isinstance(change, CompileFunction) and change.reduce_retracing:
+            found += _relaxed(change)
+        elif isinstance(change, CompileFunction):
+            found += _compiled(change, step_failed)
+    return found
 
-        `step_failed` receives the error of a function that was made a `tf.function`; it then runs
-        as the script has it.
-        """
-        self._swaps: list[Attribute] = []
-        for change in changes:
-            if isinstance(change, RewriteCall):
-                self._swaps += _from_file(change, files)
-            elif isinstance(change, CompileFunction) and change.reduce_retracing:
-                self._swaps += _relaxed(change)
-            elif isinstance(change, CompileFunction):
-                self._swaps += _compiled(change, step_failed)
 
-    def patched(self) -> AbstractContextManager[None]:
-        return attributes_set(*self._swaps)
-
-    def traces(self) -> int | None:
-        """Return how many traces serve all shapes so far; None where each shape has its own."""
-        return max((len(other) for _, name, other in self._swaps if name == _CACHE), default=None)
+def traces(code: Sequence[Attribute]) -> int | None:
+    """Return how many traces serve all shapes so far; None where each shape has its own."""
+    return max((len(other) for _, name, other in code if name == _CACHE), default=None)
 
 
 def _functions(
@@ -85,11 +79,8 @@ def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attrib
         return sorted(codes, key=lambda code: code.co_firstlineno)
 
     functions, text = _functions(change, fits), files.get(change.file, "")
-    try:
-        with tokenize.open(change.file) as file:
-            own_text = file.read()
-    except OSError:
-        own_text = ""
+    with tokenize.open(change.file) as file:
+        own_text = file.read()
     before, after = of_name(own_text), of_name(text)
     others = dict(zip([code.co_firstlineno for code in before], after, strict=False))
     for function in functions:
@@ -156,21 +147,16 @@ def _relaxed(change: CompileFunction) -> list[Attribute]:
         _, site = place_of(function)
         if site is None or (site.file, site.line) != (change.file, change.line):
             continue
-        options = {name: own for name, own in vars(function).items() if name in _OPTIONS}
-        made = [own for own in options.values() if own is not None]
-        if not all(map(dataclasses.is_dataclass, made)):
+        options = {name: own for name, own in vars(function).items() if own and name in _OPTIONS}
+        if not all(map(dataclasses.is_dataclass, options.values())):
             raise NotReplayableError("This TensorFlow keeps the traces of a function elsewhere.")
-        if not made:
-            continue
-        cache = type(vars(function)[_CACHE])()
-        found.append((function, _CACHE, cache))
+        if options:
+            cache = type(vars(function)[_CACHE])()
+            found.append((function, _CACHE, cache))
         for name, own in options.items():
-            relaxed = own and dataclasses.replace(
-                own,
-                reduce_retracing=True,
-                function_cache=cache,
-                function_captures=type(own.function_captures)(),
-            )
+            captures = type(own.function_captures)()
+            given = {"function_cache": cache, "function_captures": captures}
+            relaxed = dataclasses.replace(own, reduce_retracing=True, **given)
             found.append((function, name, relaxed))
     if not found:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
@@ -220,7 +206,7 @@ def _inside(code: CodeType) -> Iterator[CodeType]:
             yield from _inside(each)
 
 
-def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritten) -> None:
+def verify_code(dataset: Any, changes: Sequence[Change], code: Sequence[Attribute]) -> None:
     """Compare the elements of the operation that calls the functions, with each code.
 
     Where two passes with the script's own code differ, only structure and types are compared.
@@ -229,12 +215,10 @@ def verify_rewritten(dataset: Any, changes: Sequence[Change], rewritten: Rewritt
         if not isinstance(change, RewriteCall):
             continue
         graph = without_caches(dataset)
-        ids = {node.operation.id: node for node in graph.nodes() if node.operation is not None}
-        if change.op_id not in ids:
-            raise NotReplayableError("The operation that calls the function was not found.")
-        part = built(graph, ids[change.op_id])
+        refuse_to_disturb(graph)
+        part = built(graph, graph.node(change.op_id))
         own = first_elements(part, _ELEMENTS, _SECONDS).elements
-        with rewritten.patched():
+        with attributes_set(*code):
             other = first_elements(part, _ELEMENTS, _SECONDS).elements
         again = first_elements(part, _ELEMENTS, _SECONDS).elements
         repeats = difference_of(own, again, values=True) is None

@@ -24,24 +24,20 @@ from pipediag.session.edits import (
     RESULTS_DIFFER,
     Change,
     Check,
-    Insert,
     Move,
-    Remove,
-    Replace,
     adds_cache,
     as_written,
     touched,
 )
 from pipediag.vocabulary import Scalar
 
-ROWS_OF_A_CHECK = 16
+_ROWS_OF_A_CHECK = 16
 """Batches are made this small for a check, or a slow function would cost seconds of it."""
 _FEWEST_ELEMENTS = 32
 """A filter may drop most of them."""
-_SPLITTING = frozenset({"unbatch", "rebatch"})
 
 
-def changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bool]:
+def _changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bool]:
     """Cut out what the changes touch, as written and as changed, to read the same few elements.
 
     Returns True as well if two passes over the part itself may differ. Where it reads from several
@@ -56,19 +52,14 @@ def changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bo
     if len(sources) != 1 or not all(read for _, read in cuts):
         sources, cuts = {}, [_cut(top, set()) for top in tops]
     (own, _), (changed, _) = cuts
-    nodes, removes = own + changed, any(isinstance(change, Remove) for change in changes)
-    kinds = {change.kind for change in changes if isinstance(change, Insert | Replace)}
-    # Batches of another size would be compared with batches as they come in.
-    if not removes and not (_kinds(nodes) | kinds) & _SPLITTING:
-        for node in nodes:
-            if (_batch_size(node) or 0) > ROWS_OF_A_CHECK:
-                node.parameters["batch_size"] = ROWS_OF_A_CHECK
-    splits = _kinds(own) & _SPLITTING
-    rows = 1 if splits else prod(_batch_size(node) or 1 for node in own)
+    nodes = own + changed
+    for node in nodes:
+        if _batch_size(node) > _ROWS_OF_A_CHECK:
+            node.parameters["batch_size"] = _ROWS_OF_A_CHECK
+    # Half a batch at the end shows what happens to a remainder.
+    wanted = max(_FEWEST_ELEMENTS, prod(map(_batch_size, own)) * 5 // 2)
     fixed: dict[int, Any] = {}
     for key, source in sources.items():
-        # Half a batch at the end shows what happens to a remainder.
-        wanted = max(_FEWEST_ELEMENTS, rows * 5 // 2)
         elements = first_elements(source, wanted, READING_LIMIT_S).elements
         if not elements:
             raise NotReplayableError("The pipeline hands out no elements to check.")
@@ -97,15 +88,11 @@ def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
     return old, new
 
 
-def _batch_size(node: Node) -> int | None:
-    size = node.parameters.get("batch_size")
-    if size is None and node.operation is not None:
-        size = node.operation.parameters.get("batch_size")
-    return size if isinstance(size, int) and size > 0 else None
-
-
-def _kinds(nodes: list[Node]) -> set[str]:
-    return {node.operation.kind for node in nodes if node.operation is not None}
+def _batch_size(node: Node) -> int:
+    """Return the rows that it makes one of; 1 where it makes no batches."""
+    written = node.operation.parameters if node.operation is not None else {}
+    size = {**written, **node.parameters}.get("batch_size")
+    return size if isinstance(size, int) and size > 0 else 1
 
 
 READING_LIMIT_S = 5.0
@@ -128,34 +115,33 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
         return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
     written = [as_written(change) for change in changes]
-    before, after, random = changed_parts(dataset, written)
+    before, after, random = _changed_parts(dataset, written)
     expected, found = _read(before), _read(after)
     by_value = check == "equal" and not random
-    if by_value:
-        _refuse(_count_difference(expected, found))
-    difference = difference_of(expected.elements, found.elements, values=by_value)
-    again = _read(before) if difference is not None and by_value else None
-    if again is not None and difference_of(expected.elements, again.elements, values=True):
-        if any(isinstance(change, Move) for change in changes):
-            raise NotReplayableError(
-                "The pipeline hands out other values every time, so it can't be checked whether "
-                "moving an operation changes them."
-            )
-        difference = difference_of(expected.elements, found.elements, values=False)
-    _refuse(difference)
+    difference = _count_difference(expected, found) if by_value else None
+    if difference is None:
+        difference = difference_of(expected.elements, found.elements, values=by_value)
+        unlike = difference is not None and by_value
+        if unlike and difference_of(expected.elements, _read(before).elements, values=True):
+            if any(isinstance(change, Move) for change in changes):
+                raise NotReplayableError(
+                    "The pipeline hands out other values every time, so it can't be checked "
+                    "whether moving an operation changes them."
+                )
+            difference = difference_of(expected.elements, found.elements, values=False)
+    if difference is not None:
+        raise NotReplayableError(f"{RESULTS_DIFFER[0]}: {difference}.")
     return None
 
 
-PASSES_S = 1.0
+_PASSES_S = 1.0
 """Each of two passes that are compared is read for so long."""
 _MOST_IN_PASSES = 5_000
 
 
 def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     """Count the elements in front of an added cache that are the same in two passes."""
-    place = next(
-        change.after for change in changes if isinstance(change, Insert) and adds_cache(change)
-    )
+    place = next(change.after for change in changes if adds_cache(change))
     graph = without_caches(dataset)
     apply(graph, [change for change in changes if not adds_cache(change)])
     above = nodes_up_to(graph.node(place))
@@ -163,7 +149,7 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
         for node in above:
             _keep_order(node)
     part = built(graph, graph.node(place))
-    first, second = (first_elements(part, _MOST_IN_PASSES, PASSES_S) for _ in range(2))
+    first, second = (first_elements(part, _MOST_IN_PASSES, _PASSES_S) for _ in range(2))
     difference = _count_difference(first, second)
     difference = difference_of(first.elements, second.elements, values=True) or difference
     if difference is not None:
@@ -188,11 +174,6 @@ def _keep_order(node: Node) -> None:
     operation = node.operation
     if operation is not None and reorders(operation):
         node.parameters.update(_IN_ONE_ORDER.get(operation.kind, {"deterministic": True}))
-
-
-def _refuse(difference: str | None) -> None:
-    if difference is not None:
-        raise NotReplayableError(f"{RESULTS_DIFFER[0]}: {difference}.")
 
 
 def _read(dataset: Any) -> Reading:

@@ -21,13 +21,12 @@ from pipediag.session.edits import ANEW, RESULTS_DIFFER
 from pipediag.session.recorded_loops import InputLayer
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
 
-_NAMES = ("jit_compile", "run_eagerly", "steps_per_execution")
-_POLICY = "dtype_policy"
-_PLAIN, _MIXED = "float32", "mixed_"
-"""The usual policy, and the beginning of the names of those that compute in 16 bits."""
-_OPTIMIZER = "optimizer"
-_OF_KERAS_2 = {*_NAMES, ANEW, ANY_LENGTH}
-_OF_KERAS_3 = {*_OF_KERAS_2, _POLICY, _OPTIMIZER}
+_STEPS, _POLICY, _OPTIMIZER = "steps_per_execution", "dtype_policy", "optimizer"
+_NAMES = ("jit_compile", "run_eagerly", _STEPS)
+_PLAIN = "float32"
+"""The usual policy; layers under a mixed one compute in 16 bits already."""
+_OF_ANY_KERAS = {*_NAMES, ANEW, ANY_LENGTH}
+_OF_KERAS_3 = {*_OF_ANY_KERAS, _POLICY, _OPTIMIZER}
 
 _ROUNDING, _SHARE_OF_SPREAD = 1e-6, 0.01
 """Own choice: outputs that differ by less, of the spread between examples, are the same."""
@@ -48,40 +47,27 @@ class ModelVariants:
         self._failed = failed
         modules = {base.__module__ for base in type(model).__mro__}
         self._is_keras_3 = _KERAS_3 in modules
-        self._compiled: _Compiled | None = None
-        if self._is_keras_3:
-            self._compiled = _Compiled(model)
-        elif modules.intersection(_KERAS_2):
-            self._compiled = _CompiledByKeras2(model)
+        known = self._is_keras_3 or modules.intersection(_KERAS_2)
+        self._compiled = _Compiled(model, keras_3=self._is_keras_3) if known else None
         self._own = self._compiled.read() if self._compiled is not None else {}
         self._current: Settings = {}
         self._undo = ExitStack()
         """Makes the model the user's again."""
         self._functions: dict[frozenset[Any], Any] = {}
-        self._own_optimizer: Any = getattr(model, "optimizer", None)
         self._row_wise: Any = None
 
     def check(self, settings: Settings) -> None:
-        if not settings:
-            return
-        if self._compiled is None:
+        if settings and self._compiled is None:
             raise NotReplayableError(
                 "Only a model in a Keras `fit` on TensorFlow can be compiled otherwise."
             )
-        if not settings.keys() <= _OF_KERAS_3:
+        others = settings.keys() - (_OF_KERAS_3 if self._is_keras_3 else _OF_ANY_KERAS)
+        if others:
             raise NotReplayableError(
-                "This change of the model is not tried in the running loop: make it by hand."
+                f"A change of {' or '.join(sorted(others))} is not tried with this version of "
+                "Keras: make it by hand."
             )
-        if not self._is_keras_3:
-            if not settings.keys() <= _OF_KERAS_2:
-                raise NotReplayableError(
-                    "It is tried in Keras 3 only: of a model of Keras 2 no more than "
-                    f"{', '.join(_NAMES)} is changed. Make the change by hand."
-                )
-            return
-        if _OPTIMIZER in settings:
-            _check_row_wise(self._own_optimizer, settings[_OPTIMIZER])
-        if settings.get("jit_compile"):
+        if self._is_keras_3 and settings.get("jit_compile"):
             from keras.src.trainers.trainer import model_supports_jit
 
             if not model_supports_jit(self._model):
@@ -107,8 +93,6 @@ class ModelVariants:
         Layers that compute on padding add up other numbers; rounding is far below the differences
         between examples, on which the limit rests. Outputs of each place of a row are refused.
         """
-        if self._compiled is None:
-            raise NotReplayableError("Only for a model in a Keras `fit` can results be compared.")
         np = sys.modules["numpy"]
         with ExitStack() as undo:
             _take_any_length(self._model, undo)
@@ -139,7 +123,7 @@ class ModelVariants:
         if _POLICY in wanted:
             use_policy(model, wanted[_POLICY], undo)
         if _OPTIMIZER in wanted:
-            undo.callback(setattr, model, "optimizer", self._own_optimizer)
+            undo.callback(setattr, model, "optimizer", model.optimizer)
             self._row_wise = self._row_wise or _row_wise(model)
             model.optimizer = self._row_wise
         if ANY_LENGTH in wanted:
@@ -165,57 +149,44 @@ class ModelVariants:
 
 
 class _Compiled:
-    """Settings of a compiled model of Keras 3, read and set without compiling it anew."""
+    """Settings of a compiled model, read and set without compiling it anew.
 
-    def __init__(self, model: Any) -> None:
+    Properties of Keras 2 lack, or drop compiled functions when set; what they stand for is set. The
+    number of steps is a variable there: a compiled function of several reads it at each call.
+    """
+
+    def __init__(self, model: Any, *, keras_3: bool) -> None:
         self._model = model
+        self._attributes = {name: name if keras_3 else f"_{name}" for name in _NAMES}
 
     def read(self) -> Settings:
-        return {name: getattr(self._model, name) for name in _NAMES}
+        found = {name: getattr(self._model, own) for name, own in self._attributes.items()}
+        return {**found, _STEPS: int(found[_STEPS])}
 
     def write(self, settings: Settings) -> None:
         """Set them for the training function that is made next, and while it runs."""
-        for name in _NAMES:
-            setattr(self._model, name, settings[name])
+        for name, attribute in self._attributes.items():
+            assign = getattr(getattr(self._model, attribute), "assign", None)
+            if assign is not None:
+                assign(settings[name])
+            else:
+                setattr(self._model, attribute, settings[name])
 
     def train_function(self) -> Callable[[Any], Any]:
-        self._model.make_train_function(force=True)
-        function: Callable[[Any], Any] = self._model.train_function
-        return function
-
-
-class _CompiledByKeras2(_Compiled):
-    """Settings behind the properties of Keras 2, which lack, or drop compiled functions when set.
-
-    The number of steps is a variable: a compiled function of several reads it at each call.
-    """
-
-    def read(self) -> Settings:
-        return {
-            "jit_compile": self._model._jit_compile,
-            "run_eagerly": self._model._run_eagerly,
-            "steps_per_execution": int(self._model._steps_per_execution),
-        }
-
-    def write(self, settings: Settings) -> None:
-        self._model._jit_compile = settings["jit_compile"]
-        self._model._run_eagerly = settings["run_eagerly"]
-        self._model._steps_per_execution.assign(settings["steps_per_execution"])
-
-    def train_function(self) -> Callable[[Any], Any]:
-        # The graph that a TensorBoard callback writes is the script's own.
-        graph = getattr(self._model, "train_tf_function", None)
-        function: Callable[[Any], Any] = self._model.make_train_function(force=True)
-        self._model.train_tf_function = graph
+        model, graph = self._model, "train_tf_function"
+        with ExitStack() as undo:
+            if hasattr(model, graph):  # that of Keras 2, which a TensorBoard callback writes
+                undo.callback(setattr, model, graph, getattr(model, graph))
+            model.make_train_function(force=True)
+        function: Callable[[Any], Any] = model.train_function
         return function
 
 
 def use_policy(model: Any, name: str, undo: ExitStack) -> None:
-    """Let layers of a built model compute in 16 bits, with their own variables, or again in 32.
+    """Let layers of a built model compute in 16 bits, with their own variables.
 
-    Layers under a mixed policy compute in 32. In 16 do all but layers whose policy the user chose,
-    and those whose results are the model's: losses are computed from these, and Keras' guide keeps
-    them in float32.
+    All do but layers whose policy the user chose, and those whose results are the model's: losses
+    are computed from these, and Keras' guide keeps them in float32.
     """
     from keras.src import dtype_policies
 
@@ -226,8 +197,7 @@ def use_policy(model: Any, name: str, undo: ExitStack) -> None:
     wanted = dtype_policies.get(name)
     for layer in list(model._flatten_layers(include_self=True)):
         own = layer.dtype_policy
-        is_plain = own.name == _PLAIN and not is_among(layer, last)
-        if own.name.startswith(_MIXED) if name == _PLAIN else is_plain:
+        if own.name == _PLAIN and not is_among(layer, last):
             undo.callback(setattr, layer, "dtype_policy", own)
             layer.dtype_policy = wanted
 
@@ -252,26 +222,6 @@ def _arrays(tensors: Any) -> list[Any]:
     from tensorflow.python.util import nest
 
     return [one.numpy() for one in nest.flatten(tensors)]
-
-
-_ROW_WISE = "row_wise"
-"""The optimizer with the same rule as the model's own, for the rows of the batch alone."""
-_REFUSED = ("gradient_accumulation_steps", "loss_scale_factor")
-"""Arguments that the optimizers of `pipediag.optimizers` refuse."""
-
-
-def _check_row_wise(own: Any, name: str) -> None:
-    if name != _ROW_WISE:
-        raise NotReplayableError(f"No model is trained with {name} here.")
-    if type(own).__name__ not in ROW_WISE_OPTIMIZERS:
-        raise NotReplayableError(
-            f"There is no row-wise optimizer in place of {type(own).__name__}."
-        )
-    if any(getattr(own, one, None) for one in _REFUSED):
-        raise NotReplayableError(
-            "No row-wise optimizer accumulates gradients or scales the loss, as the model's own "
-            "does."
-        )
 
 
 def _row_wise(model: Any) -> Any:

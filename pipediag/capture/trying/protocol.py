@@ -1,10 +1,9 @@
 """The trial protocol in a held loop: what the parent asks for is done between and in its steps.
 
 The training loop itself is the consumer: a variant's iterator takes the place of the script's own.
-The protocol is a generator that reads from top to bottom; it is resumed at each step's end, and a
-step that failed is thrown into it. Only one variant is alive at a time, and each block starts with
-a fresh iterator. Of a loop that is over, or that Python does not drive, the pipeline alone is
-tried.
+The protocol is a generator, resumed at each step's end; a step that failed is thrown into it. Only
+one variant is alive at a time, and each block starts with a fresh iterator. Of a loop that is over,
+or that Python does not drive, the pipeline alone is tried.
 """
 
 from __future__ import annotations
@@ -20,9 +19,17 @@ from typing import Any, TypeVar
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.replay import NotReplayableError, first_line
+from pipediag.capture.replay.changes import model_settings
+from pipediag.capture.replay.elements import dataset_of, first_elements
+from pipediag.capture.replay.graph import Graph
+from pipediag.capture.replay.rebuilding import Filled, rebuild, refuse_to_disturb
+from pipediag.capture.replay.replacing import Attribute, attributes_set, padding_cut
+from pipediag.capture.replay.rewriting import other_code, traces, verify_code
+from pipediag.capture.replay.verification import READING_LIMIT_S, verify
+from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.model_variants import ModelVariants
-from pipediag.capture.trying.variants import Variant, Variants
+from pipediag.session.edits import CompileFunction, RewriteCall
 from pipediag.session.messages import (
     Answer,
     BlockRun,
@@ -32,9 +39,9 @@ from pipediag.session.messages import (
     Prepared,
     RunBlock,
     TrialsOver,
-    VariantCommand,
     VariantRefused,
 )
+from pipediag.vocabulary import BASE
 
 _INTERRUPTED = "the script was interrupted in the middle of them"
 
@@ -124,7 +131,12 @@ class TrialsOfLoop:
                 return
             answer: Answer
             try:
-                answer = yield from self._answer(command)
+                if isinstance(command, Prepare):
+                    answer = yield from self._prepare(command)
+                elif command.alone:
+                    answer = self._pull_alone(command)
+                else:
+                    answer = yield from self._run_block(command)
             except NotReplayableError as refusal:
                 answer = VariantRefused(command.variant, str(refusal))
             except Exception as error:
@@ -132,17 +144,8 @@ class TrialsOfLoop:
                 answer = VariantRefused(command.variant, _sentence(error))
             self._tell(answer)
 
-    def _answer(self, command: VariantCommand) -> Steps[Answer]:
-        match command:
-            case Prepare():
-                return (yield from self._prepare(command))
-            case RunBlock(variant, seconds, alone=True):
-                return self._pull_alone(variant, int(seconds * 1e9))
-            case RunBlock():
-                return (yield from self._run_block(command))
-
     def _prepare(self, command: Prepare) -> Steps[Prepared]:
-        same = self._variants.build(command.variant, command.changes, command.check, command.files)
+        same = self._variants.build(command)
         if self._consumer is None:
             return Prepared(command.variant, same_elements=same)
         variant = self._variants[command.variant]
@@ -157,9 +160,11 @@ class TrialsOfLoop:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
         variant, settled_ns = self._variants[command.variant], self._clock.settled_ns
-        steps = _steps_of_epoch(command, variant)
+        behind = None
+        if command.epoch_examples is not None:
+            in_epoch = math.ceil(command.epoch_examples / variant.rows)
+            behind = max(1, in_epoch // variant.batches_per_step - 1)
         yield from self._switch_to(variant)
-        behind = None if steps is None else max(1, steps - 1)
         begin, wanted_ns = partial(self._give_iterator, variant), int(command.seconds * 1e9)
         block = yield from timed(begin, wanted_ns, settled_ns, behind)
         batches = block.steps * variant.batches_per_step
@@ -170,7 +175,7 @@ class TrialsOfLoop:
             block.elapsed_ns,
             block.first_ns,
             variant.batches_per_step,
-            variant.rewritten.traces(),
+            traces(variant.code),
             self._free(),
         )
 
@@ -195,18 +200,18 @@ class TrialsOfLoop:
         self._hand_out(None)
         return time.monotonic_ns() - since_ns
 
-    def _pull_alone(self, name: str, wanted_ns: int) -> BlockRun:
-        variant, pull = self._variants[name], self.loop.runtime.pull
+    def _pull_alone(self, command: RunBlock) -> BlockRun:
+        variant = self._variants[command.variant]
         iterator = self._variants.iterator(variant)
-        block = timed(time.monotonic_ns, wanted_ns, lambda now_ns: now_ns)
+        block = timed(time.monotonic_ns, int(command.seconds * 1e9), lambda now_ns: now_ns)
         next(block)
         while True:
-            pull(iterator)
+            self.loop.runtime.pull(iterator)
             try:
                 block.send(Step(time.monotonic_ns()))
             except StopIteration as over:
-                found: Timed = over.value
-                return BlockRun(name, found.steps, found.steps * variant.rows, found.elapsed_ns)
+                taken, elapsed_ns = over.value.steps, over.value.elapsed_ns
+                return BlockRun(command.variant, taken, taken * variant.rows, elapsed_ns)
 
     # What it rests on.
 
@@ -246,17 +251,104 @@ class TrialsOfLoop:
         self._undo.close()
 
 
-def _steps_of_epoch(command: RunBlock, variant: Variant) -> int | None:
-    if command.epoch_examples is None:
-        return None
-    return max(1, math.ceil(command.epoch_examples / variant.rows) // variant.batches_per_step)
-
-
 def _sentence(error: BaseException) -> str:
     # A StopIteration that leaves a generator, such as the protocol's, is a RuntimeError.
     if is_end_of_data(error) or isinstance(error.__cause__, StopIteration):
         return "The data came to its end: its source can't be read a second time."
     return f"It failed with {first_line(error)[:300]}"
+
+
+# Variants: the loop's pipeline, and the model that it trains, each with some changes.
+
+_CHECKED_BATCHES = 2
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A variant that can hand out batches."""
+
+    dataset: Any
+    settings: Settings
+    """How the model is compiled for it, where that is not as the user compiled it."""
+    rows: int
+    batches_per_step: int
+    code: list[Attribute]
+    """What the script's functions run for it."""
+
+
+class Variants:
+    """Variants of one loop, by name."""
+
+    def __init__(
+        self, loop: Loop, model: ModelVariants, step_failed: Callable[[BaseException], None]
+    ) -> None:
+        self._loop = loop
+        self._step_failed = step_failed
+        self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
+        self._model = model
+        self._filled: Filled = {}
+        self._built: dict[str, Variant] = {}
+        self._patched = ExitStack()
+        """Lets the script's functions run their own code again."""
+
+    def __getitem__(self, name: str) -> Variant:
+        return self._built[name]
+
+    @property
+    def base(self) -> Variant | None:
+        return self._built.get(BASE)
+
+    def build(self, asked: Prepare) -> int | None:
+        """Make it ready to hand out batches, and compare its elements where a check is asked for.
+
+        Returns how many elements were the same in two passes, where that is checked. Raises
+        NotReplayableError where it can't be made, or not without changing what the script does.
+        """
+        self._patched.close()
+        code = other_code(asked.changes, asked.files, self._step_failed)
+        verify_code(self._dataset, asked.changes, code)
+        of_code = RewriteCall | CompileFunction
+        changes = [change for change in asked.changes if not isinstance(change, of_code)]
+        settings: Settings = model_settings(changes)
+        self._model.check(settings)
+        same = None
+        if asked.check == "outputs":
+            self._verify_outputs()
+        elif asked.check is not None:
+            same = verify(self._dataset, changes, asked.check)
+        runtime = self._loop.runtime
+        with attributes_set(*code):
+            # Endless, as blocks don't end where the elements do.
+            dataset = rebuild(self._dataset, changes, endless=True, filled=self._filled)
+            first = runtime.pull(runtime.unobserved(dataset))
+        rows = runtime.rows(first) or self._loop.record.batch_size or 1
+        base = self.base
+        if base is not None and rows != base.rows and self._loop.record.kind != "keras":
+            raise NotReplayableError(
+                "The loop is the script's own code, which may rely on the size of its batches."
+            )
+        batches = settings.get("steps_per_execution") or self._loop.record.batches_per_call
+        self._built[asked.variant] = Variant(dataset, settings, rows, batches, code)
+        return same
+
+    def _verify_outputs(self) -> None:
+        refuse_to_disturb(Graph(self._dataset))
+        read = first_elements(self._dataset, _CHECKED_BATCHES, READING_LIMIT_S).elements
+        fixed = dataset_of(read, self._dataset.element_spec)
+        changed = first_elements(padding_cut([fixed]), len(read)).elements
+        self._model.same_outputs(read, changed)
+
+    def iterator(self, variant: Variant) -> Any:
+        """Return a fresh iterator, which the hooks take for none of the script's; the script's
+        functions run the variant's code from here on."""
+        self._patched.close()
+        self._patched.enter_context(attributes_set(*variant.code))
+        return self._loop.runtime.unobserved(variant.dataset)
+
+    def clear(self) -> None:
+        self._patched.close()
+        self._built.clear()
+        self._filled.clear()
 
 
 # Blocks of steps of one variant: a warm-up, then what is measured. Counts and times alone.
@@ -308,14 +400,10 @@ def timed(
     Steps of an epoch that is over before there are enough of them are counted from that first step
     on, all of them: that is the epoch as it is. A longer epoch has a warm-up, as any block has.
 
-    Args:
-        begin: makes the iterator, and returns when that began.
-        wanted_ns: time that the counted steps are to take.
-        settled_ns: returns when an accelerator is through with the step that ended then.
-        epoch_steps: steps behind the first one, beyond which the block does not go; None where an
-            epoch's end is no limit.
-        restarts: how often it may begin anew, where a step of the warm-up traces a function:
-            meanwhile the pipeline fills its buffers.
+    `begin` makes the iterator, and returns when that began; `settled_ns` returns when an
+    accelerator is through with the step that ended then. The block does not go beyond `epoch_steps`
+    behind the first one. It begins anew, a few times at most, where a step of the warm-up traces a
+    function: meanwhile the pipeline fills its buffers.
     """
     began_ns = begin()
     step = yield

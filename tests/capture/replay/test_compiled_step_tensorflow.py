@@ -18,7 +18,8 @@ SCRIPT = """
     from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
     from pipediag.capture.guard import Guard
     from pipediag.capture.replay import NotReplayableError
-    from pipediag.capture.replay.rewriting import Rewritten
+    from pipediag.capture.replay.replacing import attributes_set
+    from pipediag.capture.replay.rewriting import other_code, traces
     from pipediag.session.edits import CompileFunction
 
     total = tf.Variable(0.0)
@@ -51,11 +52,11 @@ SCRIPT = """
         code = function.__code__
         change = CompileFunction(code.co_filename, code.co_firstlineno, code.co_name)
         try:
-            rewritten = Rewritten([change], {}, failures.append)
+            code_of_it = other_code([change], {}, failures.append)
         except NotReplayableError as refused:
             return str(refused)
         total.assign(0.0)
-        with rewritten.patched():
+        with attributes_set(*code_of_it):
             eager = called(tf.constant(3.0))
         assert function.__code__ is code
         return [bool(eager), float(total)]
@@ -77,9 +78,9 @@ SCRIPT = """
     lengths(lengthy)
     code = vars(Lengthy)["step"].python_function.__code__
     change = CompileFunction(code.co_filename, code.co_firstlineno, "step", reduce_retracing=True)
-    rewritten = Rewritten([change], {}, lambda error: None)
+    relaxed = other_code([change], {}, lambda error: None)
     own = lengthy.step.experimental_get_tracing_count()
-    with rewritten.patched():
+    with attributes_set(*relaxed):
         totals = lengths(lengthy)
 
     closed, trainer = maker(4.0, 1.0), Trainer()
@@ -90,7 +91,7 @@ SCRIPT = """
         "keeps": tried(Trainer.keeps, trainer.keeps),
         "reads": tried(reads, reads),
         "own": own,
-        "relaxed": rewritten.traces(),
+        "relaxed": traces(relaxed),
         "after": lengthy.step.experimental_get_tracing_count(),
         "totals": totals,
         "failures": len(failures),

@@ -15,10 +15,9 @@ SCRIPT = """
     import glob, json, time, warnings
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay.rebuilding import FilledCaches, rebuild, refuse_to_disturb
-    from pipediag.capture.replay import NotReplayableError
+    from pipediag.capture.replay import NotReplayableError, rebuilding
     from pipediag.capture.replay.graph import Graph, is_random
-    from pipediag.capture.replay.rebuilding import without_caches
+    from pipediag.capture.replay.rebuilding import rebuild, refuse_to_disturb, without_caches
     from pipediag.session.edits import *
 
     def op(dataset, kind, number=0):
@@ -69,9 +68,6 @@ SCRIPT = """
     results["vectorised values"] = values(rebuild(last, [Move(MAP, BATCH)]))
     results["moved up"] = chain(rebuild(last, [Move(BATCH, op(last, "range"))]))
     results["removed"] = chain(rebuild(last, [Remove(PREFETCH)]))
-    results["inserted twice"] = values(
-        rebuild(last, [Insert(BATCH, "unbatch"), Insert(BATCH, "batch", {"batch_size": 5})])
-    )
     on_device = rebuild(last, [Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})])
     results["on a device"] = values(on_device)
     to_device = Insert(PREFETCH, "prefetch_to_device", {"device": "/cpu:0"})
@@ -90,7 +86,6 @@ SCRIPT = """
         Insert(MAP, "cache", {"elements": 6}),
         SetOptions({"threading.private_threadpool_size": 3, "autotune.enabled": False}),
         Remove(PREFETCH),
-        Insert(BATCH, "repeat", {"count": 1}),
     ]
     for name, changes in (("forth", together), ("back", together[::-1])):
         both = rebuild(last, [*changes, changes[0]])
@@ -114,8 +109,8 @@ SCRIPT = """
         {k: v.tolist() for k, v in e.items()} for e in changed.as_numpy_iterator()
     ]
     joined = a.concatenate(b)
-    first = Insert(op(joined, "map", 1), "take", {"count": 1})
-    results["concatenated"] = values(rebuild(joined, [first]))
+    second = SetParameters(op(joined, "map", 1), {"num_parallel_calls": 2})
+    results["concatenated"] = values(rebuild(joined, [second]))
     chosen = tf.data.Dataset.choose_from_datasets([a, b], tf.data.Dataset.range(2).repeat(2))
     changed = rebuild(chosen, [SetParameters(op(chosen, "map"), {"num_parallel_calls": 2})])
     results["chosen"] = values(changed)
@@ -148,12 +143,9 @@ SCRIPT = """
         ],
     )
     results["inner changed"] = values(changed)
-    names = [o.node_def.attr["metadata"].s.decode() for o in
-             changed._functions()[0].function.graph.get_operations() if "Map" in o.type]
     results["inner kinds"] = [
         o.type for o in changed._functions()[0].function.graph.get_operations() if "Map" in o.type
     ]
-    results["inner names"] = [op(flat, "map", 0) in names[0], op(flat, "map", 1) in names[1]]
     side_by_side = Replace(FLAT, "interleave", {"cycle_length": 3, "num_parallel_calls": 3})
     results["interleaved"] = values(rebuild(flat, [side_by_side]))
     refused("out of its function", flat, Move(op(flat, "map", 1), FLAT))
@@ -166,7 +158,7 @@ SCRIPT = """
             file.write("".join(f"{shard}{n}\\n" for n in range(2)))
     lines = tf.data.TextLineDataset(paths)
     paths.clear()
-    reader = Replace(op(lines, "TextLineDataset"), "interleave", {"cycle_length": 2})
+    reader = SetParameters(op(lines, "TextLineDataset"), {"num_parallel_reads": 2})
     results["files"] = [x.decode() for x in rebuild(lines, [reader]).as_numpy_iterator()]
     snapshot = doubled.snapshot("snapshot")
     refused("snapshot", snapshot.batch(2))
@@ -183,9 +175,9 @@ SCRIPT = """
     wider = SetParameters(op(in_file, "batch"), {"batch_size": 3})
     results["cache left out"] = values(without_caches(in_file).build())
     calls.clear()
-    filled = FilledCaches()
-    base = rebuild(in_file, [], endless=True, caches=filled)
-    wide = rebuild(in_file, [wider], endless=True, caches=filled)
+    filled = {}
+    base = rebuild(in_file, [], endless=True, filled=filled)
+    wide = rebuild(in_file, [wider], endless=True, filled=filled)
     filling = len(calls)
     results["full cache"] = values(base, 4)
     results["full cache with an edit"] = values(wide, 3)
@@ -193,7 +185,8 @@ SCRIPT = """
     results["calls to fill"] = len(set(calls))
     results["files of the script's cache"] = glob.glob("cached*")
     slow = called.cache().batch(1)
-    few = values(rebuild(slow, [], endless=True, caches=FilledCaches(seconds=0.025)), 12)
+    rebuilding._FILL_S = 0.025
+    few = values(rebuild(slow, [], endless=True, filled={}), 12)
     results["part of a cache"] = (few[0], few[-1] in few[:6], 1 <= len(set(map(str, few))) < 6)
 
     # Buckets: lengths 1 to 8, two of each.
@@ -202,8 +195,8 @@ SCRIPT = """
     results["buckets"] = sorted(
         [list(x.shape) for x, _ in rebuild(ragged, [buckets]).as_numpy_iterator()]
     )
-    even = numbers.map(lambda n: tf.stack([n, n])).batch(2)
-    refused("even", even, Replace(op(even, "batch"), "bucket_by_sequence_length"))
+    even = numbers.map(lambda n: tf.stack([n, n])).padded_batch(2)
+    refused("even", even, Replace(op(even, "padded_batch"), "bucket_by_sequence_length"))
 
     # Refusals.
     seen = []
@@ -217,13 +210,11 @@ SCRIPT = """
     refused("random move", drawn, Move(op(drawn, "map"), op(drawn, "batch")))
     refused("gone", last, Remove("op999"))
     refused("unknown parameter", last, SetParameters(BATCH, {"speed": 9}))
-    refused("unknown kind", last, Insert(BATCH, "teleport"))
     refused("unknown option", last, SetOptions({"threading.speed": 9}))
     refused("contradiction", last, SetParameters(BATCH, {"batch_size": 9}), Remove(BATCH))
     mixed = tf.data.Dataset.range(8).shuffle(8).map(lambda x: x + 1).batch(2)
     last_map = Move(op(mixed, "map"), op(mixed, "batch"))
     refused("batches", mixed, last_map, Insert(op(mixed, "map"), "cache", {"elements": 8}))
-    refused("no way", last, Replace(BATCH, "interleave"))
     refused("bad value", last, SetParameters(BATCH, {"batch_size": -5}))
     data = tf.data.Dataset.from_tensor_slices(np.arange(4))
     refused("own data", data, SetParameters(op(data, "from_tensor_slices"), {"name": "x"}))
@@ -341,7 +332,6 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("vectorised values", [[0, 2], [4, 6], [8, 10]]),
         ("moved up", ["_RangeDataset", "_BatchDataset", "_MapDataset", "_PrefetchDataset"]),
         ("removed", ["_RangeDataset", "_MapDataset", "_BatchDataset"]),
-        ("inserted twice", [[0, 2, 4, 6, 8], [10]]),
         ("on a device", [[0, 2], [4, 6], [8, 10]]),
         ("endless", [[0, 2], [4, 6], [8, 10], [0, 2]]),
         ("endless already", True),
@@ -370,41 +360,24 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
                 {"a": [103, 104, 105], "b": [-3, -4, -5]},
             ],
         ),
-        ("concatenated", [100, 101, 102, 103, 104, 105, 0]),
+        ("concatenated", [100, 101, 102, 103, 104, 105, 0, -1, -2, -3, -4, -5]),
         ("chosen", [100, 0, 101, -1]),
         ("wrapped", [0, 2, 4, 6, 8, 10]),
         ("wrapped options", False),
-    ],
-)
-def test_chains(results: dict[str, Any], name: str, expected: object) -> None:
-    assert results[name] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+        # Functions that make datasets.
         ("flat", [101, 102, 202, 103, 203, 303]),
         ("called at once", [101, 102, 103, 202, 203, 303]),
         ("inner changed", [101, 102, 202, 103, 203, 303]),
         ("inner kinds", ["MapDataset", "ParallelMapDatasetV2"]),
-        ("inner names", [True, True]),
         ("interleaved", [101, 102, 103, 202, 203, 303]),
-    ],
-)
-def test_functions_that_make_datasets(results: dict[str, Any], name: str, expected: object) -> None:
-    assert results[name] == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+        # Sources and batches.
         ("files", ["a0", "b0", "a1", "b1"]),
         # Lengths 1 1 .. 8 8: the median splits them in eights, each in two batches of four.
         ("buckets", [[4, 2], [4, 4], [4, 6], [4, 8]]),
         ("keras arrays", [[0, 1, 2, 3], [4, 5]]),
     ],
 )
-def test_sources_and_batches(results: dict[str, Any], name: str, expected: object) -> None:
+def test_pipelines_with_changes(results: dict[str, Any], name: str, expected: object) -> None:
     assert results[name] == expected
 
 
@@ -420,11 +393,9 @@ def test_sources_and_batches(results: dict[str, Any], name: str, expected: objec
         ("random move", "would draw others in another place"),
         ("gone", "The pipeline of this loop has no operation op999."),
         ("unknown parameter", "has no parameter speed."),
-        ("unknown kind", "Pipediag can't add an operation of the kind teleport."),
-        ("unknown option", "This TensorFlow has no option threading.speed for datasets."),
+        ("unknown option", "TensorFlow refuses the changed pipeline: AttributeError: "),
         ("contradiction", "Two changes contradict each other at the batch in script.py, line "),
         ("batches", "would hold the same batches in every epoch"),
-        ("no way", "Pipediag can't replace the batch in script.py, line "),
         ("bad value", "TensorFlow refuses the changed pipeline: InvalidArgumentError"),
         ("own data", "hands out the script's own data"),
         ("huge cache", "The cache would hold 1,000,000,000 elements, and "),

@@ -15,12 +15,8 @@ from pipediag.capture.pipelines.calls import Call
 from pipediag.capture.replay import NotReplayableError, replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.rebuilding import refuse_to_disturb
-from pipediag.capture.replay.replacing import (
-    _made_ahead,
-    adapter_of,
-    read_by_workers,
-)
-from pipediag.capture.replay.rewriting import Rewritten
+from pipediag.capture.replay.replacing import _made_ahead, attributes_set, read_by_workers
+from pipediag.capture.replay.rewriting import other_code
 from pipediag.session.edits import RewriteCall
 from pipediag.session.recording import RecordedOperation
 
@@ -49,25 +45,18 @@ class CountedRows(Rows):
         return index
 
 
-def adapter(source: Any, *, shuffle: bool = False) -> Any:
+def adapter(source: Any) -> Any:
     def _get_iterator(self: Any) -> Iterator[int]:
         return iter(range(5))
 
     kind = type("PyDatasetAdapter", (), {**KERAS, "_get_iterator": _get_iterator})
     made = kind()
-    made.py_dataset, made.shuffle = source, shuffle
+    made.py_dataset = source
     return made
 
 
 def call(generator: Any) -> Call:
     return Call(OPERATION, lambda: None, (generator,))
-
-
-def test_only_kerass_generator_has_a_pydataset() -> None:
-    keras = adapter(Rows())
-    assert adapter_of(keras._get_iterator) is keras
-    assert adapter_of(Rows().__len__) is None
-    assert adapter_of(lambda: iter(())) is None
 
 
 def test_one_that_changes_itself_is_not_read_by_several() -> None:
@@ -76,9 +65,10 @@ def test_one_that_changes_itself_is_not_read_by_several() -> None:
         read_by_workers(node, {"workers": 2}, [])
 
 
-def test_a_generator_is_not_read_by_workers() -> None:
+@pytest.mark.parametrize("generator", [lambda: iter(()), Rows().__len__])
+def test_a_generator_is_not_read_by_workers(generator: Any) -> None:
     with pytest.raises(NotReplayableError, match="PyDataset of Keras 3"):
-        read_by_workers(Node([], call=call(lambda: iter(()))), {"workers": 2}, [])
+        read_by_workers(Node([], call=call(generator)), {"workers": 2}, [])
 
 
 def test_batches_keep_their_order_and_no_more_are_made_than_may_wait() -> None:
@@ -161,7 +151,7 @@ def test_functions_run_the_patched_code_while_they_are_told_to(
     path = tmp_path / "data.py"
     rows = rows_of(path)
     change = RewriteCall("op", str(path), 3, "Data.rows")
-    with Rewritten([change], {str(path): text}, pytest.fail).patched():
+    with attributes_set(*other_code([change], {str(path): text}, pytest.fail)):
         assert list(rows(2)) == expected
     assert list(rows(2)) == [1, 2]
 
@@ -184,5 +174,5 @@ def test_a_function_that_is_not_found_is_refused(
     files = {} if text is None else {str(path): text}
 
     with pytest.raises(NotReplayableError):
-        Rewritten([RewriteCall("op", str(path), line, function)], files, pytest.fail)
+        other_code([RewriteCall("op", str(path), line, function)], files, pytest.fail)
     assert list(rows(1)) == [1]

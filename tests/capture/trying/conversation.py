@@ -9,7 +9,6 @@ import pytest
 
 from pipediag.capture.loops.loop import Consumer
 from pipediag.capture.trying import protocol as module
-from pipediag.capture.trying import variants
 from pipediag.capture.trying.protocol import TrialsOfLoop
 from pipediag.session.messages import Command, FromChild, Prepare, Prepared, RunBlock
 from tests.capture.instruments import ToyRuntime, consumer_of, training_loop
@@ -60,7 +59,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let variants be built of such pipelines."""
     monkeypatch.setattr(Pipeline, "made", 0)
     monkeypatch.setattr(Pipeline, "rows", 4)
-    monkeypatch.setattr(variants, "rebuild", lambda _, changes, **__: Pipeline(changes))
+    monkeypatch.setattr(module, "rebuild", lambda _, changes, **__: Pipeline(changes))
 
 
 SECOND = 1_000_000_000

@@ -9,7 +9,7 @@ import pytest
 from pipediag.capture.link import SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.trying import variants
+from pipediag.capture.trying import protocol
 from pipediag.session.edits import SetModel
 from pipediag.session.messages import (
     BlockRun,
@@ -121,7 +121,7 @@ def test_a_variant_that_can_not_be_made_is_refused_and_the_parent_asks_on(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(variants, "rebuild", fail)
+    monkeypatch.setattr(protocol, "rebuild", fail)
     stage.parent.prepare("first")
     stage.parent.prepare("second")
     stage.begun()

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pipediag.capture.replay import NotReplayableError
-from pipediag.capture.trying import variants as module
-from pipediag.capture.trying.protocol import Step, Steps, Timed, timed
-from pipediag.capture.trying.variants import Variants
+from pipediag.capture.trying import protocol as module
+from pipediag.capture.trying.protocol import Step, Steps, Timed, Variants, timed
 from pipediag.session.edits import SetModel
+from pipediag.session.messages import Prepare
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
 
@@ -36,8 +36,8 @@ def variants_of(dataset: Any = None, **record: Any) -> Variants:
 def test_a_variant_knows_its_batches() -> None:
     variants = variants_of(batches_per_call=2)
     assert variants.base is None
-    variants.build("base", (), None)
-    variants.build("compiled", (COMPILED,), None)
+    variants.build(Prepare("base", (), None))
+    variants.build(Prepare("compiled", (COMPILED,), None))
 
     assert variants.base is variants["base"]
     assert (
@@ -46,7 +46,7 @@ def test_a_variant_knows_its_batches() -> None:
         variants["base"].batches_per_step,
     ) == (4, {}, 2)
     assert variants["compiled"].batches_per_step == 8
-    assert variants["compiled"].dataset.changes == (COMPILED,)
+    assert variants["compiled"].dataset.changes == [COMPILED]
 
 
 def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
@@ -54,8 +54,8 @@ def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
 ) -> None:
     monkeypatch.setattr(Pipeline, "rows", None)
     variants, unknown = variants_of(batch_size=32), variants_of(batch_size=None)
-    variants.build("base", (), None)
-    unknown.build("base", (), None)
+    variants.build(Prepare("base", (), None))
+    unknown.build(Prepare("base", (), None))
 
     assert (variants["base"].rows, unknown["base"].rows) == (32, 1)
 
@@ -68,7 +68,7 @@ def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.Mo
         return Pipeline()
 
     monkeypatch.setattr(module, "rebuild", rebuild)
-    variants_of(SimpleNamespace(_original_dataset="inner")).build("base", (), None)
+    variants_of(SimpleNamespace(_original_dataset="inner")).build(Prepare("base", (), None))
 
     assert rebuilt == ["inner"]
 
@@ -78,10 +78,10 @@ def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     variants = variants_of(kind=kind)
-    variants.build("base", (), None)
+    variants.build(Prepare("base", (), None))
     monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
-        variants.build("larger", (), None)
+        variants.build(Prepare("larger", (), None))
 
 
 MS = 1_000_000
