@@ -1,17 +1,15 @@
 """Keras optimizers whose update touches only the rows of a table that the batch looked up.
 
-An embedding's gradient is sparse: it names the rows of the batch and says nothing of the others.
-Keras' own Adam makes it dense and passes over the whole table and both of its moments in every
-step. These optimizers, known in the field as lazy or row-wise, read, change and write the batch's
-rows alone, and do with every dense gradient exactly what Keras' own do.
+An embedding's gradient is sparse: it names the rows of the batch. Keras' own Adam makes it dense
+and passes over the whole table and both of its moments in every step. These optimizers, known in
+the field as lazy or row-wise, read, change and write the batch's rows alone, and do with every
+dense gradient exactly what Keras' own do.
 
-For Keras 3 on TensorFlow. Results differ from those of Keras' own optimizers for tables; each
-class says how, and docs/embeddings.md when it matters.
-
-Each takes the arguments of Keras' optimizer of that name, and refuses `gradient_accumulation_steps`
-and `loss_scale_factor` with a ValueError. With a sparse gradient, whose values of the same row are
-added first, it changes each of its rows, gradient `g`, by the rule in its docstring; `t` counts all
-steps, not those that the row was in, and `weight_decay` reaches the rows of the batch alone.
+For Keras 3 on TensorFlow. Each takes the arguments of Keras' optimizer of that name, and refuses
+`gradient_accumulation_steps` and `loss_scale_factor` with a ValueError. With a sparse gradient,
+whose values of the same row are added first, it changes each of its rows, gradient `g`, by the rule
+in its docstring; `t` counts all steps, not those that the row was in, and `weight_decay` reaches
+the rows of the batch alone. docs/embeddings.md says when the other results matter.
 """
 
 from __future__ import annotations
@@ -21,18 +19,10 @@ from typing import Any
 
 
 def _keras_3_on_tensorflow() -> tuple[Any, Any]:
-    """Return both modules.
+    """Return both modules. Raises ImportError where Keras is older, or has another backend."""
+    import keras
 
-    Raises:
-        ImportError: one is missing, Keras is older than 3, or has another backend.
-    """
     needed = "pipediag.optimizers needs Keras 3 on TensorFlow"
-    try:
-        import keras
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"{needed}, and Keras is not installed. Install both with: pip install tensorflow"
-        ) from error
     if int(keras.__version__.partition(".")[0]) < 3:
         raise ImportError(
             f"{needed}, and Keras {keras.__version__} is installed. Update to TensorFlow 2.16 or "
@@ -98,7 +88,7 @@ def _compiled_by_xla() -> bool:
 
 
 class Rows:
-    """Rows that a batch has looked up, each once, in a table and in its slots."""
+    """Rows that a batch has looked up, each once, of a table and of its slots."""
 
     def __init__(self, indices: Tensor) -> None:
         self._indices = indices
@@ -180,11 +170,11 @@ class RowWise(keras.optimizers.Optimizer):
 
     def _clip_gradients(self, grads: Sequence[Any]) -> Sequence[Any]:
         clips = any((self.clipnorm, self.clipvalue, self.global_clipnorm))
-        if not clips or not any(map(is_sparse, grads)):
-            return super()._clip_gradients(grads)  # type: ignore[no-any-return]
-        # The norm of a sum is not that of its terms.
-        grads = [sum_duplicates(grad) if is_sparse(grad) else grad for grad in grads]
-        if self.global_clipnorm:
+        sparse = clips and any(map(is_sparse, grads))
+        if sparse:
+            # The norm of a sum is not that of its terms.
+            grads = [sum_duplicates(grad) if is_sparse(grad) else grad for grad in grads]
+        if sparse and self.global_clipnorm:
             # Keras' own would make sparse gradients dense.
             clipped, _ = tf.clip_by_global_norm(grads, self.global_clipnorm)
             return clipped  # type: ignore[no-any-return]
@@ -212,11 +202,8 @@ class LazyAdam(RowWise, keras.optimizers.Adam):
     That is the rule of LazyAdam in TensorFlow Addons and of PyTorch's SparseAdam. With `amsgrad`
     the largest `v` of a row so far stands in its place, as in Keras.
 
-    Results differ from Keras' own Adam where a table has rows that are not in every batch. While a
-    row is away its moments do not decay and it does not move; Keras' Adam goes on moving it by its
-    momentum, with the default betas about ten times as far in the end. Bias correction goes by the
-    steps of the whole training, as in Keras. Values of the same row are added before they are
-    squared for `v`; Keras' Adam, given a sparse gradient, squares them one by one.
+    While a row is away its moments do not decay and it does not move; Keras' Adam goes on moving it
+    by its momentum, with the default betas about ten times as far in the end.
     """
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
@@ -226,15 +213,13 @@ class LazyAdam(RowWise, keras.optimizers.Adam):
         momentum = rows.change(
             self._momentums[slot], lambda before: before + (gradient - before) * (1 - beta_1)
         )
+        squares = tf.square(gradient)
         velocity = rows.change(
-            self._velocities[slot],
-            lambda before: before + (tf.square(gradient) - before) * (1 - beta_2),
+            self._velocities[slot], lambda before: before + (squares - before) * (1 - beta_2)
         )
         if self.amsgrad:
-            now = velocity
-            velocity = rows.change(
-                self._velocity_hats[slot], lambda before: tf.maximum(before, now)
-            )
+            largest, now = self._velocity_hats[slot], velocity
+            velocity = rows.change(largest, lambda before: tf.maximum(before, now))
         return learning_rate * correction * momentum / (tf.sqrt(velocity) + self.epsilon)
 
 
@@ -243,8 +228,7 @@ class LazyAdamW(LazyAdam, keras.optimizers.AdamW):
     """`LazyAdam` with decoupled weight decay, which is 0.004 by default as in Keras' AdamW.
 
     Before the update of a step, `w = w - learning_rate * weight_decay * w` for the rows of the
-    batch, and for all of each variable whose gradient is dense. A row that is never looked up keeps
-    its initial values, where Keras' AdamW takes it to zero.
+    batch, and for all of each variable whose gradient is dense.
     """
 
 
@@ -255,9 +239,8 @@ class LazyAdagrad(RowWise, keras.optimizers.Adagrad):
         accumulator = accumulator + g ** 2
         w = w - learning_rate * g / sqrt(accumulator + epsilon)
 
-    Results are those of Keras' own Adagrad with the gradient made dense. Keras' own writes rows,
-    too, but looks through the whole accumulator for zeros; and where a row is named twice in a
-    gradient it adds the squares of the parts, not the square of their sum.
+    Results are those of Keras' own Adagrad with the gradient made dense. Keras' own, given a sparse
+    one, looks through the whole accumulator for zeros.
     """
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
@@ -274,22 +257,17 @@ class LazyRMSprop(RowWise, keras.optimizers.RMSprop):
         s = momentum * s + learning_rate * g / sqrt(v - a ** 2 + epsilon)
         w = w - s
 
-    That is the rule of TensorFlow's ResourceSparseApplyRMSProp, with epsilon as in Keras. Results
-    differ from Keras' own: `v`, `a` and `s` of a row do not decay while it is away, and it does not
-    move. The first step of a row that comes back is not up to `1 / sqrt(1 - rho)` times as long.
+    That is the rule of TensorFlow's ResourceSparseApplyRMSProp, with epsilon as in Keras. While a
+    row is away, `v`, `a` and `s` do not decay and it does not move, other than in Keras.
     """
 
     def row_step(self, rows: Rows, gradient: Tensor, slot: int, learning_rate: Tensor) -> Tensor:
         rho = tf.cast(self.rho, gradient.dtype)
-        scale = rows.change(
-            self._velocities[slot],
-            lambda before: rho * before + (1 - rho) * tf.square(gradient),
-        )
+        squares, own = tf.square(gradient), self._velocities[slot]
+        scale = rows.change(own, lambda before: rho * before + (1 - rho) * squares)
         if self.centered:
-            average = rows.change(
-                self._average_gradients[slot],
-                lambda before: rho * before + (1 - rho) * gradient,
-            )
+            own = self._average_gradients[slot]
+            average = rows.change(own, lambda before: rho * before + (1 - rho) * gradient)
             scale -= tf.square(average)
         step = learning_rate * gradient / tf.sqrt(scale + self.epsilon)
         if self.momentum > 0:
