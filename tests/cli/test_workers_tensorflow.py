@@ -26,7 +26,7 @@ rank = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 
 def read(number):
-    time.sleep(0.01 if rank == 1 else 0.0)
+    time.sleep(0.025 if rank == 1 else 0.0)
     return np.full(4, number, "float32")
 
 def parsed(number):
@@ -105,6 +105,7 @@ def test_each_worker_has_a_directory_and_the_slow_one_is_named(reports: Path) ->
 
 def test_waiting_for_the_slow_worker_is_a_collective_on_the_other(reports: Path) -> None:
     session = load_session(reports / "worker-0")
-    assert session.breakdown["collective"].percent > 50.0
+    shares = session.breakdown
+    assert max(shares, key=lambda name: shares[name].percent) == "collective"
     assert session.verdict.bottleneck == "transfer"
     assert session.script.outcome == "stopped"
