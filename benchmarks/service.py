@@ -1,25 +1,35 @@
 """Hold the plan for a tf.data service against real runs with 1, 2 and 4 workers.
 
-    python -m benchmarks.service
+    python -m benchmarks.service [--link MBIT]
 
 Six pipelines: four that wait, as for a store over a network, one that waits for several elements at
 once, and one that computes and waits. They wait because a machine of a few CPUs can't stand for the
 CPUs of four hosts: more workers than CPUs make nothing faster that computes. The plan is made from
 the pipeline without a service, from one worker's batches, from sending copies of one, and from the
 rest of the step.
+
+With a link, each worker is in a network namespace of its own (which takes root and iproute2), whose
+interface sends so many megabits a second. The plan, which knows the workers of this machine alone,
+is then no shorter than what the link takes for a worker's share of a batch's bytes.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
+import click
+
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
-from pipediag.facts.service import step_of
+from pipediag.facts.service import KEPT, step_of
 from pipediag.runner.input_service import LocalService
 from pipediag.session.edits import Distribute
 from pipediag.session.pipeline import InputService
@@ -28,6 +38,7 @@ WORKERS = (1, 2, 4)
 REST_MS = 4.0
 """What the consumer of a batch takes."""
 WARM, STEPS = 10, 60
+KEPT_LOW = 1.0 / KEPT
 LEAST_S = 1.0
 
 
@@ -43,7 +54,8 @@ def pipelines() -> dict[str, Any]:
         return tf.data.Dataset.from_tensors(number).apply(sleep(8_000))
 
     def wide(number: Any) -> Any:
-        return tf.fill([64, 64], tf.cast(number, tf.float32))
+        # Random, so that compression does not help the link.
+        return tf.random.normal([64, 64]) + tf.cast(number, tf.float32)
 
     def computed(number: Any) -> Any:
         frame = tf.random.normal([128, 128])
@@ -101,39 +113,141 @@ def slept_ms() -> float:
     return (time.monotonic() - since) * 1e3 / STEPS
 
 
-def main() -> None:
+SERVER = """
+import os, signal, sys
+signal.alarm(900)
+import tensorflow as tf
+service, own = tf.data.experimental.service, sys.argv[1]
+if own:
+    config = service.WorkerConfig(sys.argv[2], worker_address=own, port=int(own.split(":")[1]))
+    server = service.WorkerServer(config)
+else:
+    server = service.DispatchServer(service.DispatcherConfig(port=PORT))
+print("serves", flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+PORT = 5050
+
+
+@contextmanager
+def hosts(count: int, megabits: float) -> Iterator[str]:
+    """Yield the dispatcher's address; its workers are behind links of their own."""
+    started = [_server([], "", "")]
+    names = [f"pipediag-host{number}" for number in range(count)]
+    try:
+        for number, name in enumerate(names):
+            link, peer, net = f"pd{number}", f"pd{number}w", f"10.99.{number}"
+            for command in (
+                f"netns add {name}",
+                f"link add {link} type veth peer name {peer}",
+                f"link set {peer} netns {name}",
+                f"addr add {net}.1/24 dev {link}",
+                f"link set {link} up",
+                f"-n {name} addr add {net}.2/24 dev {peer}",
+                f"-n {name} link set {peer} up",
+                f"-n {name} link set lo up",
+            ):
+                subprocess.run(["ip", *command.split()], check=True)
+            limit = f"qdisc add dev {peer} root tbf rate {megabits:g}mbit burst 64kb latency 50ms"
+            subprocess.run(["tc", "-n", name, *limit.split()], check=True)
+            inside = ["ip", "netns", "exec", name]
+            started.append(_server(inside, f"{net}.2:{PORT + 1}", f"{net}.1:{PORT}"))
+        yield f"localhost:{PORT}"
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def _server(inside: list[str], own: str, dispatcher: str) -> subprocess.Popen[str]:
+    text = SERVER.replace("PORT", str(PORT))
+    process = subprocess.Popen(
+        [*inside, sys.executable, "-c", text, own, dispatcher],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path("/"),
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert process.stdout is not None
+    if process.stdout.readline().strip() != "serves":
+        raise click.ClickException("A server did not start.")
+    return process
+
+
+def figures(dataset: Any, own_ms: float, address: str) -> InputService:
+    """Return what a trial measures with one worker on this machine."""
+    return InputService(
+        own_cpus=0,
+        after="",
+        pipeline_ms=own_ms,
+        served_ms=step_ms(served(dataset, address), 0.0),
+        send_ms=step_ms(served(dataset, address, copies=True), 0.0),
+        send_raw_ms=0.0,
+        cores_busy=0.0,
+        worker_memory_bytes=0,
+    )
+
+
+def bytes_of(dataset: Any) -> int:
+    """Return the size of a batch."""
+    import tensorflow as tf
+
+    [batch] = dataset.take(1)
+    return sum(tensor.numpy().nbytes for tensor in tf.nest.flatten(batch))
+
+
+@click.command()
+@click.option("--link", "megabits", type=float, help="Megabits a second that each worker sends.")
+def main(megabits: float | None) -> None:
     """Print a row for each pipeline and number of workers, and the median error."""
     rest_ms, made = slept_ms(), pipelines()
-    own_ms = {name: step_ms(dataset, 0.0) for name, dataset in made.items()}
+    service = LocalService(1, os.getpid())
+    try:
+        times = {
+            name: figures(dataset, step_ms(dataset, 0.0), service.address)
+            for name, dataset in made.items()
+        }
+    finally:
+        service.stop()
     errors: list[float] = []
-    times: dict[str, InputService] = {}
+    outside = 0
     for workers in WORKERS:
-        service = LocalService(workers, os.getpid())
-        try:
+        with hosts(workers, megabits) if megabits else local(workers) as address:
             for name, dataset in made.items():
-                if workers == 1:
-                    times[name] = InputService(
-                        own_cpus=0,
-                        after="",
-                        pipeline_ms=own_ms[name],
-                        served_ms=step_ms(served(dataset, service.address), 0.0),
-                        send_ms=step_ms(served(dataset, service.address, copies=True), 0.0),
-                        send_raw_ms=0.0,
-                        cores_busy=0.0,
-                        worker_memory_bytes=0,
-                    )
                 plan = step_of(times[name], rest_ms, workers)
-                real_ms = step_ms(served(dataset, service.address), REST_MS)
-                errors.append(abs(plan.ms / real_ms - 1.0))
+                link_ms = 0.0
+                if megabits:
+                    link_ms = bytes_of(dataset) * 8 / (megabits * 1e3) / workers
+                least_ms, ms = max(plan.least_ms, link_ms), max(plan.ms, link_ms)
+                most_ms = plan.most_ms + link_ms
+                real_ms = step_ms(served(dataset, address), REST_MS)
+                errors.append(abs(ms / real_ms - 1.0))
+                outside += not KEPT_LOW * least_ms <= real_ms <= KEPT * most_ms
                 print(
-                    f"{name:24} {workers} workers: planned {plan.ms:6.1f} ms "
-                    f"[{plan.least_ms:.1f}, {plan.most_ms:.1f}], real {real_ms:6.1f} ms, "
-                    f"error {100 * errors[-1]:3.0f} %",
+                    f"{name:24} {workers} workers: planned {ms:6.1f} ms "
+                    f"[{least_ms:.1f}, {most_ms:.1f}], link {link_ms:5.1f} ms, real "
+                    f"{real_ms:6.1f} ms, error {100 * errors[-1]:3.0f} %",
                     flush=True,
                 )
-        finally:
-            service.stop()
-    print(f"median error {100 * median(errors):.1f} %, worst {100 * max(errors):.0f} %")
+    print(
+        f"median error {100 * median(errors):.1f} %, worst {100 * max(errors):.0f} %; "
+        f"{outside} of {len(errors)} outside of the bounds"
+    )
+
+
+@contextmanager
+def local(workers: int) -> Iterator[str]:
+    """Yield the dispatcher's address of workers without a link."""
+    service = LocalService(workers, os.getpid())
+    try:
+        yield service.address
+    finally:
+        service.stop()
 
 
 if __name__ == "__main__":

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import Literal
 
 from pipediag.errors import PipediagError
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
-from pipediag.facts.pipeline import last_operation
+from pipediag.facts.pipeline import chain, last_operation
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
@@ -24,8 +25,15 @@ SAME_STEP = 1.1
 """Ratio of the longest to the shortest mean step up to which workers took their steps together. Own
 choice: each worker measures a window of its own."""
 
+_MAKES = frozenset({"map", "batch", "padded_batch"})
+"""Operations in which the time of an input pipeline goes."""
+
 STRAGGLES = INPUT_BOUND.value / 100.0
 """Part of the step by which its own work is longer: own choice, as the limit on the input wait."""
+
+
+Sharding = Literal["none", "before the work", "behind the work"]
+"""`behind the work`: every worker makes all batches and drops those of the others."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,13 @@ class WorkersStep:
     """Of the run."""
     batches: int | None
     """In an epoch, where the pipeline says so."""
+    window: tuple[int, int]
+    """Steps of the warm-up and of the baseline: the same numbers are the same steps of the job."""
+    sharding: Sharding
+    """The place at which the worker takes its part of the data."""
+    divided_batch: int | None
+    """The batch that TensorFlow divides among the replicas, where it does."""
+    batch_size: int | None
 
     @property
     def own_ms(self) -> float:
@@ -123,6 +138,12 @@ class Job:
         return min(known), max(known)
 
     @property
+    def sharding(self) -> Sharding | None:
+        """The place at which all workers take their parts of the data; None where they differ."""
+        found = {one.sharding for one in self.steps}
+        return found.pop() if len(found) == 1 and self.size > 1 else None
+
+    @property
     def exchange_percent(self) -> float:
         """Percent of the step in collectives on the worker that waits least: no wait for a peer."""
         return min(
@@ -164,7 +185,27 @@ def job_of(sessions: Iterable[Session]) -> Job:
                 exchange_limits_percent=shares["collective"].ci95_percent,
                 evaluation_percent=session.run.percent_of("evaluation") if session.run else 0.0,
                 batches=last.cardinality if (last := last_operation(session)) else None,
+                window=(session.steps.warmup_count, session.steps.count),
+                sharding=_sharding(session),
+                divided_batch=_divided_batch(session),
+                batch_size=session.steps.batch_size,
             )
         )
     steps.sort(key=lambda one: (one.worker.rank is None, one.worker.rank or 0, one.worker.name))
     return Job(max(known.values(), default=0), steps, unmeasured)
+
+
+def _sharding(session: Session) -> Sharding:
+    shard = next((op for op in session.ops if op.kind == "shard"), None)
+    if shard is None:
+        return "none"
+    before = [op for op in chain(session.ops, shard) if op is not shard]
+    return "behind the work" if any(op.kind in _MAKES for op in before) else "before the work"
+
+
+def _divided_batch(session: Session) -> int | None:
+    """Return the size of the batch that `experimental_distribute_dataset` divides."""
+    if not any(op.kind == "rebatch" for op in session.ops):
+        return None
+    sizes = [op.parameters.get("batch_size") for op in session.ops if op.kind == "batch"]
+    return next((size for size in sizes if isinstance(size, int)), None)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 LOOK_THROUGH_S = 600.0
 """Longest time that a script goes on to find its longest loop. Own choice."""
+_WARMUP_IN_JOB, _STEPS_IN_JOB = 20, 30
+"""Steps of the windows of each worker of a job: counts, as by times each worker would choose others
+and sessions of different steps could not be joined. Own choice: as for one process."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         # Workers may share a disk, and are started with the same command.
         directory /= worker.name
     output = prepare_output(directory, request.force)
-    settings = _settings(request, output)
+    settings = _settings(request, output, in_job=worker is not None)
     try:
         start = partial(
             supervise,
@@ -116,13 +119,17 @@ def analyse_followed(
     return _conclude(run, silent)
 
 
-def _settings(request: AnalysisRequest, output: OutputDirectory) -> RunSettings:
+def _settings(request: AnalysisRequest, output: OutputDirectory, *, in_job: bool) -> RunSettings:
+    options = {one.name: getattr(request, one.name) for one in fields(RunOptions)}
+    if in_job and options["steps"] is None:
+        options["steps"] = _STEPS_IN_JOB
     return RunSettings(
         script=request.script,
         args=request.args,
         module=request.module,
         capture_directory=str(output.capture),
-        **{one.name: getattr(request, one.name) for one in fields(RunOptions)},
+        **options,
+        warmup=_WARMUP_IN_JOB if in_job else None,
         look_ahead_s=LOOK_THROUGH_S
         if request.loop == "longest"
         else float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),

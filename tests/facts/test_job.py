@@ -21,6 +21,7 @@ from tests.factories import make_part, make_run, make_session
 from tests.records import (
     make_breakdown,
     make_environment,
+    make_operation,
     make_pipeline,
     make_pipeline_ops,
     make_steps,
@@ -132,6 +133,46 @@ def test_uneven_shards_are_named(batches: tuple[int, int], uneven: tuple[int, in
         ops = [replace(one, cardinality=count) for one in make_pipeline_ops()]
         sessions.append(waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)}))
     assert job_of(sessions).uneven_batches == uneven
+
+
+def with_ops(rank: int, *kinds: str) -> Session:
+    ops = [
+        make_operation(f"op{n}", kind, parent_ids=[f"op{n - 1}"] if n else [])
+        for n, kind in enumerate(kinds)
+    ]
+    return waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sharding"),
+    [
+        (("range", "map", "batch"), "none"),
+        (("range", "shard", "map", "batch"), "before the work"),
+        # TensorFlow appends it where there are too few files to share out.
+        (("range", "map", "batch", "prefetch", "rebatch", "shard"), "behind the work"),
+    ],
+)
+def test_where_all_workers_take_their_parts_of_the_data(
+    kinds: tuple[str, ...], sharding: str
+) -> None:
+    assert job_of([with_ops(rank, *kinds) for rank in range(2)]).sharding == sharding
+
+
+def test_workers_that_take_their_parts_in_different_ways_have_none_in_common() -> None:
+    assert job_of([with_ops(0, "range", "shard"), with_ops(1, "range")]).sharding is None
+
+
+@pytest.mark.parametrize(("divides", "whole"), [(True, 256), (False, None)])
+def test_a_batch_that_tensorflow_divides_is_known(divides: bool, whole: int | None) -> None:
+    session = with_ops(0, "range", "batch", "rebatch" if divides else "prefetch")
+    session.pipeline.ops[1].parameters["batch_size"] = 256
+    [one] = job_of([session]).steps
+    assert one.divided_batch == whole
+
+
+def test_the_same_steps_are_known_by_their_numbers() -> None:
+    first, second = job_of([waits(0), waits(1)]).steps
+    assert first.window == second.window == (make_steps().warmup_count, make_steps().count)
 
 
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:

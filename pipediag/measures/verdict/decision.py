@@ -193,12 +193,15 @@ def _decide_first_batches(session: Session) -> Verdict:
     assert time is not None
     # A shuffle that fills, or else what costs most of the input, where known.
     culprit = filling_shuffle(session) or input_culprit(session)
+    if session.environment.worker is not None:
+        # A strategy asks all workers whether they have a batch, so the wait may be for a peer.
+        culprit = None
     reasons = list(about_loop_time(session))
     if time.ends_seen == 0:
         reasons.append(Doubt(NO_END_SEEN))
     elif time.ends_seen < FEWEST_EPOCH_ENDS:
         reasons.append(Doubt("1 end of an epoch was seen, with its waits."))
-    summary = first_batches_sentence(run, time, culprit)
+    summary = first_batches_sentence(run, time, culprit) + _for_peers(session)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
 
@@ -229,11 +232,8 @@ def _decide_consumer(
     shared = told is not None and told.contention and told.contested_by_percent is None
     at_most = most_of_free_input(session) if shared else None
     sentence = other_sentence(first, most, breakdown, at_most) + also
-    if session.environment.worker is not None and first == "transfer":
-        sentence += (
-            " That includes waiting for slower workers: `pipediag show` with the reports of all "
-            "workers names them."
-        )
+    if first == "transfer":
+        sentence += _for_peers(session)
     culprit = None
     if first == "overhead":
         eager = eager_culprit(session.diagnosed_loop())
@@ -245,6 +245,16 @@ def _decide_consumer(
         culprit = Culprit(f"`{call.what}`", call.file, call.line)
     severity = _severity(first, most, moderate)
     return _verdict(session, first, severity, sentence, doubts(session, first, straddled), culprit)
+
+
+def _for_peers(session: Session) -> str:
+    """Return what else the wait of a worker of a job may be; nothing for one process."""
+    if session.environment.worker is None:
+        return ""
+    return (
+        " That includes waiting for slower workers: `pipediag show` with the reports of all "
+        "workers names them."
+    )
 
 
 def _severity(group: Group, percent: float, input_moderate: bool) -> VerdictSeverity:

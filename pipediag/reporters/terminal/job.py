@@ -67,6 +67,9 @@ def workers_table(directories: Sequence[Path]) -> bytes:
             "rank": one.worker.rank,
             "size": one.worker.size,
             "launcher": one.worker.launcher,
+            "warmup_steps": one.window[0],
+            "steps": one.window[1],
+            "batch_size": one.batch_size,
             "step_ms": one.step_ms,
             "own_ms": one.own_ms,
             **{f"{name}_ms": ms for name, ms in one.classes_ms.items()},
@@ -83,20 +86,46 @@ def title(job: Job) -> str:
     """Return the one sentence on a job."""
     if not job.steps:
         return "No worker has measured steps."
-    slowest = job.straggler
+    if len(job.steps) == 1 and job.size > 1:
+        return f"{job.steps[0].worker.name} alone of {job.size} workers has measured steps."
+    return _waited_for(job) or _balanced(job)
+
+
+def _waited_for(job: Job) -> str | None:
+    alone, slowest = job.evaluates_alone, job.straggler
+    if alone is not None:
+        return (
+            f"The others wait for {alone.worker.name} while it evaluates, for "
+            f"{percent(alone.evaluation_percent)} of its run."
+        )
     if slowest is not None:
         return (
             f"The others wait for {slowest.worker.name}: its own work takes "
             f"{milliseconds(slowest.own_ms)} of a step of {milliseconds(slowest.step_ms)}."
         )
-    if not job.together:
-        return "The workers' steps differ in length: they do not train in step."
+    if not job.together and job.uneven_batches is not None:
+        return uneven(job.uneven_batches)
+    return (
+        None if job.together else "The workers' steps differ in length: they do not train in step."
+    )
+
+
+def _balanced(job: Job) -> str:
     if job.exchange_percent >= INPUT_BOUND.value:
         return (
             f"No worker is waited for. Exchanging gradients takes {percent(job.exchange_percent)} "
             "of the step on every worker."
         )
     return f"No worker is waited for. {job.steps[0].verdict.summary}"
+
+
+def uneven(batches: tuple[int, int]) -> str:
+    """Return the sentence on workers whose epochs differ in length."""
+    fewest, most = batches
+    return (
+        f"An epoch has {fewest:,} batches on one worker and {most:,} on another: it ends with the "
+        "shortest, or the workers are in different epochs from then on."
+    )
 
 
 def sentences(job: Job) -> Iterator[str]:
@@ -112,22 +141,35 @@ def sentences(job: Job) -> Iterator[str]:
             yield f"Longer than on the others, by their mean: {', '.join(more)}."
         yield f"As fast as the next worker, it would make the job at most {number(bound)}x as fast."
         yield f"{slowest.worker.name}: {slowest.verdict.summary}"
-    if job.evaluates_alone is not None:
-        alone = job.evaluates_alone
-        yield (
-            f"{alone.worker.name} evaluates for {percent(alone.evaluation_percent)} of its run; "
-            "the others do not, and wait for it."
-        )
-    if job.uneven_batches is not None:
-        fewest, most = job.uneven_batches
-        yield (
-            f"An epoch has {fewest:,} batches on one worker and {most:,} on another: it ends with "
-            "the shortest."
-        )
+    if job.uneven_batches is not None and (job.together or slowest is not None):
+        yield uneven(job.uneven_batches)
+    yield from _about_the_data(job)
     for name, reason in job.unmeasured.items():
         yield f"{name} has no measured steps: {reason}"
     if job.missing:
         yield f"{job.missing} of {job.size} workers have no session here."
+
+
+def _about_the_data(job: Job) -> Iterator[str]:
+    if job.sharding == "none":
+        yield (
+            "No pipeline has `shard`: unless the script gives each worker files of its own, all "
+            "workers read all data in each epoch."
+        )
+    elif job.sharding == "behind the work":
+        yield (
+            f"Each worker makes all batches and drops those of the others, 1 of {job.size} is its "
+            "own: the data has fewer files than workers, or none. Call `shard` before the work, in "
+            "`distribute_datasets_from_function`, or read more files."
+        )
+    divided = {one.divided_batch for one in job.steps}
+    whole = divided.pop() if len(divided) == 1 else None
+    if whole is not None and job.exchange_percent >= INPUT_BOUND.value:
+        yield (
+            f"The script's batch of {whole:,} is divided among {job.size} workers. With as many "
+            "examples for each worker, a step has more work and the same exchange; the learning "
+            "rate then has to fit a larger batch."
+        )
 
 
 def _table(job: Job) -> Table:
