@@ -89,6 +89,11 @@ class Job:
         lengths = [one.step_ms for one in self.steps]
         return bool(lengths) and max(lengths) <= SAME_STEP * min(lengths)
 
+    @property
+    def longest(self) -> WorkersStep:
+        """The worker with the longest step; there must be one."""
+        return max(self.steps, key=lambda one: one.step_ms)
+
     @cached_property
     def straggler(self) -> WorkersStep | None:
         """The worker that the others wait for: its own work is longer, beyond all intervals."""

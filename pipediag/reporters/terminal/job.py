@@ -44,9 +44,8 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
         shown += [Text(), _table(job)]
     if len(job.steps) > _MOST_ROWS:
         shown.append(prose(f"and {len(job.steps) - _MOST_ROWS:,} more with shorter own work"))
-    straggler = job.straggler or (job.steps[0] if job.steps else None)
-    if straggler is not None:
-        name = straggler.worker.name
+    if job.steps:
+        name = (job.straggler or job.longest).worker.name
         directory = next((one for one in directories if one.name == name), None)
         if directory is not None:
             shown += [Text(), prose(f"More on {name}: pipediag show {as_typed(directory)}")]
@@ -103,10 +102,15 @@ def _waited_for(job: Job) -> str | None:
             f"The others wait for {slowest.worker.name}: its own work takes "
             f"{milliseconds(slowest.own_ms)} of a step of {milliseconds(slowest.step_ms)}."
         )
-    if not job.together and job.uneven_batches is not None:
+    if job.together:
+        return None
+    if job.uneven_batches is not None:
         return uneven(job.uneven_batches)
+    longest, shortest = job.longest, min(job.steps, key=lambda one: one.step_ms)
     return (
-        None if job.together else "The workers' steps differ in length: they do not train in step."
+        f"The steps of {longest.worker.name} take longest, {milliseconds(longest.step_ms)}; those "
+        f"of {shortest.worker.name} take {milliseconds(shortest.step_ms)}: the workers do not wait "
+        "for one another in each step, or launch steps ahead of their devices."
     )
 
 
@@ -140,7 +144,9 @@ def sentences(job: Job) -> Iterator[str]:
         if more:
             yield f"Longer than on the others, by their mean: {', '.join(more)}."
         yield f"As fast as the next worker, it would make the job at most {number(bound)}x as fast."
-        yield f"{slowest.worker.name}: {slowest.verdict.summary}"
+    named = slowest or (None if job.together else job.longest)
+    if named is not None:
+        yield f"{named.worker.name}: {named.verdict.summary}"
     if job.uneven_batches is not None and (job.together or slowest is not None):
         yield uneven(job.uneven_batches)
     yield from _about_the_data(job)
