@@ -183,9 +183,9 @@ def _analysed(
     if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
-    in_loop = _names([loop])[1]
+    in_loop, name = _names([loop])[1], getattr(scope, "name", "")
     outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
-    results = tuple(name for name in sets if name in outside)
+    results = tuple(one for one in sets if one in outside)
     local = set() if isinstance(scope, ast.Module) else _local_names(scope)
     if not _names(tape.items)[1].keys().isdisjoint(results):
         raise NotAFunctionError("Other code reads the tape, too.")
@@ -195,13 +195,13 @@ def _analysed(
         loop_line=loop.lineno,
         loop_indent=_indent(lines, loop),
         indent=_indent(lines, tape),
-        parameters=tuple(name for name in reads if name in in_loop),
+        parameters=tuple(one for one in reads if one in in_loop),
         results=results,
-        constants=tuple(name for name in reads if name in local and name not in in_loop),
+        constants=tuple(one for one in reads if one in local and one not in in_loop),
         before=_moved(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_moved(lines, after),
-        called_again=_is_called_in_a_loop(tree, scope),
+        called_again=any(_calls(one, name) for one in ast.walk(tree) if isinstance(one, _Loop)),
     )
 
 
@@ -243,13 +243,6 @@ def _refuse_set_elsewhere(
     }
     if shared := sorted(declared & {*reads, *sets}):
         raise NotAFunctionError(f"A function sets `{shared[0]}`, which a tf.function would keep.")
-
-
-def _is_called_in_a_loop(tree: ast.Module, scope: ast.AST) -> bool:
-    """Return True if a loop of the file calls the function around the step, as for each epoch."""
-    name = getattr(scope, "name", None)
-    loops = (node for node in ast.walk(tree) if isinstance(node, _Loop))
-    return name is not None and any(_calls(one, name) for one in loops)
 
 
 def _divided(

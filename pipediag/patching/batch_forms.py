@@ -9,6 +9,7 @@ import libcst as cst
 
 from pipediag.patching.chains import argument, chain_up, moved, needed_argument, with_arguments
 from pipediag.patching.python_calls import defined
+from pipediag.patching.sites import uses_in
 from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
@@ -164,7 +165,7 @@ def _found(
     for node in calls:
         found += _found(source, node.func, node, names, depth - 1, shared)
     inner = found and not shared and depth < _DEPTH
-    if inner and isinstance(body, cst.FunctionDef) and len(_uses(source, body)) > 1:
+    if inner and isinstance(body, cst.FunctionDef) and len(uses_in(source, source, body)) > 1:
         raise _is_shared(body)  # other code hands it single rows
     return found
 
@@ -173,10 +174,10 @@ def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source])
     function = _definition(source, needed_argument(call, "map_func"), call)
     if function is None:
         return []
-    if any(each.imported_as(function.name.value) for each in other_files):
+    if any(uses_in(each, source, function) for each in other_files):
         raise _is_shared(function)
     changes: list[Change] = []
-    for use in _uses(source, function):
+    for use in uses_in(source, source, function):
         given = source.parent(use)
         other = source.parent(given) if isinstance(given, cst.Arg) else None
         if other is call:
@@ -222,9 +223,3 @@ def _is_shared(function: cst.FunctionDef) -> NotPatchableError:
     return NotPatchableError(
         f"`{name}` is used in more than one place, and only one of them would get batches."
     )
-
-
-def _uses(source: Source, function: cst.FunctionDef) -> list[cst.Name | cst.Attribute]:
-    name = function.name.value
-    attributes = [each for each in source.all(cst.Attribute) if each.attr.value == name]
-    return [*source.references(name), *attributes]

@@ -172,7 +172,7 @@ class Repeats:
         made: bool,
     ) -> Callers:
         name = function.name.value
-        used = [(where, one) for where in self.files for one in _uses_in(where, source, function)]
+        used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
         used = [one for one in used if may_come_to(source, function, call, one)]
         makers: Callers = {}
         if len(used) > 1:
@@ -215,7 +215,7 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
     return False
 
 
-def _uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
+def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
     """Return where a file reads a function, or a method, of the file `source`."""
     name = function.name.value
     if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):

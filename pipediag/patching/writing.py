@@ -267,16 +267,14 @@ def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
 def _options(workspace: Workspace, change: edits.SetOptions) -> None:
     suits: Suits = "any" if set(change.options) <= _THREADS else "one"
     source, call = workspace.only_call(_last(workspace).id, suits=suits)
-    workspace.change(source, with_options(source, call, change.options))
+    pipeline = workspace.session.pipeline
+    given = pipeline.options if pipeline is not None else {}
+    workspace.change(source, with_options(source, call, change.options, given))
 
 
 def _last(workspace: Workspace) -> Operation:
-    pipeline = workspace.session.pipeline
-    own = [
-        op
-        for op in (pipeline.ops if pipeline else [])
-        if not (op.made_by_framework or op.inserted_by_tensorflow or op.inside_function_of)
-    ]
+    made = [op for op in workspace.session.ops if not op.inside_function_of]
+    own = [op for op in made if not (op.made_by_framework or op.inserted_by_tensorflow)]
     read = {parent for op in own for parent in op.parent_ids}
     return only((op for op in own if op.id not in read), "It is not known where the pipeline ends.")
 

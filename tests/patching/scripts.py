@@ -45,7 +45,12 @@ def chained(*ops: Operation) -> list[Operation]:
     return linked
 
 
-def session_of(text: str, *ops: Operation, keras: dict[str, Any] | None = None) -> Session:
+def session_of(
+    text: str,
+    *ops: Operation,
+    keras: dict[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
+) -> Session:
     """The script's session; its loop stands in the last line that calls `fit`, its model's
     `compile` in the last that calls that, where there are such."""
     lines = list(enumerate(text.split("\n"), 1))
@@ -59,16 +64,12 @@ def session_of(text: str, *ops: Operation, keras: dict[str, Any] | None = None) 
         "TensorSpec(shape=(None,), dtype=tf.float32, name=None))",
         keras=make_keras(**{**where, **(keras or {})}),
     )
-    pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
+    pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None, options=options or {})
     return make_session(pipeline=pipeline, loops=[loop])
 
 
 def patch(
-    text: str,
-    ops: list[Operation],
-    *changes: Change,
-    keras: dict[str, Any] | None = None,
-    content: bytes | None = None,
+    text: str, ops: list[Operation], *changes: Change, content: bytes | None = None, **given: Any
 ) -> tuple[Patch, str]:
     """The changes as a patch of the text, and the text after it, as it was where it has none."""
 
@@ -78,7 +79,7 @@ def patch(
         return text.encode() if content is None else content
 
     made, contents = make_patch(
-        session_of(text, *ops, keras=keras), [Edit("edit", "an edit", changes)], read
+        session_of(text, *ops, **given), [Edit("edit", "an edit", changes)], read
     )
     after = contents.get(SCRIPT, text.encode() if content is None else content)
     return made, after.decode()

@@ -243,14 +243,12 @@ def workers(text: str) -> str:
     return patched(text, [made, ahead], *changes, keras={"source": "Rows", "source_file": SCRIPT})
 
 
-def test_a_pydataset_hands_its_workers_to_keras() -> None:
-    expected = "super().__init__(workers=16, max_queue_size=32)"
-    assert workers(PYDATASET) == PYDATASET.replace("super().__init__()", expected)
+BARE = "import keras\n\n\nclass Rows(Base):\n    size = 3\n\n\nmodel.fit(Rows())\n"
 
 
-def test_a_pydataset_without_a_constructor_is_given_them_where_it_is_made() -> None:
-    text = "import keras\n\n\nclass Rows(Base):\n    size = 3\n\n\nmodel.fit(Rows())\n"
-    assert "model.fit(Rows(workers=16, max_queue_size=32))" in workers(text)
+@pytest.mark.parametrize(("text", "call"), [(PYDATASET, "super().__init__("), (BARE, "fit(Rows(")])
+def test_workers_are_given_where_a_pydataset_calls_keras_or_is_made(text: str, call: str) -> None:
+    assert workers(text) == text.replace(call, f"{call}workers=16, max_queue_size=32")
 
 
 @pytest.mark.parametrize(
@@ -274,8 +272,11 @@ def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
         "model.compile",
         "o = tf.data.Options()\no.autotune.enabled = False\nds = ds.with_options(o)\nmodel.compile",
     )
-    after = patched(text, ops(text), SetOptions({"autotune.enabled": True}))
+    change, given = SetOptions({"autotune.enabled": True}), {"autotune.enabled": False}
+    after = patched(text, ops(text), change, options=given)
     assert after == text.replace("enabled = False", "enabled = True")
+    twice = f"{text}o.autotune.enabled = False\n"
+    assert "several places" in refused(twice, ops(twice), change, options=given)
 
 
 def test_an_option_is_set_behind_those_that_the_pipeline_has() -> None:

@@ -32,19 +32,12 @@ CALLS = [
     "drawn = rng.choice(count, 4, p=weights.copy())",
     "drawn = rng.choice(count, 4, p=list(weights))",
     "drawn = [rng.choice(count, p=weights) for _ in range(3)]",
-    "drawn = draw(rng, weights)",
 ]
 CHANGES = ["pass", "weights[row] = 0; weights /= weights.sum()", "weights = weights[::-1]"]
-DRAW = """
-
-def draw(rng, weights):
-    return rng.choice(50, 4, p=weights)
-"""
 
 
 def script(call: str, change: str = "pass") -> str:
-    text = SCRIPT.replace("CHANGE", change).replace("CALL", call)
-    return text + DRAW if "draw(" in call else text
+    return SCRIPT.replace("CHANGE", change).replace("CALL", call)
 
 
 def rewritten(text: str, needle: str = ".choice(") -> str:

@@ -8,23 +8,12 @@ import pytest
 
 from pipediag.patching.snippets import snippet
 from pipediag.session.edits import AUTOTUNE, Change, Insert, Move, Replace, SetModel, SetParameters
-from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import Scalar
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_function, make_operation, make_pipeline
 
 SHOWN = 1500
 """Characters of such code that the page shows."""
-
-
-ADAM = make_keras(optimizer="Adam")
-
-
-def by_hand(keras: KerasUse = ADAM, **settings: Scalar) -> str:
-    session = make_session(loops=[make_loop(keras=keras)])
-    code = snippet(session, [SetModel(settings)])
-    assert code is not None
-    return code
 
 
 @pytest.mark.parametrize(
@@ -43,17 +32,23 @@ def test_inputs_that_declare_a_length_are_named_with_rows_of_other_lengths(chang
     assert "user" not in code
 
 
-def test_a_row_wise_optimizer_is_imported() -> None:
-    code = by_hand(optimizer="row_wise")
-    assert "from pipediag.optimizers import LazyAdam\nmodel.compile(LazyAdam(...), ...)" in code
-
-
 @pytest.mark.parametrize(
-    ("settings", "argument"),
-    [({"jit_compile": True}, "jit_compile=True"), ({"optimizer": "sgd"}, "optimizer='sgd'")],
+    ("settings", "code"),
+    [
+        ({"jit_compile": True}, "model.compile(..., jit_compile=True)"),
+        ({"optimizer": "sgd"}, "model.compile(..., optimizer='sgd')"),
+        (
+            {"optimizer": "row_wise"},
+            "from pipediag.optimizers import LazyAdam\n"
+            "model.compile(LazyAdam(...), ...)  # with the arguments it had",
+        ),
+    ],
 )
-def test_plain_settings_are_arguments(settings: dict[str, Scalar], argument: str) -> None:
-    assert by_hand(**settings) == f"model.compile(..., {argument})"
+def test_settings_are_arguments_and_a_row_wise_optimizer_is_imported(
+    settings: dict[str, Scalar], code: str
+) -> None:
+    session = make_session(loops=[make_loop(keras=make_keras(optimizer="Adam"))])
+    assert snippet(session, [SetModel(settings)]) == code
 
 
 def of_a_pipeline(*changes: Change, **of_map: Any) -> str:
