@@ -13,21 +13,14 @@ import sys
 READY = "serves"
 """Begins the line that names the address of the dispatcher."""
 _LOOK_AGAIN_MS = 500
-"""An iteration that a trial has left, and its buffers, must not stay for the minutes of a cluster.
-"""
+"""How soon an iteration that a trial has left goes with its buffers; minutes in a cluster."""
 _HEARTBEAT_MS = 200
 
 
 def serve(dispatcher: str, directory: str, limit_s: int) -> None:
-    """Serve until standard input ends.
-
-    Args:
-        dispatcher: `host:port` of the dispatcher; empty to be it.
-        directory: the script's, which names of files may be relative to.
-        limit_s: after so long it is over, whatever happens.
-    """
+    """Serve until standard input ends, for `limit_s` at most, and be the dispatcher as well where
+    no `host:port` of one is given. Names of files may be relative to `directory`, the script's."""
     signal.alarm(limit_s)
-    # It has no terminal, and nobody to write to.
     import tensorflow as tf
 
     os.chdir(directory)

@@ -1,8 +1,8 @@
 """Counters of one process, its threads and the machine, read from /proc ten times a second.
 
 The sampler is a thread of the parent, so that it never competes for the child's GIL. A reading
-costs one read for each thread and four for the process. What costs more (names of new threads
-apart) is read only when asked for: child processes and the counters of the whole machine.
+costs one read for each thread and four for the process. A thorough one has what costs more: names
+of threads, child processes and the counters of the whole machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pipediag.sensors.machine import Nvml, memory_limit, memory_use, text_of
@@ -69,18 +69,8 @@ def _busy_and_idle(
     return ((whole - idle) * _TICK_NS, idle * _TICK_NS) if whole else (None, None)
 
 
-# A thread names itself just after it started, so its first names are looked at again.
-_NAME_READINGS = 3
-
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
-
-
-@dataclass
-class _Thread:
-    seen: ThreadSeen
-    readings: int = 0
-    cpu_ns: int = 0
 
 
 class ProcessReader:
@@ -96,7 +86,7 @@ class ProcessReader:
         self._root = root
         self._proc = str(root / "proc")
         self._tasks = f"{self._proc}/{pid}/task"
-        self._alive: dict[int, _Thread] = {}
+        self._threads_ns: dict[int, int] = {}
         self._children: dict[int, int] = {}
         self._memory_limit = memory_limit(root)
         # Nanoseconds where the kernel keeps them, clock ticks elsewhere.
@@ -106,7 +96,7 @@ class ProcessReader:
         """Take a reading; a thorough one also has what changes slowly or costs more to read."""
         at_ns = time.monotonic_ns()
         rss_bytes = self._rss_bytes()
-        ran = self._read_threads()
+        ran = self._read_threads(thorough)
         if thorough:
             self._find_children()
         for child in self._children:
@@ -154,42 +144,31 @@ class ProcessReader:
             raise ProcessLookupError(f"process {self.pid} has ended")
         return resident * _PAGE_BYTES
 
-    def _read_threads(self) -> dict[int, int]:
+    def _read_threads(self, thorough: bool) -> dict[int, int]:
         """Return the CPU time since the last reading, of each thread that ran."""
-        alive = {int(name) for name in os.listdir(self._tasks)}  # noqa: PTH208  (half the cost)
-        self._alive = {tid: thread for tid, thread in self._alive.items() if tid in alive}
-        ran = {}
-        for tid in alive:
-            try:
-                spent = self._read_thread(tid)
-            except (FileNotFoundError, ProcessLookupError):
-                self._alive.pop(tid, None)
-                continue
-            if spent:
-                ran[tid] = spent
-        return ran
+        before, self._threads_ns = self._threads_ns, {}
+        for name in os.listdir(self._tasks):  # noqa: PTH208  (half the cost of iterdir)
+            tid = int(name)
+            with suppress(FileNotFoundError, ProcessLookupError):
+                # A thread names itself just after it started, so its name is looked at again.
+                if thorough or tid not in before:
+                    self._name(tid, is_new=tid not in before)
+                self._threads_ns[tid] = self._thread_ns(tid)
+        spent = ((tid, ns - before.get(tid, 0)) for tid, ns in self._threads_ns.items())
+        return {tid: ns for tid, ns in spent if ns}
 
-    def _read_thread(self, tid: int) -> int:
-        thread = self._alive.get(tid)
-        if thread is None:
-            started = int(_stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
-            self._alive[tid] = thread = _Thread(ThreadSeen(tid, "", started))
-        if thread.readings < _NAME_READINGS:
-            self._name(thread)
+    def _thread_ns(self, tid: int) -> int:
         if self._precise:
-            cpu_ns = int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
-        else:
-            cpu_ns = _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
-        spent, thread.cpu_ns = cpu_ns - thread.cpu_ns, cpu_ns
-        return spent
+            return int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
+        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
 
-    def _name(self, thread: _Thread) -> None:
-        tid = thread.seen.tid
+    def _name(self, tid: int, *, is_new: bool) -> None:
         name = read_file(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")
-        thread.readings += 1
-        if name != thread.seen.name:
-            thread.seen = ThreadSeen(tid, name, thread.seen.started_ticks)
-            self.threads[tid] = thread.seen
+        if is_new:
+            started = int(_stat_fields(read_file(f"{self._tasks}/{tid}/stat"))[19])
+            self.threads[tid] = ThreadSeen(tid, name, started)
+        elif name != self.threads[tid].name:
+            self.threads[tid] = replace(self.threads[tid], name=name)
 
     def _find_children(self) -> None:
         """Add processes that this one, or a child of it, has started."""

@@ -67,7 +67,7 @@ def test_threads_come_go_and_take_their_names_late(root: Path) -> None:
     reader.read(thorough=False)
     add_thread(root, PID, 41, "tf_Compute", started=9)
     add_thread(root, PID, PID, "python", cpu_ns=50_000_900, started=1)
-    assert reader.read(thorough=False).thread_cpu_ns == {PID: 900}, "since the reading before"
+    assert reader.read(thorough=True).thread_cpu_ns == {PID: 900}, "since the reading before"
     shutil.rmtree(root / f"proc/{PID}/task/41")
     assert reader.read(thorough=True).thread_cpu_ns == {}
     assert reader.threads == {

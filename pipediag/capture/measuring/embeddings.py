@@ -156,17 +156,12 @@ class Embeddings:
 
     def _ask_trainer(self, method: str) -> list[Any]:
         model = self._loop.model() if self._loop.model is not None else None
-        if self._loop.trainer is None or model is None:
-            return []
-        try:
-            return list(getattr(self._loop.trainer, method)(model))
-        except Exception as error:
-            let_pass(error)
-            self._with.recorder.note(
-                f"The layers of a model could not be asked for their tables: "
-                f"{type(error).__name__}: {error}"
-            )
-            return []
+        found: list[Any] = []
+        if self._loop.trainer is not None and model is not None:
+            ask = getattr(self._loop.trainer, method)
+            asking = "asking the layers of a model for their tables"
+            self._with.recorder.attempt(asking, lambda: found.extend(list(ask(model))))
+        return found
 
     def _count(self, given_by: Callable[..., Any]) -> None:
         """Count ids in the middle of a step, and take the time out of the script's."""

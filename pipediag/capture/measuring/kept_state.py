@@ -133,14 +133,12 @@ class KeptState:
 
     def keep(self) -> str | None:
         """Take the snapshot, if there is none; return why it can't be taken, for a sentence."""
-        if self.lost is not None:
-            return self.lost
-        if self._state is None:
+        lack = self.lost
+        if lack is None and self._state is None:
             lack = lacks_memory()
-            if lack is not None:
-                return lack
-            self._state = TrainingState()
-        return None
+            if lack is None:
+                self._state = TrainingState()
+        return lack
 
     def give_back(self) -> None:
         """Restore the training for good: the script goes on by itself."""

@@ -61,9 +61,9 @@ class Profiler:
     def _conflict(self, consequence: str) -> None:
         site = call_site()
         place = f" at {site.file}:{site.line}" if site is not None else ""
-        note = f"The script started TensorFlow's profiler itself{place}: {consequence}."
-        if not any(known.endswith(f": {consequence}.") for known in self._recorder.recording.notes):
-            self._recorder.note(note)
+        self._recorder.note(
+            f"The script started TensorFlow's profiler itself{place}: {consequence}."
+        )
 
     @property
     def script_is_profiling(self) -> bool:

@@ -116,14 +116,13 @@ class _Outside:
 
     def changes(self) -> Iterator[str]:
         for node in ast.walk(self._definition):
-            if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                match node:
-                    case ast.Name(id=name) if name in self._declared:
-                        yield f"it assigns `{name}`"
-                    case ast.Attribute(value=value) | ast.Subscript(value=value):
-                        if self._is_outside(value):
-                            yield f"it changes `{ast.unparse(value)}`"
+            stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
             match node:
+                case ast.Name(id=name) if stored and name in self._declared:
+                    yield f"it assigns `{name}`"
+                case ast.Attribute(value=value) | ast.Subscript(value=value):
+                    if stored and self._is_outside(value):
+                        yield f"it changes `{ast.unparse(value)}`"
                 case ast.Call(func=ast.Name(id="open")) if _writes(node):
                     yield "it writes files"
                 case ast.Call(func=ast.Attribute(attr=method)) if method in _FILES:
