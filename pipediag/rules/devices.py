@@ -56,11 +56,6 @@ GPU_UNUSED = Rule(
     untried="TensorFlow can't add a device while it is running.",
 )
 _HIDING = {"", "-1", "NoDevFiles", "none", "void"}
-_MARKS = (
-    *("dlopen", "could not load dynamic library", "cannot open shared object", "libcu"),
-    *("cuinit", "could not find cuda drivers", "driver version is insufficient"),
-)
-"""Parts of TensorFlow's messages on a driver or a library that it can't use."""
 
 
 @GPU_UNUSED.found_by
@@ -88,17 +83,10 @@ def _unused_advice(environment: Environment) -> str:
             "Install a GPU build: `pip install 'tensorflow[and-cuda]'`. This TensorFlow is "
             "CPU-only."
         )
-    logged = (one.strip() for one in environment.framework_messages)
-    message = next((one for one in logged if any(mark in one.lower() for mark in _MARKS)), None)
-    if message is not None:
-        return (
-            "Run `nvidia-smi`, and install or update the driver if it fails; else install the "
-            "libraries with `pip install 'tensorflow[and-cuda]'`: TensorFlow can't use the GPU (it "
-            f"logged: {message})."
-        )
     return (
-        "Look for `tf.config.set_visible_devices([], 'GPU')` in the script, and run `pipediag "
-        "doctor`: TensorFlow was built with CUDA and logged no missing library."
+        "Run `nvidia-smi`, and install or update the driver if it fails; else install what "
+        "TensorFlow's log calls missing with `pip install 'tensorflow[and-cuda]'`. Where it calls "
+        "nothing so, look for `tf.config.set_visible_devices([], 'GPU')` in the script."
     )
 
 

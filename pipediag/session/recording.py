@@ -220,8 +220,6 @@ class RecordedEnvironment:
     tf_data_debug_mode: bool = False
     legacy_keras: bool = False
     mixed_precision: str | None = None
-    framework_messages: list[str] = field(default_factory=list)
-    """Lines that TensorFlow itself logged about missing GPU libraries."""
 
 
 @dataclass

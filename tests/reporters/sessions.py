@@ -178,7 +178,6 @@ def enormous() -> Session:
             for index in range(80)
         ],
         notes=[endless] * 60,
-        environment=records.make_environment(framework_messages=[endless] * 50),
         step_rows=rows,
         host_samples=factories.make_host_samples() * 500,
     )
