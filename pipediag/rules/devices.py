@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from pipediag.facts.devices import (
@@ -35,13 +35,13 @@ from pipediag.rules.model_edits import (
     several_steps_a_call,
 )
 from pipediag.rules.relevance import weigh_input
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Profile, Rule
 from pipediag.session.devices import DeviceActivity, DeviceCopies
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Environment, Session
 from pipediag.session.trials import WORTHWHILE
-from pipediag.vocabulary import Framework, GapCause, Policy, Scalar
+from pipediag.vocabulary import GapCause, Policy, Scalar
 
 GPU_UNUSED = Rule(
     id="gpu-unused",
@@ -144,11 +144,9 @@ def _unexplained(device: DeviceActivity) -> str | None:
 
 def _of_cause(
     rule: Rule,
-    devices: Sequence[DeviceActivity],
+    profile: Profile,
     cause: GapCause,
     limit: Threshold,
-    framework: Framework,
-    session: Session | None,
     *,
     also: str = "",
     evidence: Mapping[str, Scalar] | None = None,
@@ -160,7 +158,7 @@ def _of_cause(
     The profiler lengthens what the host does and hardly what a kernel takes, so it makes gaps:
     where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
     """
-    device = _idlest(devices, cause)
+    device, session = _idlest(profile, cause), profile.session
     if device is None:
         return
     perturbed = session.perturbation if session is not None else None
@@ -182,18 +180,18 @@ def _of_cause(
         meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
         yield finding(
             "fail",
-            f"{rule.advice_for(framework)}{also} {full_name(device)} is idle {percent:.0f} % of "
+            f"{rule.advice_for(profile)}{also} {full_name(device)} is idle {percent:.0f} % of "
             f"the time for this.{meanwhile}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
             untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
         )
 
 
-def _idlest(devices: Sequence[DeviceActivity], cause: GapCause) -> DeviceActivity | None:
-    able = accelerators(devices)
+def _idlest(profile: Profile, cause: GapCause) -> DeviceActivity | None:
+    able = accelerators(profile.devices)
     if not able and cause in ("input", "python"):
         # CPUs whose executors stand for a device.
-        able = [device for device in devices if device.span_ms > 0]
+        able = [device for device in profile.devices if device.span_ms > 0]
     return worst(able, lambda each: cause_percent(each, cause))
 
 
@@ -210,10 +208,8 @@ INPUT_GAP = _idle_rule(
 
 
 @INPUT_GAP.found_on_devices_by
-def _check_input_gap(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
-    device = _idlest(devices, "input")
+def _check_input_gap(profile: Profile) -> Iterator[Finding]:
+    device, session = _idlest(profile, "input"), profile.session
     if device is None or cause_percent(device, "input") < INPUT_IDLE.value:
         return
     # The operation that worked longest in the gaps, as far as it is known.
@@ -227,10 +223,10 @@ def _check_input_gap(
     who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
     percent = cause_percent(device, "input")
     waits = f"{full_name(device)} waits for input {percent:.0f} % of the time.{who}"
-    advice = f"{INPUT_GAP.advice_for(framework)} {waits}"
+    advice = f"{INPUT_GAP.advice_for(profile)} {waits}"
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
     edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch")
-    edit = edit if accelerators(devices) else None
+    edit = edit if accelerators(profile.devices) else None
     finding = partial(
         INPUT_GAP.finding,
         op_id=op_id,
@@ -270,34 +266,28 @@ LAUNCH_BOUND = _idle_rule(
 
 
 @LAUNCH_BOUND.found_on_devices_by
-def _check_launch_bound(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
-    device, edit, ahead = _idlest(devices, "launch"), None, None
+def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
+    device, session, ahead = _idlest(profile, "launch"), profile.session, None
     launches = device.launches if device is not None else None
     delay = launches.median_delay_us if launches else None
     if delay is not None and delay >= DELAY.value:
         ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
             "ahead of time, and the device waits only for some. "
-            f"{LAUNCH_BOUND.advice_for(framework)}"
+            f"{LAUNCH_BOUND.advice_for(profile)}"
         )
-    if session is not None:
-        edit = compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
-        edit = edit or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps")
     return _of_cause(
         LAUNCH_BOUND,
-        devices,
+        profile,
         "launch",
         LAUNCH_IDLE,
-        framework,
-        session,
         also=" A larger batch makes each kernel longer.",
         evidence={
             "median_delay_us": delay,
             "median_kernel_us": launches.median_kernel_us if launches else None,
         },
-        edit=edit,
+        edit=compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
+        or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps"),
         informs=ahead,
     )
 
@@ -316,10 +306,8 @@ SYNC_POINT = _idle_rule(
 
 
 @SYNC_POINT.found_on_devices_by
-def _check_sync_point(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
-    return _of_cause(SYNC_POINT, devices, "sync", SYNC_IDLE, framework, session)
+def _check_sync_point(profile: Profile) -> Iterator[Finding]:
+    return _of_cause(SYNC_POINT, profile, "sync", SYNC_IDLE)
 
 
 PYTHON_GAP = _idle_rule(
@@ -333,18 +321,14 @@ PYTHON_GAP = _idle_rule(
 
 
 @PYTHON_GAP.found_on_devices_by
-def _check_python_gap(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
-    device = _idlest(devices, "python")
+def _check_python_gap(profile: Profile) -> Iterator[Finding]:
+    device = _idlest(profile, "python")
     return _of_cause(
         PYTHON_GAP,
-        devices,
+        profile,
         "python",
         PYTHON_IDLE,
-        framework,
-        session,
-        edit=several_steps_a_call(session, f"{PYTHON_GAP.id}:steps") if session else None,
+        edit=several_steps_a_call(profile.session, f"{PYTHON_GAP.id}:steps"),
         informs=_one_pause(device) if device is not None else None,
     )
 
@@ -377,17 +361,15 @@ EXPOSED_HOST_COPY = Rule(
 
 
 @EXPOSED_HOST_COPY.found_on_devices_by
-def _check_exposed_host_copy(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
-    device = worst(accelerators(devices), _exposed_percent)
+def _check_exposed_host_copy(profile: Profile) -> Iterator[Finding]:
+    device, session = worst(accelerators(profile.devices), _exposed_percent), profile.session
     copies = _from_host(device) if device is not None else None
     if device is None or copies is None or _exposed_percent(device) < EXPOSED.value:
         return
     hidden_ms = min(copies.exposed_ms, device.span_ms - copies.ms)
     yield EXPOSED_HOST_COPY.finding(
         "fail",
-        f"{EXPOSED_HOST_COPY.advice_for(framework)} {full_name(device)} computes nothing for "
+        f"{EXPOSED_HOST_COPY.advice_for(profile)} {full_name(device)} computes nothing for "
         f"{exact_time(copies.exposed_ms)} while batches are copied to it.",
         unless=input_first_on(device),
         evidence={
@@ -429,14 +411,12 @@ MIXED_PRECISION = Rule(
 
 
 @MIXED_PRECISION.found_on_devices_by
-def _check_mixed_precision(
-    devices: Sequence[DeviceActivity], framework: Framework, session: Session | None
-) -> Iterator[Finding]:
+def _check_mixed_precision(profile: Profile) -> Iterator[Finding]:
     """Yield a finding on the accelerator with the most time in products without tensor cores.
 
     A script that sets a policy for 16 bits is given advice on shapes instead.
     """
-    gpus = accelerators(devices)
+    gpus, session = accelerators(profile.devices), profile.session
     known = [one for one in gpus if one.matmul_ms is not None and one.tensor_core_ms is not None]
     device = worst(known, lambda each: _plain_ms(each) / each.span_ms)
     if device is None:
@@ -459,32 +439,31 @@ def _check_mixed_precision(
     at_most = without_idle(device, _plain_ms(device) / 2.0)
     matters = products >= MATMUL.value and cores < TENSOR_CORE.value
     fitting = sixteen_bit_policy(device.model)
+    policy = (session.environment.mixed_precision if session is not None else None) or ""
     worth_it = matters or (session is not None and (at_most or 0.0) >= WORTHWHILE)
     if not worth_it or fitting == "none":
         return
     if fitting is None:
         unknown = f"It is not known whether {device.model or 'this device'} has tensor cores."
         yield finding("inconclusive", unknown)
-        return
-    policy = session.environment.mixed_precision if session is not None else None
-    if policy is not None and policy.startswith("mixed_"):
+    elif policy.startswith("mixed_"):
         shapes = "look for sizes that are not multiples of 8, and for layers kept in float32."
         yield finding("informative", f"The policy is already {policy}: {shapes}")
-        return
-    waits = input_first_on(device)
-    scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
-    advice = MIXED_PRECISION.advice_for(
-        framework,
-        f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
-        f'with `dtype="float32"` for the last layer{scaled}.',
-    )
-    yield finding(
-        "informative" if waits or not matters else "fail",
-        waits or f"{advice} Validate the accuracy: products are rounded to 16 bits.",
-        speedup_at_most=at_most,
-        edit=None if session is None else in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
-        untried=PROFILE_ALONE if session is None else None,
-    )
+    else:
+        waits = input_first_on(device)
+        scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
+        advice = MIXED_PRECISION.advice_for(
+            profile,
+            f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is "
+            f'built, with `dtype="float32"` for the last layer{scaled}.',
+        )
+        yield finding(
+            "informative" if waits or not matters else "fail",
+            waits or f"{advice} Validate the accuracy: products are rounded to 16 bits.",
+            speedup_at_most=at_most,
+            edit=in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
+            untried=PROFILE_ALONE if session is None else None,
+        )
 
 
 def _plain_ms(device: DeviceActivity) -> float:

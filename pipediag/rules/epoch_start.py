@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
 from pipediag.facts.names import exact_time
@@ -228,19 +228,6 @@ SLOW_EPOCH_START = Rule(
 )
 
 
-@dataclass(frozen=True)
-class _Cure:
-    """Change that ends or shortens the waits."""
-
-    advice: str
-    hides: bool = False
-    """True where the work stays, and only runs in parallel with the rest of an epoch."""
-    edit: Edit | None = None
-    mixes_less: bool = False
-    untried: str | None = None
-    """Why there is no edit, where the rule's own reason is not it."""
-
-
 @SLOW_EPOCH_START.found_by
 def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     run, loop = known(session.run), known(session.diagnosed_loop())
@@ -256,9 +243,9 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
             )
         return
     written = bool(operations(session))
-    cure = _cure(session) if written else _Cure("")
+    advice, hides, given = _cure(session) if written else ("", False, {})
     rows, saved_s = rows_of_loop(session, "epoch_start"), time.first_batches_s
-    if cure.hides:
+    if hides:
         # The work of an epoch can run in parallel with the steps and what follows them.
         parts: tuple[RunPartName, ...] = ("steps", "evaluation", "epoch_end")
         beside = (row for part in parts for row in rows_of_loop(session, part))
@@ -272,14 +259,11 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         against = "The steps wait for input as well. Fix that first, as it may shorten both waits."
     yield SLOW_EPOCH_START.weighed(
         weigh_rows(run, rows, saved_s).unless(against),
-        cure.advice,
+        advice,
         place=(loop.file, loop.line),
         evidence={"times": sum(row.count or 0 for row in rows) or None},
-        effect="changes a hyper-parameter" if cure.mixes_less else None,
-        condition=ENOUGH_MIXED if cure.mixes_less else None,
-        edit=cure.edit,
-        untried=cure.untried,
         part="epoch_start",
+        **given,
     )
 
 
@@ -295,41 +279,43 @@ def _loads_first(session: Session) -> bool:
     return generates and time.first_batch_ms >= LOADING.value * share.ms
 
 
-def _cure(session: Session) -> _Cure:
-    """Return the cure by what the pipeline is made of."""
+def _cure(session: Session) -> tuple[str, bool, dict[str, Any]]:
+    """Return the advice by what the pipeline is made of, and what else the finding has.
+
+    True between them where the work stays, and only runs in parallel with the rest of an epoch.
+    """
     repeated = (
         "Use one pipeline for all epochs: put `.repeat()` before its `prefetch`, and set "
         "`steps_per_epoch` in `fit`, or count the steps in your own loop."
     )
     if generators := operations(session, "from_generator"):
         # One pipeline through all epochs would begin it again just as well.
-        return _Cure(
+        advice = (
             f"Load what the generator of {call_name(generators[0])} needs once, outside its "
-            "function: the generator starts again in each epoch.",
-            untried="The loading has to be moved out of the generator's function by hand.",
+            "function: the generator starts again in each epoch."
         )
+        by_hand = "The loading has to be moved out of the generator's function by hand."
+        return advice, False, {"untried": by_hand}
     if shuffles := operations(session, "shuffle"):
         size = smaller_size(session, shuffles[0])
         smaller = "a smaller one" if size is None else f"one of {size}"
-        return _Cure(
+        advice = (
             f"{repeated} Or use a smaller buffer: {call_name(shuffles[0])} fills it in each "
-            f"epoch, and {smaller} fills sooner.",
-            edit=smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id),
-            mixes_less=size is not None,
+            f"epoch, and {smaller} fills sooner."
         )
-    readers = operations(session, *READERS)
-    if not readers:
-        return _Cure(repeated, hides=True)
-    in_turn = next((op for op in readers if read_in_turn(session, op)), None)
-    return _Cure(
-        f"{repeated} The files are opened again in each epoch: open several at once "
+        edit = smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id)
+        less = {"effect": "changes a hyper-parameter", "condition": ENOUGH_MIXED}
+        return advice, False, {} if edit is None else {"edit": edit, **less}
+    readers, edit = operations(session, *READERS), None
+    for op in readers:
+        if edit is None and read_in_turn(session, op):
+            edit = files_at_once(session, op, SLOW_EPOCH_START.id, whole_epoch=True)
+    again = (
+        " The files are opened again in each epoch: open several at once "
         "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or `cache()` what fits in "
-        "memory.",
-        hides=True,
-        edit=files_at_once(session, in_turn, SLOW_EPOCH_START.id, whole_epoch=True)
-        if in_turn is not None
-        else None,
+        "memory."
     )
+    return repeated + (again if readers else ""), True, {"edit": edit}
 
 
 FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")

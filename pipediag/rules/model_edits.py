@@ -30,10 +30,10 @@ def _setting(rule: str, label: str, caveat: str | None, **settings: Scalar) -> E
     return Edit(rule, label, (SetModel(settings),), caveat=caveat)
 
 
-def several_steps_a_call(session: Session, rule: str) -> Edit | None:
+def several_steps_a_call(session: Session | None, rule: str) -> Edit | None:
     """Return many steps per call; None where the loop is not Keras' or does so already."""
-    keras = session.keras
-    if keras is None or keras.steps_per_execution > 1 or on_torch(session):
+    keras = session.keras if session is not None else None
+    if session is None or keras is None or keras.steps_per_execution > 1 or on_torch(session):
         return None
     hooked = ", ".join(callback.name for callback in per_batch_callbacks(session))
     caveat = f"{hooked}: called once every {STEPS_PER_CALL} steps." if hooked else None
@@ -46,18 +46,20 @@ def shared_calls_effect(session: Session) -> EffectOnResults:
     return "not known" if per_batch_callbacks(session) else "same results"
 
 
-def compiled_by_xla(session: Session, rule: str) -> Edit | None:
+def compiled_by_xla(session: Session | None, rule: str) -> Edit | None:
     """Return the model compiled by XLA, which rounds otherwise; None where it is or can't be."""
-    keras = session.keras
-    if keras is None or keras.jit_compile or keras.run_eagerly or on_torch(session):
+    keras = session.keras if session is not None else None
+    if session is None or keras is None or on_torch(session):
+        return None
+    if keras.jit_compile or keras.run_eagerly:
         return None
     caveat = "The step time does not include compiling, which happens once for each shape."
     return _setting(rule, "jit_compile=True in compile", caveat, jit_compile=True)
 
 
-def in_sixteen_bits(session: Session, rule: str, policy: str) -> Edit | None:
+def in_sixteen_bits(session: Session | None, rule: str, policy: str) -> Edit | None:
     """Return all layers but the last under a policy for 16 bits; None for a loop of one's own."""
-    if session.keras is None:
+    if session is None or session.keras is None:
         return None
     caveat = "The model's last layer stays in float32."
     if policy == "mixed_float16":

@@ -24,7 +24,7 @@ from pipediag.rules import (
     tracing,
 )
 from pipediag.rules.relevance import limited
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Profile, Rule
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -113,7 +113,7 @@ def run_device_rules(
 ) -> list[Finding]:
     """Return what the device rules find in a profile without a session, first things first."""
     found = [
-        (rule, guarded(rule, rule.check_devices, devices, framework, None))
+        (rule, guarded(rule, rule.check_devices, Profile(devices, framework)))
         for rule in RULES
         if rule.check_devices is not None
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.limits import Threshold
@@ -35,7 +35,17 @@ Section = Literal["loop", "keras", "run", "steps", "breakdown", "pipeline", "hos
 Place = tuple[str | None, int | None]
 Check = Callable[[Session], Iterable[Finding]]
 OperationCheck = Callable[[Session, Operation], Iterable[Finding]]
-DeviceCheck = Callable[[Sequence[DeviceActivity], Framework, Session | None], Iterable[Finding]]
+
+
+class Profile(NamedTuple):
+    """The devices of a profile, what made it, and the session that it belongs to, if any."""
+
+    devices: Sequence[DeviceActivity]
+    framework: Framework = "tensorflow"
+    session: Session | None = None
+
+
+DeviceCheck = Callable[[Profile], Iterable[Finding]]
 
 _SILENCE = {
     "pass": "nothing found",
@@ -94,13 +104,13 @@ class Rule:
 
     def found_on_devices_by(self, check: DeviceCheck) -> DeviceCheck:
         """Make the decorated function the check of this rule, in a profile alone too."""
-        self.check = lambda session: check(session.devices, "tensorflow", session)
+        self.check = lambda session: check(Profile(session.devices, session=session))
         self.check_devices = check
         return check
 
-    def advice_for(self, framework: Framework, advice: str | None = None) -> str:
+    def advice_for(self, profile: Profile, advice: str | None = None) -> str:
         """Return what to change, in TensorFlow's words; for other frameworks, the title."""
-        return advice or self.fix if framework == "tensorflow" else f"{self.title}."
+        return advice or self.fix if profile.framework == "tensorflow" else f"{self.title}."
 
     def findings(self, session: Session) -> list[Finding]:
         """Return what the check finds, or that it can't be made; nothing where the rule passes."""

@@ -156,7 +156,7 @@ def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
         _once(session, block),
         title=_TITLES[part],
         place=block.place,
-        evidence={} if block.count is None else {"times": block.count},
+        evidence={"times": block.count},
         part=part,
     )
 
@@ -186,16 +186,13 @@ SLOW_EPOCH_END = _script_rule(
     thresholds=(OFTEN, *THRESHOLDS),
     untried="A trial compares steps; only you know what can be skipped at the end of an epoch.",
 )
+_SELDOM = "a `save_freq` of several epochs' batches saves less often"
 _OF_KERAS = {
-    callback_words(
-        "ModelCheckpoint"
-    ): "`save_best_only=True` or `save_weights_only=True` saves less, and a "
-    "`save_freq` of several epochs' batches saves less often",
-    callback_words("BackupAndRestore"): "a `save_freq` of several epochs' batches saves less often",
-    callback_words(
-        "TensorBoard"
-    ): "`histogram_freq=0` and `write_images=False` leave out what takes longest",
-    callback_words("EarlyStopping"): "`restore_best_weights=False` copies no weights",
+    "ModelCheckpoint": "`save_best_only=True` or `save_weights_only=True` saves less, and "
+    + _SELDOM,
+    "BackupAndRestore": _SELDOM,
+    "TensorBoard": "`histogram_freq=0` and `write_images=False` leave out what takes longest",
+    "EarlyStopping": "`restore_best_weights=False` copies no weights",
 }
 
 
@@ -203,15 +200,12 @@ _OF_KERAS = {
 def _check_slow_epoch_end(session: Session) -> Iterator[Finding]:
     run = known(session.run)
     # At its own line a loop that evaluates lets go of its iterator, which is no end of an epoch.
-    others = {
-        (loop.file, loop.line)
-        for loop in session.loops
-        if loop.role not in ("training", "reading") and loop.kind != "keras"
-    }
+    others = [one for one in session.loops if one.role not in ("training", "reading")]
+    evaluate = {(loop.file, loop.line) for loop in others if loop.kind != "keras"}
+    train = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
     ends = [row for row in run.parts if row.part == "epoch_end"]
-    rows = [row for row in ends if row.line is None or (row.file, row.line) not in others]
-    loops = {(loop.file, loop.line) for loop in session.loops if loop.role == "training"}
-    named = [row for row in rows if row.what is not None and (row.file, row.line) not in loops]
+    rows = [row for row in ends if row.line is None or (row.file, row.line) not in evaluate]
+    named = [row for row in rows if row.what is not None and (row.file, row.line) not in train]
     found = [_of_epoch_end(session, run, block) for block in blocks_of(named)]
     yield from found
     # Where no callback and no line explains it, the loop's own does, where an epoch begins.
@@ -234,7 +228,8 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
     count = block.count if block.count is not None else round(run.epochs or 0) or None
     if run.scope != "run":
         count = None  # a ledger of one epoch does not say how many there are
-    how = _OF_KERAS.get(block.what) if block.hottest.file is None else _rewritten(run, block)
+    of_keras = {callback_words(name): how for name, how in _OF_KERAS.items()}
+    how = of_keras.get(block.what) if block.hottest.file is None else _rewritten(run, block)
     if block.what == READING:
         how = "count its batches with `cardinality()`, and keep what else is computed from it"
     # The first and every fifth after it stay; all of what is not done every few epochs may go.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.rule import Rule
+from pipediag.rules.rule import Profile, Rule
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
 from pipediag.session.edits import Change
 from pipediag.session.findings import Finding
@@ -225,6 +225,6 @@ def on_devices(
 ) -> Finding:
     """The rule's one finding on a profile without a session."""
     assert rule.check_devices is not None
-    found = [*rule.check_devices(devices, framework, None)] or [rule.finding("pass")]
+    found = [*rule.check_devices(Profile(devices, framework))] or [rule.finding("pass")]
     (finding,) = found
     return finding

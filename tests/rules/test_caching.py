@@ -14,7 +14,7 @@ from pipediag.session.edits import Insert, Move
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import FindingStatus
-from tests.factories import make_host, make_keras, make_loop, make_session
+from tests.factories import make_keras, make_loop, make_session
 from tests.ledgers import make_waits
 from tests.records import (
     make_breakdown,
@@ -87,7 +87,6 @@ def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() ->
 
 
 CUT = make_loop(keras=make_keras(epochs=3, steps_per_epoch=100))
-SMALL = make_host(available_bytes=10**7)
 
 
 @cases(
@@ -207,7 +206,6 @@ RANDOM = {"RandomUniform": 1}
             from_files(file_count=3, element_bytes=None),
             ("informative", False),
         ),
-        "larger than memory": (mapped(costly(), host=SMALL), ("informative", False)),
         "read once": (mapped(costly(), count=1), ("informative", False)),
         "too large": (mapped(costly(element_bytes=10**6)), ("informative", False)),
         "cached": (mapped(costly(), op("cache")), ("pass", False)),
@@ -321,10 +319,6 @@ OF_THE_FRAMEWORK = [
         "shuffle above": (placed(op("shuffle"), cache()), ("fail", (Move("shuffle", "cache"),))),
         # Behind a cache of batches the shuffle would mix whole batches.
         "shuffle above the batch": (placed(op("shuffle"), batch(), cache()), ABOVE),
-        "both above the batch": (
-            placed(op("shuffle"), scaling("parse"), batch(), scaling("scale"), cache()),
-            ABOVE,
-        ),
         "shuffled interleave": (
             placed(op("shuffle"), op("other", "interleave"), cache()),
             ("fail", None),

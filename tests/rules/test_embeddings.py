@@ -22,7 +22,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import Softmax
 from tests.factories import make_embedding, make_keras, make_loop, make_session
-from tests.records import make_breakdown, make_environment
+from tests.records import make_breakdown
 from tests.rules.sessions import (
     cases,
     changes,
@@ -35,7 +35,6 @@ from tests.rules.sessions import (
 )
 
 OWN_LOOP = {"loops": [make_loop(kind="eager", keras=None)]}
-LEGACY = {"environment": make_environment(legacy_keras=True)}
 LITTLE_COMPUTE = {"breakdown": make_breakdown(off=0.0, input_wait=1.0, device_compute=20.0)}
 
 
@@ -194,7 +193,6 @@ def softmax(*ones: dict[str, Any], **overrides: Any) -> Session:
     {
         "50,000 classes": (softmax({}), ("fail", None)),
         "own loop": (softmax({}, loop={"kind": "eager", "keras": None}), ("fail", None)),
-        "another Keras": (softmax({}, **LEGACY), ("fail", None)),
         "not measured": (softmax({}, vocabulary_ms=None), ("informative", None)),
         "fewer classes": (softmax({"classes": 4_999}), ("informative", None)),
         "as few as are drawn": (softmax({"classes": 512}), ("pass", None)),
@@ -280,8 +278,6 @@ CHANGED = {"changed": 400, "changed_examples": [(257, 256), (642, 640)]}
         "changed": (COLLIDING_IDS, cast("bfloat16", 1000, **CHANGED), "fail"),
         "bfloat16": (COLLIDING_IDS, cast("bfloat16", 257), "pass"),
         "bfloat16, one more": (COLLIDING_IDS, cast("bfloat16", 258), "fail"),
-        "float32": (COLLIDING_IDS, cast("float32", 16_777_217), "pass"),
-        "float32, one more": (COLLIDING_IDS, cast("float32", 16_777_218), "fail"),
         "unknown float": (COLLIDING_IDS, cast("float8_e4m3fn", 1_000_000), "pass"),
         "no float": (COLLIDING_IDS, cast(None, 100_000_000), "pass"),
         "few zeros within": (MASKED_TOKEN, looked_at(MASKED, zeros_within=7), "pass"),

@@ -356,10 +356,8 @@ AHEAD = written("v4", "prefetch", 33, "v3")
         ((AGAIN,), "v4", "v4"),
         # What a cache keeps is not done anew.
         ((written("v4", "cache", 33, "v3"),), None, None),
-        ((written("v4", "snapshot", 33, "v3"),), None, None),
         # A cache stands as late as it may.
         ((AHEAD,), "v2", "v3"),
-        ((AHEAD, written("v5", "with_options", 34, "v4")), "v2", "v3"),
         ((written("v4", "take", 33, "v3"),), "v2", "v4"),
         # It would freeze these, or never end on them.
         ((written("v4", "repeat", 33, "v3"),), "v2", "v3"),

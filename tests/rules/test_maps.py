@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.maps import PER_ELEMENT_MAP
-from pipediag.rules.parallel_maps import PARALLEL_MAP, settled
-from pipediag.session.edits import AUTOTUNE, IN_PROCESSES, Move, Replace, SetOptions, SetParameters
+from pipediag.rules.maps import PER_ELEMENT_MAP, PYTHON_EACH_ROW
+from pipediag.rules.parallel_maps import EACH_ROW, PARALLEL_MAP, settled
+from pipediag.session.edits import (
+    AUTOTUNE,
+    IN_PROCESSES,
+    Edit,
+    Move,
+    Replace,
+    SetOptions,
+    SetParameters,
+)
 from pipediag.session.loops import Differential
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -81,7 +89,6 @@ LABELS = make_function(graph_ops={"Cast": 1, "Const": 1}, returns_constant=True)
         "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
         "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), ("informative", None)),
         "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
-        "stateful": (rows(cheap(function=make_function(stateful=True))), ("pass", None)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), ("pass", None)),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), ("pass", None)),
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("pass", None)),
@@ -375,3 +382,11 @@ def test_a_way_that_was_tried_takes_the_place_of_one_that_was_not() -> None:
     untried = other.model_copy(update={"trial": NOT_TRIED})
     assert settled(session, [open_, untried]) == [open_]
     assert settled(session, [untried]) == [untried]
+
+
+def test_calls_for_each_batch_that_were_refuted_stay_as_they_are() -> None:
+    session = session_with(a_map())
+    edit = Edit(f"{EACH_ROW}:map", "moved", MOVED)
+    refuted = PYTHON_EACH_ROW.finding("fail", "Move it.", op=a_map(), edit=edit)
+    refuted = refuted.model_copy(update={"trial": trial("refuted", 1.0)})
+    assert settled(session, [refuted]) == [refuted]

@@ -278,7 +278,6 @@ SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
         "parallel reads": (waits(20.0, reader(num_parallel_reads=-1)), ("fail", None)),
         "a generator": (waits(90.0, GENERATOR), ("fail", None)),
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),
-        "a buffer of short epochs": (waits(20.0, source(), buffer(5000)), ("fail", SMALLER)),
         "of Keras": (OF_KERAS, ("informative", None)),
         "steps wait": (waits(40.0, input_wait=60.0), ("informative", IN_PARALLEL)),
         # A step waits for 6 ms of its 10, and a generator that loads first for ten times as long.

@@ -260,10 +260,8 @@ def test_stacks_that_are_split_again_are_no_single_elements() -> None:
     assert only(SINGLE_ELEMENTS, session_of(op, split)).status == "pass"
 
 
-@pytest.mark.parametrize("element_bytes", [24, None])
-def test_single_elements_are_handed_over_in_stacks(element_bytes: int | None) -> None:
-    finding = single(element_bytes=element_bytes)
-
+def test_single_elements_are_handed_over_in_stacks() -> None:
+    finding = single()
     assert finding.status == "fail"
     assert finding.edit is not None
     assert finding.edit.check == "equal"

@@ -197,10 +197,6 @@ INJECT = "optimization.inject_prefetch"
 @cases(
     {
         "defaults": (of(pipeline=OFF), on(DEFAULTS)),
-        "tuning": (
-            of(pipeline={"options": {"autotune.enabled": False}, "autotune_enabled": False}),
-            on("autotune.enabled"),
-        ),
         "several": (
             of(pipeline={"options": {INJECT: False}, "autotune_enabled": False}),
             on(INJECT, "autotune.enabled"),
@@ -213,7 +209,6 @@ INJECT = "optimization.inject_prefetch"
         "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("pass", None)),
         "debug mode": (make_session(**DEBUG), ("fail", None)),
         "keeps up in debug mode": (make_session(**DEBUG, **keeps_up()), ("informative", None)),
-        "nothing": (make_session(), ("pass", None)),
     },
     "session, expected",
 )

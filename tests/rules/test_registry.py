@@ -229,8 +229,6 @@ SHORT = "It was too short."
     [
         (("run",), {"run": None, "run_missing": SHORT}, "inconclusive", SHORT),
         (("steps",), {"steps": None, "steps_missing": SHORT}, "inconclusive", SHORT),
-        (("breakdown",), {"breakdown": None, "breakdown_missing": SHORT}, "inconclusive", SHORT),
-        (("host",), {"host": None, "host_missing": SHORT}, "inconclusive", SHORT),
         (("pipeline",), {"pipeline": None, "pipeline_missing": SHORT}, "inconclusive", SHORT),
         (("pipeline",), {"pipeline": None}, "inconclusive", None),
         (("pipeline",), {"pipeline": make_pipeline(ops=[], missing=SHORT)}, "inconclusive", SHORT),
@@ -287,7 +285,6 @@ def wait_of(ms: float, **overrides: Any) -> Session:
         (wait_of(6.0, host=None), 5.0, True, 2.0),
         (wait_of(6.0, ceiling=None), 5.0, False, None),
         (wait_of(6.0, steps=None), 5.0, False, None),
-        (wait_of(6.0, breakdown=None), 5.0, False, None),
     ],
 )
 def test_less_input_leaves_the_rest_of_the_step(

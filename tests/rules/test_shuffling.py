@@ -74,10 +74,6 @@ QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
             ),
             ("fail", ABOVE),
         ),
-        "300 of 1000 ms": (
-            filling(FREE, slow_map(), shuffle(1200), fill_ms=1000.0),
-            ("fail", ABOVE),
-        ),
     },
     "session, expected",
 )

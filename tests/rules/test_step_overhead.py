@@ -74,7 +74,6 @@ TRIED, ADVISED = ("informative", SHARED), ("informative", None)
         ),
         "no Python": (started(30.0, 2.0), TRIED),
         "little": (started(8.0, 2.0), TRIED),
-        "little beside much input": (make_session(), TRIED),
         "little in an own loop": (in_loop(8.0, 2.0, **OWN), ("pass", None)),
         "under 3 %": (started(2.9, 0.0), ("pass", None)),
         "distributed": (in_loop(70.0, 0.0, kind="distributed", keras=None), ("pass", None)),
@@ -121,7 +120,6 @@ def exchanging(size: int, collective: float, replicas: int = 4) -> Session:
         "enough for replicas": (of_replicas(1024), ("pass", None)),
         "not scaled": (exchanging(256, 35.0), ("informative", None)),
         "little exchanged": (exchanging(256, 25.0), ("pass", None)),
-        "scaled": (exchanging(1024, 35.0), ("pass", None)),
         "one device": (exchanging(128, 35.0, replicas=1), ("pass", None)),
         "unknown": (
             started(steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]),
@@ -149,7 +147,6 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
 @cases(
     {
         "a fit": (make_session(loops=EAGER_FIT), AS_GRAPH),
-        "a fit without a breakdown": (make_session(loops=EAGER_FIT, breakdown=None), AS_GRAPH),
         "everywhere": (make_session(environment=EVERYWHERE), ("fail", None)),
         "an own loop": (custom(), ("fail", None)),
         "an own step": (
@@ -167,7 +164,6 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
         "a graph of Keras": (make_session(), ("pass", None)),
         "a function": (custom(step_functions=["train.py:8 train_step"]), ("pass", None)),
         "no training": (custom(updates_variables=False), ("pass", None)),
-        "a loop in a function": (custom(kind="tf_function"), ("pass", None)),
     },
     "session, expected",
 )

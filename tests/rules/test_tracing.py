@@ -166,7 +166,6 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
         # A function of one's own makes its variables in a trace of its own.
         "three of its own": (session_with(compiled(60.0, 3, **OWN)), "pass", None),
         "unknown number": (session_with(compiled(60.0, None)), "pass", None),
-        "nothing": (session_with(), "pass", None),
     },
     "session, status, saved",
 )

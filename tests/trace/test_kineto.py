@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pipediag.errors import PipediagError
 from pipediag.measures.profile import describe_devices
 from pipediag.rules.devices import INPUT_GAP
+from pipediag.rules.rule import Profile
 from pipediag.session.findings import Finding
 from pipediag.trace.events import Line, Plane, TraceEvents
 from pipediag.trace.files import MalformedError, read
@@ -212,7 +213,8 @@ def test_a_thread_that_fetches_for_another_one_does_not_train(
 
 def input_gaps(summary: TraceSummary) -> list[Finding]:
     assert INPUT_GAP.check_devices is not None
-    return list(INPUT_GAP.check_devices(describe_devices(summary, None, {}), "pytorch", None))
+    profile = Profile(describe_devices(summary, None, {}), "pytorch")
+    return list(INPUT_GAP.check_devices(profile))
 
 
 def input_percent_of_idle(summary: TraceSummary) -> float:
