@@ -23,6 +23,7 @@ from pipediag.vocabulary import EVALUATING, LoopKind
 _NO_PIPELINE = (
     "Python hands each step its batch, so there is no tf.data pipeline to try changes on."
 )
+_NOTHING_WRITTEN = "no trainable variable was written"
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
 
@@ -103,9 +104,7 @@ class LoopRegistry:
     def _new_loop(
         self, site: CallSite | None, kind: LoopKind, phase: TrainersPhase | None = None
     ) -> Loop:
-        trainer, reason = None, "no trainable variable was written"
-        if phase is not None:
-            trainer, reason = self.trainer, f"{self.trainer.name} {phase.method}"
+        reason = f"{self.trainer.name} {phase.method}" if phase else _NOTHING_WRITTEN
         with self._lock:
             record = RecordedLoop(
                 id=f"loop{len(self._loops) + 1}",
@@ -115,16 +114,15 @@ class LoopRegistry:
                 file=site.file if site else None,
                 line=site.line if site else None,
                 function=site.function if site else None,
-                root_op_id=None,
                 iterators=0,
                 steps=0,
                 elapsed_ns=0,
-                updates_variables=False,
                 started_ns=time.monotonic_ns(),
                 planned_rounds=rounds_around(frames()),
                 period=1 if phase is not None else period_around(frames()),
                 only_reads=only_reads(frames()),
             )
+            trainer = self.trainer if phase else None
             loop = Loop(record, self.runtime, trainer, thread=threading.current_thread())
             self.recorder.recording.loops.append(record)
             self._loops.append(loop)

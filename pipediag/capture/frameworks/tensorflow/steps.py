@@ -180,12 +180,8 @@ class Iterators:
 
 def _is_observed(dataset: Any) -> bool:
     """Return False for the per-device halves of a distributed iterator and for our own datasets."""
-    name = type(dataset).__name__
-    return name not in (
-        "_PerDeviceGenerator",
-        "_ReincarnatedPerDeviceGenerator",
-        "_RestructuredDataset",
-    )
+    halves = ("_PerDeviceGenerator", "_ReincarnatedPerDeviceGenerator", "_RestructuredDataset")
+    return type(dataset).__name__ not in halves
 
 
 @dataclass(eq=False, slots=True)
