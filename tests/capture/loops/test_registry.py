@@ -46,7 +46,11 @@ class Line:
         monkeypatch.setattr(module, "call_site", lambda: None)
 
     def iterator(
-        self, walker: Walker | None, role: LoopRole = "training", **arguments: int
+        self,
+        walker: Walker | None,
+        role: LoopRole = "training",
+        dataset: Any = None,
+        **arguments: int,
     ) -> Loop:
         """One iterator is made in a `fit` with that walker; without one, in the script itself."""
         phase = None
@@ -55,7 +59,7 @@ class Line:
             frame: Any = SimpleNamespace(f_locals=values, f_code=_CODE)
             phase = TrainersPhase(role, "fit" if role == "training" else role, frame)
         self.trainer.phase_of = lambda _frames: phase
-        dataset: Any = SimpleNamespace(element_spec=None)
+        dataset = dataset or SimpleNamespace(element_spec=None)
         iterator = Walker(None)
         return self.registry.consumer_for(iterator, dataset, distributed=False).loop
 
@@ -180,18 +184,11 @@ class Data:
     element_spec = None
 
 
-def evaluated_loop(line: Line, dataset: Any, role: LoopRole) -> Loop:
-    frame: Any = SimpleNamespace(f_locals={"self": MODEL}, f_code=_CODE)
-    line.trainer.phase_of = lambda _frames: TrainersPhase(role, role, frame)
-    iterator = Walker(None)
-    return line.registry.consumer_for(iterator, dataset, distributed=False).loop
-
-
 def test_what_is_evaluated_on_is_kept_once_that_is_asked_for(line: Line) -> None:
     dataset = Data()
-    loop = evaluated_loop(line, dataset, "validation")
+    loop = line.iterator(Walker(None), "validation", dataset)
     assert loop.dataset is None
-    gone = evaluated_loop(line, Data(), "evaluate")
+    gone = line.iterator(Walker(None), "evaluate", Data())
     line.registry.keep_evaluated()
     assert loop.dataset is dataset
     assert gone.dataset is None, "it lives no longer than natively"

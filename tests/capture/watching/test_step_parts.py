@@ -10,7 +10,7 @@ import pytest
 
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.loops.loop import Consumer
-from pipediag.capture.watching import step_clock, step_parts
+from pipediag.capture.watching import step_parts
 from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.session.timeline import Span
 from tests.capture.watching.clocks import Stage
@@ -224,12 +224,6 @@ def test_an_evaluation_after_each_epoch_is_in_none_of_its_steps(stage: Stage) ->
     assert {one.what for one in record.nested} == {"predict"}
 
 
-def fed(stage: Stage) -> Consumer:
-    consumer = stage.consumer()
-    consumer.hand_over = "fed"
-    return consumer
-
-
 class Script:
     """Calls training steps from its lines; `loops` are the lines that became loops."""
 
@@ -288,29 +282,3 @@ def test_calls_on_batches_of_an_iterator_are_its_loops(last: Any, is_loop: bool)
     script = Script()
     script.calls(3, 3, 3, last=last)
     assert bool(script.loops) == is_loop
-
-
-# As the clock counts them.
-
-
-@pytest.fixture
-def begun(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Consumer:
-    """A loop that is fed, whose steps begin when the stage's clock hears of them."""
-    consumer = fed(stage)
-    monkeypatch.setattr(FedSteps, "begins", lambda *_, **__: consumer)
-    monkeypatch.setattr(step_clock, "time", SimpleNamespace(monotonic_ns=lambda: stage.now))
-    return consumer
-
-
-def step(stage: Stage) -> None:
-    stage.now += 10
-    stage.clock.fed_step()
-    stage.updates.note()
-
-
-def test_fed_steps_train_and_wait_for_nothing(stage: Stage, begun: Consumer) -> None:
-    for _ in range(5):
-        step(stage)
-    record = begun.loop.record
-    assert (record.role, record.steps, record.elapsed_ns) == ("training", 5, 40)
-    assert set(begun.loop.diagnosis.waits) <= {0, None}
