@@ -63,9 +63,6 @@ class ToyRuntime:
     def other_processes(self) -> str | None:
         return self.others
 
-    def clock(self) -> ToyRuntime:
-        return self
-
     def settled_ns(self, now_ns: int) -> int:
         return now_ns
 

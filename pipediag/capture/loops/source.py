@@ -141,12 +141,6 @@ def _lines_that_train(tree: ast.Module) -> list[int]:
     """Return the lines of a file with calls that train, also by functions of that file."""
     calls = _calls_in([tree])
     calls_of = {one.name: _calls_in([one]) for one in ast.walk(tree) if isinstance(one, _Function)}
-    compiled = {
-        ast.unparse(call.func.value)
-        for call in calls
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "compile"
-    }
-
     training: set[str] = set()
 
     def trains(call: ast.Call) -> bool:
@@ -155,9 +149,8 @@ def _lines_that_train(tree: ast.Module) -> list[int]:
                 return name in training
             case ast.Attribute(attr=name) | ast.Name(id=name) if name in _TRAIN:
                 return True
-            case ast.Attribute(value=of, attr="fit"):
-                given = {keyword.arg for keyword in call.keywords}
-                return bool(given & _KERAS_WORDS) or ast.unparse(of) in compiled
+            case ast.Attribute(attr="fit"):
+                return any(keyword.arg in _KERAS_WORDS for keyword in call.keywords)
         return False
 
     while more := {name for name in calls_of.keys() - training if any(map(trains, calls_of[name]))}:

@@ -67,7 +67,7 @@ class TrialsOfLoop:
         self._tell = tell
         model = loop.model() if loop.model is not None else None
         self._model = ModelVariants(model, self._step_failed)
-        self._clock = loop.runtime.clock()
+        self._settled_ns = loop.runtime.settled_ns
         self._variants = Variants(loop, self._model, self._step_failed)
         self._running: Variant | None = None
         """The variant whose model makes the step that is called now; None for the script's own."""
@@ -152,14 +152,14 @@ class TrialsOfLoop:
         yield from self._switch_to(variant)
         began_ns = self._give_iterator(variant)
         first = yield
-        first_ns = self._clock.settled_ns(first.now_ns) - began_ns
+        first_ns = self._settled_ns(first.now_ns) - began_ns
         yield
         return Prepared(command.variant, first_ns, same)
 
     def _run_block(self, command: RunBlock) -> Steps[BlockRun]:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
-        variant, settled_ns = self._variants[command.variant], self._clock.settled_ns
+        variant, settled_ns = self._variants[command.variant], self._settled_ns
         behind = None
         if command.epoch_examples is not None:
             in_epoch = math.ceil(command.epoch_examples / variant.rows)

@@ -33,7 +33,7 @@ SCRIPT = """
         last.loop.record = loop
         paired = PairedSteps(clock)
         paired.install_tape(backprop, guard)
-        paired.install_optimizer(base_optimizer.BaseOptimizer, guard)
+        paired.install_optimizer("BaseOptimizer", guard, base_optimizer)
         return loop
 
     def data():

@@ -102,9 +102,6 @@ class Clock:
     def monotonic_ns(self) -> int:
         return self.now
 
-    def settled_ns(self, now_ns: int) -> int:
-        return now_ns
-
 
 class Taking(Pipelines):
     """A pull takes as long as a step."""
@@ -116,9 +113,6 @@ class Taking(Pipelines):
     def pull(self, iterator: Any) -> Any:
         self._clock.now += STEP_NS
         return super().pull(iterator)
-
-    def clock(self) -> Any:
-        return self._clock
 
 
 class Stage:

@@ -112,7 +112,7 @@ class TensorFlow:
             paired = PairedSteps(self._with.steps)
             yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
             for module, name in _OPTIMIZERS.items():
-                yield module, partial(_install_optimizer, paired, name, guard)
+                yield module, partial(paired.install_optimizer, name, guard)
 
     @staticmethod
     def describe(environment: RecordedEnvironment) -> None:
@@ -237,11 +237,6 @@ class TensorFlow:
     def _note_eager_step(self, *_: Any, **__: Any) -> None:
         if not self._with.updates.busy:
             self._with.steps.eager_step()
-
-
-def _install_optimizer(paired: PairedSteps, name: str, guard: Guard, module: Any) -> None:
-    if hasattr(module, name):
-        paired.install_optimizer(getattr(module, name), guard)
 
 
 _WRITES = (

@@ -103,9 +103,9 @@ class PairedSteps:
     def install_tape(self, module: Any, guard: Guard) -> None:
         guard.tell_before(module.GradientTape, "__enter__", _WHAT, self._opened)
 
-    def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
-        """Watch the end of an optimizer's `apply_gradients`."""
-        owner: Any = optimizer_class
+    def install_optimizer(self, name: str, guard: Guard, module: Any) -> None:
+        """Watch the end of `apply_gradients` of the module's class of optimizers."""
+        owner = getattr(module, name)
         apply, applied = owner.apply_gradients, guard.entry(_WHAT, self._applied)
 
         def apply_gradients(*args: Any, **kwargs: Any) -> Any:

@@ -120,29 +120,24 @@ def _node(node: Any) -> ModelNode:
     )
 
 
-class DeviceClock:
-    """Says when accelerators have done their work, which they do behind Python's back."""
+def settled_ns(now_ns: int, devices: Sequence[str] | None = None) -> int:
+    """Return when accelerators had done all work launched by now; `now_ns` without accelerators.
 
-    def __init__(self, devices: Sequence[str] | None = None) -> None:
-        if devices is None:
-            from tensorflow.python.framework import config
+    They work behind Python's back. By default all of them are waited for.
+    """
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import config, ops
+    from tensorflow.python.ops import gen_sync_ops
 
-            devices = [device.name for device in config.list_logical_devices("GPU")]
-        self._devices = devices
-
-    def settled_ns(self, now_ns: int) -> int:
-        """Return when all work launched by now was done: `now_ns` without accelerators."""
-        if not self._devices:
-            return now_ns
-        from tensorflow.python.eager import context
-        from tensorflow.python.framework import ops
-        from tensorflow.python.ops import gen_sync_ops
-
-        for device in self._devices:
-            with ops.device(device):
-                gen_sync_ops.SyncDevice()
-        context.async_wait()
-        return time.monotonic_ns()
+    if devices is None:
+        devices = [device.name for device in config.list_logical_devices("GPU")]
+    if not devices:
+        return now_ns
+    for device in devices:
+        with ops.device(device):
+            gen_sync_ops.SyncDevice()
+    context.async_wait()
+    return time.monotonic_ns()
 
 
 def handles_of(iterators: Iterable[Any]) -> list[Any]:
@@ -168,7 +163,7 @@ class TensorFlowRuntime:
     handles_of = staticmethod(handles_of)
     unobserved = staticmethod(unobserved)
     step_tables = TracedTables
-    clock = DeviceClock
+    settled_ns = staticmethod(settled_ns)
 
     def repeated(self, batch: Any, element_spec: Any) -> Any:
         """Return an iterator that hands out `batch` for ever at next to no cost."""
