@@ -48,11 +48,6 @@ class Projected:
         low, high = self.limits_ns
         return Projected(self.ns + ns, None, (low + ns, high + ns), self.projected)
 
-    def times(self, rounds: int) -> Projected:
-        """Multiply by the number of rounds."""
-        count = None if self.count is None else self.count * rounds
-        return replace(self.share(rounds), count=count)
-
     def share(self, of_it: float) -> Projected:
         """Return a part of it, or a multiple."""
         low, high = self.limits_ns

@@ -223,7 +223,8 @@ class _Training:
         self._add_tracing(projection, steps)
         before = self._before()
         for place, one in projection.places.items():
-            again = one.times(1 + rounds.left)
+            again = one.share(1 + rounds.left)
+            again = replace(again, count=one.count and one.count * (1 + rounds.left))
             projection.places[place] = again.plus_ns(before.get(place, 0))
         projection.places = {**rounds.others, **projection.places}
         projection.not_seen += [*rounds.not_seen, AFTERWARDS]
@@ -323,21 +324,20 @@ class _Training:
     def _add_tracing(self, projection: Projection, steps: float) -> None:
         """Project what is traced among the steps again and again."""
         seen = self._steps_seen()
-        for place, share in self.epochs.built_again.items() if seen > 0 else ():
+        if seen <= 0:
+            return
+        times = steps / seen
+        if self.loop.shapes_vary or lengths_vary(self.loop.element_spec or ""):
+            # New lengths come about as the logarithm of the steps (16 in 51 steps, 26 in 375).
+            times = math.log1p(steps) / math.log1p(seen)
+        for place, share in self.epochs.built_again.items():
             took = self.amounts.ns.get(place, 0)
             once = 0 if projection.scope != "run" else round((1.0 - share) * took)
-            more = share * took * self._times_as_often(seen, steps)
+            more = share * took * times
             whole = in_doubt(more, None).plus_ns(once)
             count = self.amounts.count.get(place)
             counted = None if count is None or not took else round(count * whole.ns / took)
             projection.places[place] = replace(whole, count=counted)
-
-    def _times_as_often(self, seen: float, steps: float) -> float:
-        """Return how many times as often something is traced in all steps as in those seen. Batches
-        of a new length come about as the logarithm of the steps (16 in 51 steps, 26 in 375)."""
-        if self.loop.shapes_vary or lengths_vary(self.loop.element_spec or ""):
-            return math.log1p(steps) / math.log1p(seen)
-        return steps / seen
 
     def _starts(self) -> list[int]:
         """Return the waits for first batches, also where the steps themselves ask for these."""

@@ -36,7 +36,6 @@ from pipediag.facts.step import (
     GROUPS,
     group_percents,
     most_of_free_input,
-    only_input_is_told,
     uneven,
 )
 from pipediag.measures.steps import FEWEST_STEPS
@@ -286,20 +285,11 @@ def _verdict(
 
 
 def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
-    if only_input_is_told(session):
-        low, high = wait.ci95_percent
-        little = "does not wait" if wait.percent < INPUT_WAIT.value else "does not mainly wait"
-        summary = (
-            f"The loop {little} for input, which takes {wait.percent:.0f} % of each step (95 % "
-            f"interval {low:.0f} to {high:.0f} %). The rest can't be divided on this backend: "
-            "PyTorch computes it, and TensorFlow's profiler does not see that."
-        )
-    else:
-        fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
-        summary = (
-            f"{fine} (input wait {wait.percent:.0f} % of the step), but it is not known what "
-            f"limits the rest: {unknown:.0f} % of the step could not be attributed."
-        )
+    fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
+    summary = (
+        f"{fine} (input wait {wait.percent:.0f} % of the step), but it is not known what limits "
+        f"the rest: {unknown:.0f} % of the step could not be attributed."
+    )
     return _inconclusive(session, summary, straddled)
 
 

@@ -189,9 +189,13 @@ def input_sentence(share: Share, culprit: Culprit | None, at_most: float | None)
     text = f"{share.percent:.0f} % of each step is spent on input"
     if culprit is not None:
         text += f"; {costs_most(culprit)}"
+    return f"{text}.{_if_free(at_most)}"
+
+
+def _if_free(at_most: float | None) -> str:
     if at_most is None:
-        return text + "."
-    return f"{text}. If input were free, training would be at most {at_most:.3g}x as fast."
+        return ""
+    return f" If input were free, training would be at most {at_most:.3g}x as fast."
 
 
 def other_sentence(
@@ -212,9 +216,7 @@ def other_sentence(
     else:
         text = f"{percent:.0f} % of each step is {group}"
         text += f" ({', '.join(named)})" if named else ""
-    if at_most is None or at_most < _AS_IF_INPUT_BOUND:
-        return f"{text}."
-    return f"{text}. If input were free, training would be at most {at_most:.3g}x as fast."
+    return f"{text}.{_if_free(at_most) if (at_most or 0.0) >= _AS_IF_INPUT_BOUND else ''}"
 
 
 def elsewhere(time: LoopTime) -> str:

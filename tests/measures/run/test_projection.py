@@ -230,7 +230,7 @@ def test_a_projected_value_lies_within_its_limits(
     for found in (
         one,
         one.share(factor),
-        one.times(rounds),
+        one.share(rounds),
         one.plus_ns(more),
         one.together(one.share(factor)),
         as_often(times, factor),
