@@ -234,9 +234,6 @@ _SOURCES = {
 }
 _FROM_GENERATOR = "tensorflow.python.data.ops.from_generator_op"
 
-_Made = tuple[str, dict[str, Any]]
-"""A method of datasets and what it was given."""
-
 
 def made_again(dataset: Any, plan: PlanRecorder) -> Any:
     """Return the same pipeline, made by calls that are recorded.
@@ -282,8 +279,9 @@ def _entered(dataset: Any, plan: PlanRecorder, *, again: bool) -> Any:
         making_again.reset(token)
 
 
-def _made(dataset: Any) -> _Made | None:
-    """Return the call that the dataset's object tells of; None where that can't be made again."""
+def _made(dataset: Any) -> tuple[str, dict[str, Any]] | None:
+    """Return the method and the arguments by which a dataset was made; None where that can't be
+    done again."""
     known = _CALLS.get(type(dataset).__name__)
     if known is None or len(dataset._inputs()) != 1:
         return None

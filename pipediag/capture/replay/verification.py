@@ -137,6 +137,10 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
 _PASSES_S = 1.0
 """Each of two passes that are compared is read for so long."""
 _MOST_IN_PASSES = 5_000
+_IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
+    "shuffle": {"reshuffle_each_iteration": False},
+    "list_files": {"shuffle": False},
+}
 
 
 def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
@@ -145,9 +149,13 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     graph = without_caches(dataset)
     apply(graph, [change for change in changes if not adds_cache(change)])
     above = nodes_up_to(graph.node(place))
-    if any(node not in above and _shuffles(node) for node in nodes_up_to(graph.end)):
+    behind = [node for node in graph.nodes() if node not in above]
+    if any(one.kind == "shuffle" for node in behind for one in node.operations):
+        # Both passes are in one order, which a cache keeps: what is behind it mixes its elements.
         for node in above:
-            _keep_order(node)
+            if node.operation is not None and reorders(node.operation):
+                order = _IN_ONE_ORDER.get(node.operation.kind, {"deterministic": True})
+                node.parameters.update(order)
     part = built(graph, graph.node(place))
     first, second = (first_elements(part, _MOST_IN_PASSES, _PASSES_S) for _ in range(2))
     difference = _count_difference(first, second)
@@ -157,23 +165,6 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
             f"{PASSES_DIFFER}: {difference}. A cache would repeat those of the first epoch."
         )
     return min(len(first.elements), len(second.elements))
-
-
-_IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
-    "shuffle": {"reshuffle_each_iteration": False},
-    "list_files": {"shuffle": False},
-}
-
-
-def _shuffles(node: Node) -> bool:
-    return any(operation.kind == "shuffle" for operation in node.operations)
-
-
-def _keep_order(node: Node) -> None:
-    """Have both passes in one order, which a cache keeps: what is behind it mixes its elements."""
-    operation = node.operation
-    if operation is not None and reorders(operation):
-        node.parameters.update(_IN_ONE_ORDER.get(operation.kind, {"deterministic": True}))
 
 
 def _read(dataset: Any) -> Reading:

@@ -93,11 +93,14 @@ class ModelVariants:
         Layers that compute on padding add up other numbers; rounding is far below the differences
         between examples, on which the limit rests. Outputs of each place of a row are refused.
         """
+        from tensorflow.python.util import nest
+
         np = sys.modules["numpy"]
         with ExitStack() as undo:
             _take_any_length(self._model, undo)
             for pair in zip(batches, others, strict=True):
-                outputs = [_arrays(self._predicted(batch)) for batch in pair]
+                tensors = [nest.flatten(self._predicted(batch)) for batch in pair]
+                outputs = [[one.numpy() for one in each] for each in tensors]
                 for before, after in zip(*outputs, strict=True):
                     if before.shape != after.shape:
                         raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
@@ -216,12 +219,6 @@ def _take_any_length(model: Any, undo: ExitStack) -> None:
             back = partial(own.update, {_SPEC: own[_SPEC]}) if _SPEC in own else None
             undo.callback(back or partial(own.pop, _SPEC, None))
             own[_SPEC] = None
-
-
-def _arrays(tensors: Any) -> list[Any]:
-    from tensorflow.python.util import nest
-
-    return [one.numpy() for one in nest.flatten(tensors)]
 
 
 def _row_wise(model: Any) -> Any:

@@ -110,7 +110,7 @@ class TrialsOfLoop:
             return False
         if self._iterator is None or self._failure is not None:
             return False
-        base = self._variants.base
+        base = self._variants.built.get(BASE)
         self._step_failed(error)
         self._hand_out(self._variants.iterator(base) if base is not None else None)
         return True
@@ -148,7 +148,7 @@ class TrialsOfLoop:
         same = self._variants.build(command)
         if self._consumer is None:
             return Prepared(command.variant, same_elements=same)
-        variant = self._variants[command.variant]
+        variant = self._variants.built[command.variant]
         yield from self._switch_to(variant)
         began_ns = self._give_iterator(variant)
         first = yield
@@ -159,7 +159,7 @@ class TrialsOfLoop:
     def _run_block(self, command: RunBlock) -> Steps[BlockRun]:
         if self._consumer is None:
             raise NotReplayableError("The loop is over, so nothing consumes its batches.")
-        variant, settled_ns = self._variants[command.variant], self._settled_ns
+        variant, settled_ns = self._variants.built[command.variant], self._settled_ns
         behind = None
         if command.epoch_examples is not None:
             in_epoch = math.ceil(command.epoch_examples / variant.rows)
@@ -167,7 +167,8 @@ class TrialsOfLoop:
         yield from self._switch_to(variant)
         begin, wanted_ns = partial(self._give_iterator, variant), int(command.seconds * 1e9)
         block = yield from timed(begin, wanted_ns, settled_ns, behind)
-        batches = block.steps * variant.batches_per_step
+        ended_ns, batches = time.monotonic_ns(), block.steps * variant.batches_per_step
+        self._hand_out(None)
         return BlockRun(
             command.variant,
             batches,
@@ -176,7 +177,7 @@ class TrialsOfLoop:
             block.first_ns,
             variant.batches_per_step,
             traces(variant.code),
-            self._free(),
+            time.monotonic_ns() - ended_ns,
         )
 
     def _switch_to(self, variant: Variant) -> Steps[None]:
@@ -195,13 +196,8 @@ class TrialsOfLoop:
         self._hand_out(self._variants.iterator(variant))
         return began_ns
 
-    def _free(self) -> int:
-        since_ns = time.monotonic_ns()
-        self._hand_out(None)
-        return time.monotonic_ns() - since_ns
-
     def _pull_alone(self, command: RunBlock) -> BlockRun:
-        variant = self._variants[command.variant]
+        variant = self._variants.built[command.variant]
         iterator = self._variants.iterator(variant)
         block = timed(time.monotonic_ns, int(command.seconds * 1e9), lambda now_ns: now_ns)
         next(block)
@@ -287,16 +283,9 @@ class Variants:
         self._dataset = getattr(loop.dataset, "_original_dataset", loop.dataset)
         self._model = model
         self._filled: Filled = {}
-        self._built: dict[str, Variant] = {}
+        self.built: dict[str, Variant] = {}
         self._patched = ExitStack()
         """Lets the script's functions run their own code again."""
-
-    def __getitem__(self, name: str) -> Variant:
-        return self._built[name]
-
-    @property
-    def base(self) -> Variant | None:
-        return self._built.get(BASE)
 
     def build(self, asked: Prepare) -> int | None:
         """Make it ready to hand out batches, and compare its elements where a check is asked for.
@@ -322,13 +311,13 @@ class Variants:
             dataset = rebuild(self._dataset, changes, endless=True, filled=self._filled)
             first = runtime.pull(runtime.unobserved(dataset))
         rows = runtime.rows(first) or self._loop.record.batch_size or 1
-        base = self.base
+        base = self.built.get(BASE)
         if base is not None and rows != base.rows and self._loop.record.kind != "keras":
             raise NotReplayableError(
                 "The loop is the script's own code, which may rely on the size of its batches."
             )
         batches = settings.get("steps_per_execution") or self._loop.record.batches_per_call
-        self._built[asked.variant] = Variant(dataset, settings, rows, batches, code)
+        self.built[asked.variant] = Variant(dataset, settings, rows, batches, code)
         return same
 
     def _verify_outputs(self) -> None:
@@ -347,7 +336,7 @@ class Variants:
 
     def clear(self) -> None:
         self._patched.close()
-        self._built.clear()
+        self.built.clear()
         self._filled.clear()
 
 

@@ -35,18 +35,13 @@ def variants_of(dataset: Any = None, **record: Any) -> Variants:
 
 def test_a_variant_knows_its_batches() -> None:
     variants = variants_of(batches_per_call=2)
-    assert variants.base is None
     variants.build(Prepare("base", (), None))
     variants.build(Prepare("compiled", (COMPILED,), None))
 
-    assert variants.base is variants["base"]
-    assert (
-        variants["base"].rows,
-        variants["base"].settings,
-        variants["base"].batches_per_step,
-    ) == (4, {}, 2)
-    assert variants["compiled"].batches_per_step == 8
-    assert variants["compiled"].dataset.changes == [COMPILED]
+    base, compiled = variants.built["base"], variants.built["compiled"]
+    assert (base.rows, base.settings, base.batches_per_step) == (4, {}, 2)
+    assert compiled.batches_per_step == 8
+    assert compiled.dataset.changes == [COMPILED]
 
 
 def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
@@ -57,7 +52,7 @@ def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
     variants.build(Prepare("base", (), None))
     unknown.build(Prepare("base", (), None))
 
-    assert (variants["base"].rows, unknown["base"].rows) == (32, 1)
+    assert (variants.built["base"].rows, unknown.built["base"].rows) == (32, 1)
 
 
 def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
