@@ -134,7 +134,7 @@ def _measured(work: Work, call: Call, budget: float, steps: int | None) -> Resul
             measurement.capture.leave_alone()
             raise
         else:
-            unknown = state.count_unknown()
+            unknown = len(state.unknown())
             if unknown:
                 measurement.capture.note(_NEW_VARIABLES.format(count=unknown))
             measurement.leave(Ended(outcome, 0 if outcome == "finished" else None))

@@ -36,13 +36,10 @@ class TrainingState:
 
         To make them drew numbers, so the generators go on from there.
         """
-        new = self._unknown()
+        new = self.unknown()
         if new:
             self._values += [(variable, variable.numpy()) for variable in new]
             self._random.keep()
-
-    def count_unknown(self) -> int:
-        return len(self._unknown())
 
     def restore(self) -> None:
         """Put everything back as it was; NotRestoredError if some variables could not be."""
@@ -51,7 +48,8 @@ class TrainingState:
         finally:
             self._random.restore()
 
-    def _unknown(self) -> list[Any]:
+    def unknown(self) -> list[Any]:
+        """Return the variables of which no value is kept."""
         known = {id(variable) for variable, _ in self._values}
         return [variable for variable in _variables() if id(variable) not in known]
 

@@ -219,13 +219,12 @@ def random_state_of(function: Any) -> str | None:
 
     Only one that the script made counts: copies of a process seed NumPy's and Python's own anew.
     """
-    function = unwrap(function)
-    plain = getattr(function, "__func__", function)
-    code = getattr(plain, "__code__", None)
-    used = set(code.co_names) if code is not None else set()
-    known = {**getattr(plain, "__globals__", {}), **closure_of(plain)}
-    known = {name: known[name] for name in known.keys() & {*used, *closure_of(plain)}}
-    known |= getattr(getattr(function, "__self__", None), "__dict__", {})
+    plain = unwrap(function)
+    owner = getattr(function, "__self__", function)
+    used = getattr(getattr(plain, "__code__", None), "co_names", ())
+    everywhere = getattr(plain, "__globals__", {})
+    known = {name: everywhere[name] for name in used if name in everywhere}
+    known |= closure_of(plain) | getattr(owner, "__dict__", {})
     for name, value in known.items():
         if type(value).__name__ in _GENERATORS and "random" in type(value).__module__:
             return f"it draws from `{name}`"
@@ -256,13 +255,7 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
     from tensorflow.python.ops import script_ops
 
     for token in _tokens(operations):
-        function = script_ops._py_funcs._funcs.get(token)
-        if (
-            callable(function)
-            and not hasattr(function, "__code__")
-            and not hasattr(function, "_func")
-        ):
-            function = function()  # the registry keeps weak references
+        function = script_ops._py_funcs.get(token)
         if function is not None:
             yield getattr(function, "_func", function)
 

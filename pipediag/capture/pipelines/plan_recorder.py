@@ -115,19 +115,15 @@ def needed(operations: Sequence[RecordedOperation], wanted: Iterable[str]) -> se
     by_id = {operation.id: operation for operation in operations}
     inside: dict[str, list[str]] = defaultdict(list)
     for operation in operations:
-        if operation.inside_function_of is not None:
-            inside[operation.inside_function_of].append(operation.id)
+        inside[operation.inside_function_of or ""].append(operation.id)
     found: set[str] = set()
     pending = list(wanted)
     while pending:
         op_id = pending.pop()
         known = by_id.get(op_id)
-        if known is None or op_id in found:
-            continue
-        found.add(op_id)
-        pending += [*known.parent_ids, *inside[op_id]]
-        if known.inside_function_of is not None:
-            pending.append(known.inside_function_of)
+        if known is not None and op_id not in found:
+            found.add(op_id)
+            pending += [*known.parent_ids, *inside[op_id], known.inside_function_of or ""]
     return found
 
 

@@ -27,7 +27,7 @@ from pipediag.capture.pipelines.calls import (
     remember,
     uncompressed_bytes,
 )
-from pipediag.capture.pipelines.functions import module_functions, side_effect
+from pipediag.capture.pipelines.functions import module_functions, random_state_of, side_effect
 from pipediag.session.recording import RecordedOperation
 
 
@@ -225,6 +225,7 @@ def closes_over() -> Callable[[], None]:
 class Counter:
     def __init__(self) -> None:
         self.position = 0
+        self.rng = random.Random(1)
         self.read: list[int] = []
 
     def moves(self, x: int) -> None:
@@ -257,3 +258,25 @@ def test_what_functions_of_each_kind_change(
     function: Callable[..., Any], words: str | None
 ) -> None:
     assert side_effect(function) == words
+
+
+OWN_RNG = np.random.default_rng(1)
+
+
+def drawing_from(rng: Any) -> Any:
+    return lambda x: x + rng.random()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: x + OWN_RNG.random(), "it draws from `OWN_RNG`"),
+        (lambda x, rng=None: x, None),
+        (drawing_from(OWN_RNG), "it draws from `rng`"),
+        (Counter().only_looks, "it draws from `rng`"),
+        (Counter(), "it draws from `rng`"),
+        (lambda x: x + random.random(), None),  # each process seeds Python's own anew
+    ],
+)
+def test_a_generator_of_random_numbers_that_the_script_made(function: Any, words: Any) -> None:
+    assert random_state_of(function) == words
