@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -296,7 +295,6 @@ class Consumer:
     dataset: Any = None
     hand_over: HandOver = "next"
     batches: int = 0
-    made_ns: int = field(default_factory=time.monotonic_ns)
     waited_ns: int = 0
     """Time in `next` since the last step began."""
     waited_in_all_ns: int = 0

@@ -314,7 +314,7 @@ class StepClock:
         if loop.record.kind == "keras" and not loop.trains:
             part = thread.calls(loop)
         else:
-            part = consumer.hand_over != "fed" and thread.joins(consumer, now_ns)
+            part = consumer.hand_over != "fed" and thread.joins(consumer)
             if part:
                 self._join(thread, consumer, now_ns, wait_ns)
             called = not part and thread.step_begins(loop)

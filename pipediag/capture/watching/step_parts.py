@@ -85,7 +85,6 @@ class StepParts:
         self.fed = FedSteps()
         self.lead: Consumer | None = None
         """The iterator whose hand-over begins a step, where others are joined to it."""
-        self._led_ns = 0
         self._since: list[Consumer] = []
         """What has handed over since then, in order."""
         self._before: list[Consumer] = []
@@ -140,7 +139,7 @@ class StepParts:
         known.count += 1
         known.elapsed_ns += time.monotonic_ns() - span.start_ns
 
-    def joins(self, consumer: Consumer, now_ns: int) -> bool:
+    def joins(self, consumer: Consumer) -> bool:
         """Return True if an iterator's batch is for the step that `lead` has begun."""
         lead, loop = self.lead, consumer.loop
         if consumer is lead:
@@ -150,15 +149,11 @@ class StepParts:
                 self._since = []
             return False
         if lead is None or lead.iterator() is None or self._begins_anew(consumer, lead):
-            self._let_lead(consumer, now_ns)
+            self._let_lead(consumer)
             return False
         position = len(self._since)
         self._since.append(consumer)
         if position >= len(self._before) or self._before[position].loop is not loop:
-            return False
-        if self._had_a_batch_drawn_ahead(lead, consumer, position):
-            self._known[loop.record.id] = [lead]
-            self._let_lead(consumer, now_ns)
             return False
         known = self._joined_to(lead.loop)
         if position >= len(known) or known[position].loop is not loop:
@@ -205,8 +200,8 @@ class StepParts:
     def _joined_to(self, loop: Loop) -> list[Consumer]:
         return self._known.get(loop.record.id, [])
 
-    def _let_lead(self, consumer: Consumer, now_ns: int) -> None:
-        self.lead, self._led_ns = consumer, now_ns
+    def _let_lead(self, consumer: Consumer) -> None:
+        self.lead = consumer
         self._since, self._waited_ns = [], 0
         self._before = self._joined_to(consumer.loop)
 
@@ -216,18 +211,6 @@ class StepParts:
         led_before = loop is not lead.loop and loop.record.id in self._known
         goes_on = len(self._since) == _MOST_JOINED or any(one is consumer for one in self._since)
         return led_before or goes_on or loop.fit_begun
-
-    def _had_a_batch_drawn_ahead(self, lead: Consumer, consumer: Consumer, position: int) -> bool:
-        """Return True if `lead` has handed over one before the loop began whose iterator this is.
-
-        As of data that are previewed before, and drawn from within the loop afterwards.
-        """
-        return (
-            lead.loop.record.id not in self._known
-            and consumer is self._before[position]
-            and consumer.loop is not lead.loop
-            and consumer.made_ns > self._led_ns
-        )
 
 
 @dataclass(slots=True, eq=False)

@@ -110,9 +110,7 @@ class Stage:
             batches_per_call=batches_per_call,
         )
         self.loops.append(loop)
-        made = Consumer(loop, 1, weakref.ref(self), element_spec=None, dataset=None)
-        made.made_ns = self.now
-        return made
+        return Consumer(loop, 1, weakref.ref(self), element_spec=None, dataset=None)
 
     def step(self, consumer: Consumer, trains: bool = False, wait_ns: int = 3) -> None:
         self.now += 10

@@ -18,9 +18,7 @@ from tests.capture.watching.clocks import Stage
 
 def another(consumer: Consumer) -> Consumer:
     """One more iterator of the same loop, as of the second argument of `zip` or the next epoch."""
-    made = Consumer(consumer.loop, 2, consumer.iterator, element_spec=None, dataset=None)
-    made.made_ns = consumer.made_ns
-    return made
+    return Consumer(consumer.loop, 2, consumer.iterator, element_spec=None, dataset=None)
 
 
 def zipped(stage: Stage, consumers: list[Consumer], steps: int, waits: list[int]) -> None:
@@ -55,18 +53,6 @@ def test_a_batch_that_is_asked_for_within_the_step_is_part_of_it(stage: Stage) -
     assert other.loop.diagnosis is None
     stage.clock.script_over("the script finished")
     assert other.loop.record.role == "other"
-
-
-def test_the_loop_leads_even_if_a_batch_was_looked_at_before_it(stage: Stage) -> None:
-    other = stage.consumer()
-    stage.step(other)
-    stage.now += 1
-    one = stage.consumer()
-    zipped(stage, [one, other], 8, [3, 4])
-
-    assert one.loop.record.role == "training"
-    assert other.loop.record.part_of == one.loop.record.id
-    assert one.loop.record.elapsed_ns >= 5 * 120
 
 
 def test_an_iterator_that_is_made_anew_in_each_step_is_joined_too(stage: Stage) -> None:
