@@ -84,11 +84,9 @@ def _next_axes(source: Source, call: cst.Call) -> list[Change]:
         given = argument(each, "axis")
         if given is None:
             changes += with_arguments(source, each, {"axis": "1"})
-        elif isinstance(given.value, cst.Integer):
-            changes.append(
-                Change.replace(source.span(given.value), str(int(given.value.value) + 1))
-            )
-        elif not isinstance(given.value, cst.UnaryOperation):
+        elif isinstance(given, cst.Integer):
+            changes.append(Change.replace(source.span(given), str(given.evaluated_value + 1)))
+        elif not isinstance(given, cst.UnaryOperation):
             raise NotPatchableError(f"The axis of `{called(each)}` is not a number.")
     return changes
 
@@ -208,12 +206,13 @@ def _definition(
 ) -> cst.FunctionDef | None:
     """Return the one function of the file that a name, or `self.name`, stands for."""
     within: cst.CSTNode | None = None
-    if isinstance(given, cst.Name):
-        name = given.value
-    elif isinstance(given, cst.Attribute) and source.code(given.value) in ("self", "cls"):
-        within, name = source.around(at, cst.ClassDef), given.attr.value
-    else:
-        return None
+    match given:
+        case cst.Name(value=name):
+            pass
+        case cst.Attribute(value=cst.Name(value="self" | "cls"), attr=cst.Name(value=name)):
+            within = source.around(at, cst.ClassDef)
+        case _:
+            return None
     found = [each for each in source.all(cst.FunctionDef, within) if each.name.value == name]
     return found[0] if len(found) == 1 else None
 

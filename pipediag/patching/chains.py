@@ -58,15 +58,15 @@ POSITIONS: Mapping[str, Sequence[str]] = {
 """Parameters of what is called, as far as they may be given by position."""
 
 
-def argument(call: cst.Call, name: str) -> cst.Arg | None:
-    """The argument that is given for a parameter, or None."""
+def argument(call: cst.Call, name: str) -> cst.BaseExpression | None:
+    """Return the value that is given for a parameter, or None."""
     if any(arg.star for arg in call.args):
         raise NotPatchableError("Its arguments are passed with `*` or `**`.")
     order = POSITIONS.get(called(call) or "", ())
     for index, arg in enumerate(call.args):
         given = arg.keyword.value if arg.keyword else order[index] if index < len(order) else None
         if given == name:
-            return arg
+            return arg.value
     return None
 
 
@@ -75,7 +75,7 @@ def needed_argument(call: cst.Call, name: str) -> cst.BaseExpression:
     given = argument(call, name)
     if given is None:
         raise NotPatchableError(f"The arguments of `{called(call)}` are not known.")
-    return given.value
+    return given
 
 
 def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
@@ -85,7 +85,7 @@ def with_arguments(source: Source, call: cst.Call, values: Mapping[str, str]) ->
     for name, text in values.items():
         given = argument(call, name)
         if given is not None:
-            changes.append(Change.replace(source.span(given.value), text))
+            changes.append(Change.replace(source.span(given), text))
         else:
             added.append(f"{name}={text}")
     return [*changes, *_added(source, call, added)]
@@ -179,7 +179,7 @@ def _check_names(source: Source, call: cst.Call, here: Statement, there: Stateme
 
 
 def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]) -> list[Change]:
-    """Another operation with the same arguments, and some set."""
+    """Call another operation with the same arguments, and set some."""
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a method of a dataset.")
     name = source.span(call.func.attr)
@@ -187,17 +187,11 @@ def renamed(source: Source, call: cst.Call, kind: str, values: Mapping[str, str]
 
 
 def called_by_readers(source: Source, call: cst.Call, values: Mapping[str, str]) -> list[Change]:
-    """An interleave whose function is called by those who read, several at a time."""
-    module, first = source.needed_tensorflow(), call.args[0] if call.args else None
-    if first is None or first.star or (first.keyword and first.keyword.value != "map_func"):
-        raise NotPatchableError("Its function is not its first argument.")
-    value = source.span(first.value)
+    """Interleave, and have those who read call the function, several at a time."""
+    module, function = source.needed_tensorflow(), source.span(needed_argument(call, "map_func"))
     opening = f"lambda *element: {module}.data.Dataset.from_tensors(element).flat_map("
-    return [
-        *renamed(source, call, "interleave", {}),
-        Change(value, (opening.encode(), value, b")")),
-        *with_arguments(source, call, values),
-    ]
+    wrapped = Change(function, (opening.encode(), function, b")"))
+    return [*renamed(source, call, "interleave", values), wrapped]
 
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -224,18 +218,17 @@ def block_of(source: Source, statement: Statement) -> list[cst.CSTNode]:
 
 
 def assigned(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
-    """Name and value of `name = value`; None for any other statement."""
-    if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-        return None
-    small = statement.body[0]
-    if not isinstance(small, cst.Assign) or len(small.targets) != 1:
-        return None
-    target = small.targets[0].target
-    return (target.value, small.value) if isinstance(target, cst.Name) else None
+    """Return name and value of `name = value`; None for any other statement."""
+    match statement:
+        case cst.SimpleStatementLine(
+            body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value)]
+        ):
+            return name, value
+    return None
 
 
 def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
-    """Statement and name where the call is all of what the statement gives the name."""
+    """Return statement and name where the call is all of what the statement gives the name."""
     statement = source.around(call, cst.SimpleStatementLine)
     given = assigned(statement) if statement is not None else None
     if statement is None or given is None or given[1] is not call:
@@ -244,12 +237,10 @@ def assigns(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, st
 
 
 def rebinds(source: Source, call: cst.Call) -> tuple[cst.SimpleStatementLine, str] | None:
-    """The statement `name = name.op(...)` of which the call is all, with the name."""
-    found = assigns(source, call)
-    root = receiver(call)
-    if found is None or not isinstance(root, cst.Name) or root.value != found[1]:
-        return None
-    return found
+    """Return the statement `name = name.op(...)` of which the call is all, with the name."""
+    found, root = assigns(source, call), receiver(call)
+    own = found is not None and isinstance(root, cst.Name) and root.value == found[1]
+    return found if own else None
 
 
 def whole_lines(source: Source, statement: Statement) -> Span:
@@ -333,13 +324,12 @@ def condition_around(source: Source, call: cst.Call) -> cst.If | None:
 
 
 def _adds(source: Source, statement: cst.CSTNode, name: str) -> cst.Call | None:
-    if not isinstance(statement, cst.If) or statement.orelse is not None:
-        return None
-    body = statement.body.body
-    found = assigned(body[0]) if len(body) == 1 else None
-    if found is None or found[0] != name or not isinstance(found[1], cst.Call):
-        return None
-    return found[1] if rebinds(source, found[1]) is not None else None
+    match statement:
+        case cst.If(orelse=None, body=cst.BaseSuite(body=[one])):
+            match assigned(one):
+                case (given, cst.Call() as call) if given == name and rebinds(source, call):
+                    return call
+    return None
 
 
 def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:

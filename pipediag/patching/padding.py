@@ -28,9 +28,8 @@ def padding_cut(source: Source, call: cst.Call) -> list[Change]:
 def _padded_to_longest(source: Source, call: cst.Call, *, targets: bool) -> list[Change]:
     """Return the changes of a `padded_batch` that writes the length of its rows of features, and of
     `targets` as long as these."""
-    if called(call) != "padded_batch" or (given := argument(call, "padded_shapes")) is None:
+    if called(call) != "padded_batch" or (shapes := argument(call, "padded_shapes")) is None:
         return []
-    shapes = given.value
     features = shapes.elements[0] if isinstance(shapes, cst.Tuple) and shapes.elements else shapes
     lengths = {source.code(one) for one in _lengths(source, features)}
     return [
@@ -106,17 +105,16 @@ def _declared(workspace: Workspace, name: str, length: int) -> tuple[Source, cst
 
 def _name(call: cst.Call) -> str | None:
     """Return the name that a call gives an input; None where Keras makes one, or it is computed."""
-    given = argument(call, "name")
-    name = given.value if given is not None else None
+    name = argument(call, "name")
     return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else None
 
 
 def _shape(call: cst.Call) -> list[cst.BaseExpression] | None:
     """Return the dimensions that a call writes behind the batch's; None where it writes no such."""
-    shape = argument(call, "shape")
-    if shape is None or not isinstance(shape.value, cst.Tuple | cst.List):
-        return None
-    return [one.value for one in shape.value.elements]
+    match argument(call, "shape"):
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [one.value for one in elements]
+    return None
 
 
 def _may_be(call: cst.Call, length: int) -> bool:

@@ -68,20 +68,17 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     if len(call.args) - len(keywords) <= 1 and keywords <= {"generator", "output_signature"}:
         return [*definition, Change.replace(source.span(call.func), name)]
-    if not isinstance(generator.value, cst.Name | cst.Attribute | cst.Lambda):
+    if not isinstance(generator, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is created in the call and would be created twice.")
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
-    opened = Change.insert(span.start, f"{name}({source.module.code_for_node(generator.value)}, ")
+    opened = Change.insert(span.start, f"{name}({source.module.code_for_node(generator)}, ")
     return [*definition, opened, Change.insert(span.end, ".element_spec)")]
 
 
 def is_of_its_caller(source: Source, call: cst.Call) -> bool:
     """Return True if the generator or the signature is a parameter of the function around."""
     given = [argument(call, "generator"), argument(call, "output_signature")]
-    return any(
-        arg is not None and isinstance(arg.value, cst.Name) and source.is_parameter(arg.value)
-        for arg in given
-    )
+    return any(isinstance(one, cst.Name) and source.is_parameter(one) for one in given)
 
 
 def through_a_function(source: Source, line: int, model: str) -> list[Change]:
@@ -156,17 +153,18 @@ def _reads(source: Source, loop: cst.For | cst.CompFor, name: str) -> list[cst.N
 def _column(source: Source, row: cst.Name) -> list[Change]:
     """Return the change of one use of a row: `row["column"]`, or `row.column`."""
     parent = source.parent(row)
-    above = source.parent(parent) if parent is not None else None
-    if isinstance(parent, cst.Subscript) and parent.value is row:
-        one = parent.slice[0].slice if len(parent.slice) == 1 else None
-        if isinstance(one, cst.Index) and isinstance(one.value, cst.SimpleString | cst.Name):
+    match parent, source.parent(parent or row):
+        case cst.Subscript(
+            value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]
+        ), _:
+            if value is row and isinstance(key, cst.SimpleString | cst.Name):
+                return []
+        case cst.Attribute(attr=cst.Name(value="get")), cst.Call(func=called) if called is parent:
             return []
-    elif isinstance(parent, cst.Attribute):
-        called = isinstance(above, cst.Call) and above.func is parent
-        if called and parent.attr.value == "get":
-            return []
-        if not (called or isinstance(above, cst.AssignTarget) or parent.attr.value in _OF_A_SERIES):
-            return [Change.replace(source.span(parent), f'{row.value}["{parent.attr.value}"]')]
+        case cst.Attribute(attr=cst.Name(value=column)), above:
+            used = isinstance(above, cst.AssignTarget) or column in _OF_A_SERIES
+            if not used and not (isinstance(above, cst.Call) and above.func is parent):
+                return [Change.replace(source.span(parent), f'{row.value}["{column}"]')]
     raise NotPatchableError(f"`{row.value}` is used for more than reading columns by name.")
 
 
@@ -185,13 +183,13 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
         raise NotPatchableError("It is not called as a random generator's method.")
     if weights is None or len(call.args) > len(given) - given.count(None):
         raise NotPatchableError("It draws without weights, or along an axis.")
-    if again is not None and source.code(again.value) != "True":
+    if again is not None and source.code(again) != "True":
         raise NotPatchableError("It draws without replacement.")
-    if drawn_from is None or isinstance(drawn_from.value, cst.List | cst.Tuple | cst.ListComp):
+    if drawn_from is None or isinstance(drawn_from, cst.List | cst.Tuple | cst.ListComp):
         raise NotPatchableError("It draws from a list.")
     code = source.module.code_for_node
     name, definition = defined(source, WEIGHTED, source.span(call).start)
-    count = code(size.value) if size is not None else "None"
-    values, sums = code(drawn_from.value), code(weights.value)
+    count = code(size) if size is not None else "None"
+    values, sums = code(drawn_from), code(weights)
     text = f"{name}({code(call.func.value)}, {values}, {count}, {sums})"
     return [*definition, Change.replace(source.span(call), text)]

@@ -113,7 +113,7 @@ def compiled(
         if wanted != "row_wise" or own not in ROW_WISE_OPTIMIZERS or optimizer is None:
             raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
         lazy = ROW_WISE_OPTIMIZERS[own]
-        change = _lazy(source, optimizer.value, own, lazy)
+        change = _lazy(source, optimizer, own, lazy)
         line = f"from pipediag.optimizers import {lazy}"
         last = source.last_import(change.span.start)
         if last is None:

@@ -158,7 +158,7 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
         case "in_chunks", _:
             lines = _with("in_chunks", "in_chunks(generator, output_signature)")
         case edits.IN_PROCESSES, _:
-            count = change.parameters["processes"]
+            count = change.parameters.get("processes")
             called = f"tf.numpy_function(in_processes(f, {count}), [x], ...)"
             call = f".map(lambda x: {called}, num_parallel_calls={count})"
             lines = _with("in_processes", call)

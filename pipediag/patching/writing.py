@@ -127,8 +127,7 @@ def _check_counted_batches(workspace: Workspace, op_id: str, source: Source) -> 
 
 
 def _check_batch_size(source: Source, call: cst.Call) -> None:
-    given = argument(call, "batch_size")
-    size = given.value if given is not None else None
+    size = argument(call, "batch_size")
     if not isinstance(size, cst.Integer | cst.Name):
         raise NotPatchableError("The batch size is neither a number nor a variable.")
     if isinstance(size, cst.Name):
@@ -301,10 +300,10 @@ def _predict(source: Source, change: edits.PredictOnBatch) -> list[Change]:
     known = [arg for arg in (data, *others) if arg is not None]
     if data is None or len(known) < len(call.args) or not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("The call has arguments that `predict_on_batch` does not take.")
-    name, kept, end = source.span(name_of(call)), source.span(data.value), source.span(call).end
+    name, kept, end = source.span(name_of(call)), source.span(data), source.span(call).end
     if b"#" in source.data[name.end : kept.start] + source.data[kept.end : end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
-    text = f"predict_on_batch({source.module.code_for_node(data.value)})"
+    text = f"predict_on_batch({source.module.code_for_node(data)})"
     return [Change.replace(Span(name.start, end), text)]
 
 

@@ -35,11 +35,11 @@ def op(text: str, kind: str, needle: str | None = None, **overrides: Any) -> Ope
 def chained(*ops: Operation) -> list[Operation]:
     """Each reads from the one before it that is no part of another one's function."""
     linked: list[Operation] = []
-    last: Operation | None = None
+    last: list[str] = []
     for one in ops:
         if one.inside_function_of is None:
-            linked.append(replace(one, **({"parent_ids": [last.id]} if last is not None else {})))
-            last = one
+            linked.append(replace(one, parent_ids=last) if last else one)
+            last = [one.id]
         else:
             linked.append(one)
     return linked

@@ -30,8 +30,8 @@ if os.environ.get("FACTS"):
 OPS = [op(TEXT, kind) for kind in ("from_tensor_slices", "shuffle", "map", "batch")]
 
 
-def written(*changes: Change, ops: list[Operation] = OPS, text: str = TEXT) -> str:
-    made, after = patch(text, ops, *changes)
+def written(*changes: Change, ops: list[Operation] = OPS) -> str:
+    made, after = patch(TEXT, ops, *changes)
     assert made.left_out == []
     (note,) = made.shared
     assert "`dataset` is called in train.py:9 and train.py:12" in note
@@ -48,16 +48,12 @@ def test_a_cache_with_the_shuffle_behind_it_suits_every_pipeline_of_the_function
     )
 
 
-def test_so_do_a_prefetch_and_a_map_behind_its_batch() -> None:
+def test_so_do_a_prefetch_a_map_behind_its_batch_and_what_was_recorded_twice() -> None:
     assert ".batch(64).prefetch(2)\n" in written(Insert("batch", "prefetch", {"buffer_size": 2}))
     assert ".batch(64).map(featurise)\n" in written(Move("map", "batch"))
-
-
-def test_also_where_both_pipelines_were_recorded() -> None:
     twins = [*OPS, op(TEXT, "map", id="map_of_the_other")]
-    assert "ds = ds.cache()" in written(
-        Move("shuffle", "map"), Insert("map", "cache", {}), ops=twins
-    )
+    changes = (Move("shuffle", "map"), Insert("map", "cache", {}))
+    assert "ds = ds.cache()" in written(*changes, ops=twins)
 
 
 @pytest.mark.parametrize(

@@ -201,25 +201,25 @@ def nested() -> list[Operation]:
     ]
 
 
-def test_an_interleave_stands_for_a_flat_map() -> None:
-    change = Replace("outer", "interleave", {"cycle_length": 8, "num_parallel_calls": AUTOTUNE})
-    assert (
-        "ds = files.interleave(rows, cycle_length=8, num_parallel_calls=tf.data.AUTOTUNE)\n"
-        in patched(NESTED, nested(), change)
-    )
-
-
-def test_a_function_is_called_by_those_who_read() -> None:
-    change = Replace("outer", "parallel_flat_map", {"cycle_length": 4, "num_parallel_calls": 4})
-    assert (
-        "files.interleave(lambda *element: tf.data.Dataset.from_tensors(element).flat_map(rows), "
-        "cycle_length=4, num_parallel_calls=4)" in patched(NESTED, nested(), change)
-    )
-
-
-def test_a_map_within_another_function_is_given_an_argument() -> None:
-    after = patched(NESTED, nested(), PARALLEL)
-    assert ".map(parse, num_parallel_calls=tf.data.AUTOTUNE)\n" in after
+@pytest.mark.parametrize(
+    ("change", "written"),
+    [
+        (
+            Replace("outer", "interleave", {"cycle_length": 8, "num_parallel_calls": AUTOTUNE}),
+            f"ds = files.interleave(rows, cycle_length=8, {TUNED})\n",
+        ),
+        (
+            Replace("outer", "parallel_flat_map", {"cycle_length": 4, "num_parallel_calls": 4}),
+            "files.interleave(lambda *element: tf.data.Dataset.from_tensors(element)"
+            ".flat_map(rows), cycle_length=4, num_parallel_calls=4)",
+        ),
+        (PARALLEL, f".map(parse, {TUNED})\n"),
+    ],
+)
+def test_a_flat_map_reads_several_at_once_and_what_it_calls_is_changed_within(
+    change: Change, written: str
+) -> None:
+    assert written in patched(NESTED, nested(), change)
 
 
 WORKERS = Replace("generator", "PyDataset", {"workers": 16, "max_queue_size": 32})

@@ -7,9 +7,7 @@ which its name stands. The expectations next to the scripts name the confirmed e
 from __future__ import annotations
 
 import ast
-import difflib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,7 +29,7 @@ from pipediag.session.edits import (
     SetParameters,
 )
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import SCRIPT, patch, patched
+from tests.patching.scripts import SCRIPT, patch
 from tests.records import make_operation
 from tests.samples.expectation import SAMPLES, all_expectations
 
@@ -49,7 +47,6 @@ SIXTEEN = SetParameters("map", {"num_parallel_calls": 16})
 WAITING = "generator_waits generator_waits_and_parses"
 WORKERS = Replace("source", "PyDataset", {"workers": 16, "max_queue_size": 32})
 DEFAULTS = SetOptions({"optimization.apply_default_optimizations": True, "autotune.enabled": True})
-DISABLED = dict.fromkeys(DEFAULTS.options, False)
 
 
 def each(rule: str, scripts: str, *changes: Change) -> dict[tuple[str, str], tuple[Change, ...]]:
@@ -200,37 +197,3 @@ def test_these_are_the_edits_that_are_expected_to_be_confirmed() -> None:
 
 def test_most_of_them_are_patches() -> None:
     assert 1 - len(BY_HAND) / len(CONFIRMED) >= GOAL
-
-
-def changed_lines(script: str, *changes: Change, **given: Any) -> list[str]:
-    text = EXPECTED[script].script.read_text(encoding="utf-8")
-    after = patched(text, operations(text), *changes, **given)
-    compared = difflib.ndiff(text.split("\n"), after.split("\n"))
-    return [line for line in compared if line.startswith(("- ", "+ "))]
-
-
-def test_generators_that_wait_are_read_at_once_by_a_pool_that_is_large_enough() -> None:
-    assert changed_lines(
-        "waiting_generators", *CONFIRMED["waiting_generators", "python-input"]
-    ) == [
-        "- dataset = tf.data.Dataset.range(8).flat_map(rows_of)"
-        ".batch(16).repeat()  # pipediag: outer",
-        "+ dataset = tf.data.Dataset.range(8)"
-        ".interleave(rows_of, cycle_length=16, num_parallel_calls=16)"
-        ".batch(16).repeat()  # pipediag: outer",
-        "+ options = tf.data.Options()",
-        "+ options.threading.private_threadpool_size = 16",
-        "+ dataset = dataset.with_options(options)",
-    ]
-
-
-def test_defaults_are_switched_on_beside_a_cache_behind_the_map() -> None:
-    assert changed_lines("disabled_defaults", BEHIND, CACHE, DEFAULTS, options=DISABLED) == [
-        "+ dataset = dataset.map(spectrum)  # pipediag: culprit",
-        "+ dataset = dataset.cache()",
-        "- dataset = dataset.map(spectrum)  # pipediag: culprit",
-        "- options.experimental_optimization.apply_default_optimizations = False",
-        "+ options.experimental_optimization.apply_default_optimizations = True",
-        "- options.autotune.enabled = False",
-        "+ options.autotune.enabled = True",
-    ]
