@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.hooking import FRAMEWORKS as KNOWN
+from pipediag.capture.capture import FRAMEWORKS as KNOWN
 from pipediag.capture.process import EachThread, free_memory_bytes, runs_tf_data, train_along
 from pipediag.capture.recorder import Recorder, describe_environment
 from pipediag.session.recording import Device, RecordedEnvironment

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.hooking import Replaced
+from pipediag.capture.capture import Replaced
 from pipediag.capture.frameworks.keras import framework
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.guard import Guard
