@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -210,7 +209,7 @@ def _of_maps(session: Session) -> Finding | None:
             op, early = filling, True
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
     op = _after_its_filters(session, op)
-    cache = _cache_of(session, op)
+    cache = _cache_of(session, op, early=early)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     if weight.status != "fail" and (cache.against is not None or not weight.undecided):
         status = "pass" if weight.status == "informative" else weight.status
@@ -221,18 +220,13 @@ def _of_maps(session: Session) -> Finding | None:
     bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
     if time is not None:
         bounds = without_first_batches(session, time)
-    doubtful = cache.condition is not None and not cache.side_effect
-    only = f" Do this only {cache.condition}." if doubtful else ""
     return finding(
         weight.to_try,
-        weight.before(f"{cache.advice}{only}{foretold(time)}"),
-        effect=cache.effect,
-        edit=replace(cache.edit, whole_epoch=early) if cache.edit is not None else None,
-        condition=cache.condition,
-        untried=cache.untried,
+        weight.before(f"{cache.advice}{foretold(time)}"),
         part="epoch_start" if early else "steps",
         speedup_at_most=bounds[0],
         for_run=bounds[1],
+        **cache.given,
     )
 
 
@@ -257,55 +251,45 @@ def _fills_in_time(session: Session, op: Operation) -> Weight | None:
 
 
 def _of_generator(session: Session, op: Operation) -> Finding | None:
-    early, cache = _fills_in_time(session, op), _cache_of(session, op)
-    if cache.side_effect or (cache.against is not None and not cache.pays):
+    early = _fills_in_time(session, op)
+    cache, gain = _cache_of(session, op, early=early is not None), _gain_of_cache(session, op)
+    if early is not None:
+        gain = early.for_run.speedup if early.for_run is not None else None
+    if not cache.possible:
         return None
     finding = partial(
         MISSING_CACHE.finding,
         "informative",
         op=op,
         weight=early or weigh(session, op),
+        evidence={**cache.evidence, "at_most_if_the_same_ratio": gain},
         title="Cache the generator if it yields the same data in every epoch",
         part="steps" if early is None else "epoch_start",
     )
     cut = session.keras is not None and bool(session.keras.steps_per_epoch)
     if cache.size is None and (cut or cache.against is not None):
         return finding(
-            f"A cache after {call_name(op)} could help {cache.condition}. It was not tried "
-            "because its size is not known: with `steps_per_epoch`, a generator may never end.",
-            evidence=cache.evidence,
+            f"A cache after {call_name(op)} could help {cache.given['condition']}. It was not "
+            "tried because its size is not known: with `steps_per_epoch`, a generator may never "
+            "end."
         )
     takes = f" It would take {memory_size(cache.size)}." if cache.size is not None else ""
-    edit, gain = cache.edit, _gain_of_cache(session, op)
-    if early is not None:
-        gain = early.for_run.speedup if early.for_run is not None else None
-        edit = replace(edit, whole_epoch=True) if edit is not None else None
-    return finding(
-        f"Put `.cache()` directly after {call_name(op)} {cache.condition}.{takes}",
-        evidence={**cache.evidence, "at_most_if_the_same_ratio": gain},
-        effect="not known",
-        condition=cache.condition,
-        edit=edit,
-    )
+    return finding(f"{cache.advice}{takes}", **cache.given)
 
 
 class _Cache(NamedTuple):
     """A cache after an operation, and what stands in its way."""
 
     size: float | None
-    pays: bool
-    """True if the data is read more than once, and nothing is known to be too large."""
+    possible: bool
+    """True if the data is read more than once, no Python changes anything, and nothing is known to
+    be too large."""
     against: str | None
     """Why it can't be advised."""
-    condition: str | None
-    """What only the user can decide before it is used, and how much may fit into memory."""
-    side_effect: str | None
-    """What Python on the way visibly changes, so that it is no function of its element."""
     evidence: dict[str, Scalar]
-    effect: EffectOnResults
     advice: str
-    edit: Edit | None
-    untried: str
+    given: dict[str, Any]
+    """What else a finding that advises it has."""
 
 
 def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Operation], bool]:
@@ -336,7 +320,8 @@ def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Ope
     return moved, stay, movable
 
 
-def _cache_of(session: Session, op: Operation) -> _Cache:
+def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
+    """Describe a cache, tried in whole epochs where the work is over `early`, by first batches."""
     moved, stay, movable = _to_move(session, op)
     above = upstream(session, op)
     functions = [one.function for one in [op, *above] if one.function]
@@ -363,24 +348,26 @@ def _cache_of(session: Session, op: Operation) -> _Cache:
     elif elements is not None:
         moves = [Move(one.id, after.id) for one, after in zip(moved, [op, *moved], strict=False)]
         check: Check | None = "repeats" if condition is not None else None
-        edit = cache_of(op, MISSING_CACHE.id, elements, first=moves, check=check)
-    size, passes, each = (
-        cache_bytes(session, op),
-        passes_over_data(session),
-        bytes_each(session, op),
-    )
+        edit = cache_of(op, MISSING_CACHE.id, elements, first=moves, check=check, whole_epoch=early)
+    size, each = cache_bytes(session, op), bytes_each(session, op)
+    passes, free = passes_over_data(session), available_bytes(session)
     against = _against(session, passes, size, elements_of_a_pass(session, op))
-    pays = _against(session, passes, size or 0.0, None) is None
-    if pays and size is None and each and edit is not None:
-        most, against = int(available_bytes(session) * MEMORY.value / 100.0 / each), None
+    possible = _against(session, passes, size or 0.0, None) is None
+    if possible and size is None and each and edit is not None:
+        most, against = int(free * MEMORY.value / 100.0 / each), None
         fits = f"there are at most {most:,} elements of {each:,.0f} bytes each"
         fits += " (half of the free memory)"
         condition = f"if {fits}" if condition is None else f"{condition}, and {fits}"
-    evidence: dict[str, Scalar] = {
-        "passes_over_data": "unlimited" if passes == math.inf else passes,
-        "cache_bytes": size,
-        "free_memory_bytes": available_bytes(session),
-    }
+    only = f" Do this only {condition}." if condition is not None and not side_effect else ""
     return _Cache(
-        size, pays, against, condition, side_effect, evidence, effect, advice, edit, untried
+        size,
+        possible and not side_effect,
+        against,
+        {
+            "passes_over_data": "unlimited" if passes == math.inf else passes,
+            "cache_bytes": size,
+            "free_memory_bytes": free,
+        },
+        f"{advice}{only}",
+        {"effect": effect, "edit": edit, "condition": condition, "untried": untried},
     )

@@ -35,17 +35,13 @@ from pipediag.session.recorded_loops import EmbeddingIds, Softmax
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 _tables_rule = partial(
-    Rule,
-    id="embedding-update",
-    needs=("loop", "steps", "breakdown"),
-    frees=("device_compute",),
+    Rule, id="embedding-update", needs=("loop", "steps", "breakdown"), frees=("device_compute",)
 )
 
 
 def _judged(
     rule: Rule,
     session: Session,
-    least: Threshold | None,
     advice: str,
     evidence: Mapping[str, Scalar],
     *,
@@ -57,13 +53,12 @@ def _judged(
     """Return a finding that informs where the passes take little, or input comes first.
 
     Args:
-        least: percent of the step that has to be compute, where no more is known.
         took_ms: time of a step in what the advice takes away; None where the profile has none.
         gone_ms: time of a step that may go with it, where that is more.
         place: what to change; the loop, where that is not known.
     """
     took, compute = percent_of_step(session, took_ms), class_percent(session, ["device_compute"])
-    little = least is not None and compute < least.value
+    little = compute < UPDATE_COMPUTE.value
     if took is not None:
         evidence = {**evidence, "took_ms_per_step": took_ms, "took_percent_of_step": took}
         little = took < OPERATION_SHARE.value
@@ -127,7 +122,6 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         yield _judged(
             rule,
             session,
-            UPDATE_COMPUTE,
             advice,
             evidence,
             took_ms=_added(table.passes_ms for table in from_rows),
@@ -215,7 +209,6 @@ def _check_regularized_table(session: Session) -> Iterator[Finding]:
     yield _judged(
         REGULARIZED_TABLE,
         session,
-        UPDATE_COMPUTE,
         f"Give {_names_of(tables)} `activity_regularizer` instead of `embeddings_regularizer`, and "
         "remove `embeddings_constraint`: both work on all rows.",
         {**_evidence_of(tables), "terms": ", ".join(sorted(terms))},
@@ -308,7 +301,7 @@ def _check_training_metrics(session: Session) -> Iterator[Finding]:
         f"Compute the metrics in validation alone, or in every n-th step: {took_ms:.3g} ms of each "
         "training step are operations that nothing else needs."
     )
-    yield _judged(TRAINING_METRICS, session, None, advice, {}, took_ms=took_ms)
+    yield _judged(TRAINING_METRICS, session, advice, {}, took_ms=took_ms)
 
 
 # A softmax over all classes of a large vocabulary
@@ -354,7 +347,6 @@ def _check_full_softmax(session: Session) -> Iterator[Finding]:
         yield _judged(
             FULL_SOFTMAX,
             session,
-            None,
             advice,
             evidence,
             took_ms=took_ms,

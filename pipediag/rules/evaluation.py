@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -70,7 +70,8 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
             # More of it may come than was seen.
             count = None
         yield _how_often(session, run, row, loop, count)
-        yield from _on_its_data(session, run, row, count)
+        if loop is not None:
+            yield from _on_its_data(session, run, row, loop, count)
 
 
 def _how_often(
@@ -110,17 +111,35 @@ def _how_often(
 # Its data
 
 
-def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) -> Iterator[Finding]:
-    loop = _loop_at(session, row)
-    seen = loop.evaluation if loop is not None else None
-    if loop is None or loop.pipeline is None or seen is None or seen.consumer_ms is None:
+def _on_its_data(
+    session: Session, run: Run, row: RunPart, loop: Loop, count: int | None
+) -> Iterator[Finding]:
+    seen = loop.evaluation
+    if loop.pipeline is None or seen is None or seen.consumer_ms is None:
         return
     waits = 100.0 * (1.0 - min(1.0, seen.consumer_ms / seen.step_ms)) if seen.step_ms > 0 else 0.0
     if waits < INPUT_WAIT.value:
         return
 
-    def cure(advice: str, saved_percent: float, **given: Any) -> Finding:
-        return COSTLY_EVALUATION.weighed(
+    # One evaluation that is the only one fills a cache for none.
+    cures = [] if count == 1 else _caches(session, loop, loop.pipeline, waits, count)
+    for op in loop.pipeline.ops:
+        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+            same: EffectOnResults = "same up to order or rounding"
+            if calls_python(op) or only_looks_up(op.function):
+                same = "not known" if calls_python(op) else "same results"
+            given = {
+                "op": op,
+                "title": "Run the evaluation's `map` in parallel",
+                "edit": _for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
+                "effect": same,
+            }
+            # At most, all of the wait is its own and is divided.
+            saved = waits * (1.0 - 1.0 / max(1.0, cpus(session)))
+            advice = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
+            cures.append((advice, saved, given))
+    for advice, saved_percent, given in cures:
+        yield COSTLY_EVALUATION.weighed(
             weigh_rows(run, [row], row.seconds * saved_percent / 100.0),
             f"{advice}: its steps wait for input {waits:.0f} % of the time.",
             evidence={"times": count, "input_wait_percent_of_evaluation": waits},
@@ -128,42 +147,23 @@ def _on_its_data(session: Session, run: Run, row: RunPart, count: int | None) ->
             **given,
         )
 
-    # One evaluation that is the only one fills a cache for none.
-    if count != 1:
-        yield from _cached(session, loop, loop.pipeline, waits, count, cure)
-    for op in loop.pipeline.ops:
-        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
-            same: EffectOnResults = "same up to order or rounding"
-            if calls_python(op) or only_looks_up(op.function):
-                same = "not known" if calls_python(op) else "same results"
-            yield cure(
-                f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
-                # At most, all of the wait is its own and is divided.
-                waits * (1.0 - 1.0 / max(1.0, cpus(session))),
-                op=op,
-                title="Run the evaluation's `map` in parallel",
-                edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
-                effect=same,
-            )
+
+_Cure = tuple[str, float, dict[str, Any]]
+"""Advice, the percent of the evaluation that it could save, and what else its finding has."""
 
 
 def _for(loop: Loop, edit: Edit) -> Edit:
     return replace(edit, label=f"{edit.label}, for the evaluation", loop_id=loop.id)
 
 
-def _cached(
-    session: Session,
-    loop: Loop,
-    pipeline: Pipeline,
-    waits: float,
-    count: int | None,
-    cure: Callable[..., Finding],
-) -> Iterator[Finding]:
+def _caches(
+    session: Session, loop: Loop, pipeline: Pipeline, waits: float, count: int | None
+) -> list[_Cure]:
     work, place = cached_work(pipeline)
     if place is None:
-        return
+        return []
     if not fits_in_memory(session, max(0, place.cardinality or 0) * (place.element_bytes or 0)):
-        return
+        return []
     above = [place, *upstream_of(pipeline.ops, place)]
     condition = condition_of_cache(pipeline.ops, place, "evaluation")
     effect: EffectOnResults = "same results"
@@ -171,20 +171,15 @@ def _cached(
         effect = "not known"
     elif any(op.kind == "shuffle" for op in above[1:]):
         effect = "same up to order or rounding"
-    changes = any(map(changes_something, above))
+    untried = "The number of elements that the cache would hold is not known."
+    edit = _kept(loop, pipeline, place)
+    if any(map(changes_something, above)):
+        untried, edit = "It calls Python with side effects, which a cache would stop.", None
+    given = {"op": work, "title": "Cache the evaluation data", "edit": edit, "effect": effect}
+    given |= {"condition": condition, "untried": untried}
     only = "" if condition is None else f", but only {condition}"
-    yield cure(
-        f"Put `.cache()` after {call_name(place)}{only}",
-        waits * (1.0 if count is None else 1.0 - 1.0 / count),
-        op=work,
-        title="Cache the evaluation data",
-        edit=None if changes else _kept(loop, pipeline, place),
-        effect=effect,
-        condition=condition,
-        untried="It calls Python with side effects, which a cache would stop."
-        if changes
-        else "The number of elements that the cache would hold is not known.",
-    )
+    saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
+    return [(f"Put `.cache()` after {call_name(place)}{only}", saved, given)]
 
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:

@@ -15,15 +15,7 @@ from pipediag.facts.pipeline import call_name, last_before_prefetch, operations,
 from pipediag.facts.step import class_percent, lengths_vary
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import (
-    BUCKETS,
-    CUT_PADDING,
-    Change,
-    Edit,
-    Insert,
-    Replace,
-    SetModel,
-)
+from pipediag.session.edits import BUCKETS, CUT_PADDING, Change, Edit, Insert, Replace, SetModel
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session

@@ -147,13 +147,6 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     )
 
 
-def takes_the_steps(session: Session) -> bool:
-    """Return True if the loop's own Python is what its steps spend on the host."""
-    if session.diagnosed_loop() is None or session.host is None or session.steps is None:
-        return False
-    return any(finding.status == "fail" for finding in _check_own_python(session))
-
-
 def _place(line: HotLine) -> str:
     at = f"{PurePath(line.file).name}:{line.line}"
     return at if line.function == "<module>" else f"{at} (`{line.function}`)"
@@ -282,7 +275,7 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
 
 def _own_code_first(session: Session, loop: Loop) -> str | None:
     """Return what in the loop's own code makes most of the overhead; None where Keras runs it."""
-    if takes_the_steps(session):
+    if any(finding.status == "fail" for finding in OWN_PYTHON.findings(session)):
         return OWN_PYTHON_FIRST
     calls = [call for call in loop.nested if call.percent >= SHARE.value]
     if loop.kind != "keras" and calls:

@@ -23,16 +23,7 @@ from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import Softmax
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_breakdown
-from tests.rules.sessions import (
-    cases,
-    changes,
-    decided,
-    keeps_up,
-    make_ids,
-    only,
-    run,
-    waits,
-)
+from tests.rules.sessions import cases, changes, decided, keeps_up, make_ids, only, run, waits
 
 OWN_LOOP = {"loops": [make_loop(kind="eager", keras=None)]}
 LITTLE_COMPUTE = {"breakdown": make_breakdown(off=0.0, input_wait=1.0, device_compute=20.0)}
