@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.capture.conftest import Capturing
-
 pytestmark = pytest.mark.tensorflow
 
 SCRIPT = """
@@ -158,11 +156,6 @@ SCRIPT = """
     ]
     print("RESULTS", json.dumps(results))
 """
-
-
-@pytest.fixture(scope="module")
-def results(capturing: Capturing) -> dict[str, Any]:
-    return capturing(SCRIPT).results
 
 
 def test_a_step_is_a_graph_while_that_is_tried(results: dict[str, Any]) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.capture.conftest import Capturing
-
 pytestmark = pytest.mark.tensorflow
 
 SCRIPT = r"""
@@ -170,11 +168,6 @@ SCRIPT = r"""
             results[f"map: {name}"] = str(error)
     print("RESULTS", json.dumps(results))
 """
-
-
-@pytest.fixture(scope="module")
-def results(capturing: Capturing) -> dict[str, Any]:
-    return capturing(SCRIPT).results
 
 
 @pytest.mark.parametrize("name", ["nested", "one", "lengths", "texts", "refilled"])

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.capture.captured import Captured
-from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
 
@@ -300,16 +299,6 @@ SCRIPT = """
     results["draws as before"] = drawn == untouched
     print("RESULTS", json.dumps(results))
 """
-
-
-@pytest.fixture(scope="module")
-def run(capturing: Capturing) -> Captured:
-    return capturing(SCRIPT)
-
-
-@pytest.fixture(scope="module")
-def results(run: Captured) -> dict[str, Any]:
-    return run.results
 
 
 def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> None:

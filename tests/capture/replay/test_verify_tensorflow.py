@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.capture.captured import Captured
-from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
 
@@ -152,16 +151,6 @@ SCRIPT = """
     results["alive"] = alive()
     print("RESULTS", json.dumps(results))
 """
-
-
-@pytest.fixture(scope="module")
-def run(capturing: Capturing) -> Captured:
-    return capturing(SCRIPT)
-
-
-@pytest.fixture(scope="module")
-def results(run: Captured) -> dict[str, str]:
-    return run.results
 
 
 REFUSED = {
