@@ -174,7 +174,6 @@ def measure_host(
         asked_bytes_per_s=spans.per_s(lambda r: r.asked_bytes),
         hot_python=hot_lines(stacks),
         gpus=_gpus(inside),
-        samples=samples,
     )
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pipediag import __version__
 from pipediag.measures.steps import CLASSES, round_to_hundred
 from pipediag.session.devices import (
-    TRACE_SCHEMA_VERSION,
     ClassShare,
     DeviceActivity,
     DeviceGap,
@@ -122,7 +121,6 @@ def trace_report(
         created_at: ISO 8601, UTC.
     """
     return TraceReport(
-        schema_version=TRACE_SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=created_at,
         path=path,

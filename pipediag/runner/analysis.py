@@ -159,11 +159,7 @@ def _run(
 
         what = "It was waiting for pipediag's trials."
         waiting = ChildResult("stopped", None, what, started_ns, time.monotonic_ns())
-        session = diagnose(waiting, sampler.so_far(), settings)
-        if not request.source:
-            from pipediag.runner.source_files import without_source
-
-            session = without_source(session)
+        session = diagnose(waiting, sampler.so_far(), settings, source=request.source)
         # From here on nothing that was measured can be lost, whatever a trial does. The file is
         # named, as the script may have removed the directory.
         save_session(session, output.path / SESSION_FILE)

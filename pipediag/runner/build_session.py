@@ -73,9 +73,12 @@ _PEER_ENDED = re.compile(r"(Unavailable|Aborted|Cancelled)Error\b")
 LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
 
 
-def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Session:
+def diagnose(
+    child: ChildResult, host: HostTrack, settings: RunSettings, *, source: bool = True
+) -> Session:
     """Return the session of a run, rules and verdict included; of a child that died early with a
-    reason for all that was not measured. Raises PipediagError: the recording can't be read."""
+    reason for all that was not measured. It holds the script's code only where `source` is true.
+    Raises PipediagError: the recording can't be read."""
     recording = read_recording(settings.recording_path)
     environment = describe_machine(None if recording is None else recording.environment)
     left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
@@ -111,7 +114,8 @@ def diagnose(child: ChildResult, host: HostTrack, settings: RunSettings) -> Sess
         **sections,
     )
     decided = draft.but(verdict=decide(draft))
-    return concluded(decided, run_rules(decided))
+    session = concluded(decided, run_rules(decided))
+    return session if source else without_source(session)
 
 
 def _sections_of(
@@ -338,9 +342,7 @@ def record(run: EndedRun) -> Recorded:
     """Save the session of a run; what was recorded is kept where that fails."""
     output, settings, rerun = run.output, run.settings, run.request.rerun
     try:
-        untried = diagnose(run.child, run.host, settings)
-        if not run.request.source:
-            untried = without_source(untried)
+        untried = diagnose(run.child, run.host, settings, source=run.request.source)
         recording = read_recording(settings.recording_path) if rerun else None
         fault = run.tried.fault if run.tried is not None else None
         session = with_trials(untried, run.outcomes, fault or why_not_tried(run))
@@ -362,9 +364,9 @@ def with_second_run(first: Recorded, second: SecondRun) -> Session:
     """Return the session of the first run with what the second one showed, saved in its place."""
     session, run = first.session, first.run
     loop = session.diagnosed_loop()
-    outcome = second.outcomes.get(loop.id) if loop is not None else None
-    if outcome is not None and loop is not None:
-        session = with_trials(first.untried, {**run.outcomes, loop.id: outcome}, NOT_WAITED)
+    if second.outcome is not None and loop is not None:
+        outcomes = {**run.outcomes, loop.id: second.outcome}
+        session = with_trials(first.untried, outcomes, NOT_WAITED)
     else:
         session = with_remark(session, second.says)
     script = session.script.but(second_run=second.says)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +68,8 @@ class SecondRun:
 
     says: str
     """Sentences that it was made, or why not."""
-    outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
-    """By the id of the loop; empty where nothing came to be tried."""
+    outcome: TrialOutcome | None = None
+    """Trials in the loop; None where nothing came to be tried."""
     cut_short: bool = False
     """True if it did not come to its own end, and so may have left files half written."""
 
@@ -109,7 +109,7 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     finally:
         tried.close()
     cut_short = child.outcome not in ("finished", "exited")
-    return SecondRun(held.says(child), tried.outcomes, cut_short)
+    return SecondRun(held.says(child), tried.outcomes.get(loop.id), cut_short)
 
 
 def _left_of_budget(first: Recorded, loop_id: str) -> float:

@@ -105,10 +105,6 @@ class DeviceActivity(Record):
     """The longest, in order of time."""
 
 
-TRACE_SCHEMA_VERSION = "1"
-"""A major alone: pipediag writes these reports and reads none, so it has no words to upgrade."""
-
-
 class ClassShare(Record):
     ms: float
     """Mean per step."""
@@ -145,7 +141,7 @@ class UnreadFile(Record):
 
 
 class TraceReport(Record):
-    schema_version: str
+    schema_version: str = "1"
     pipediag_version: str
     created_at: str
     """ISO 8601, UTC."""

@@ -67,7 +67,6 @@ class Host(Record):
     """Bytes that the process asked for, wherever they came from."""
     hot_python: list[HotLine]
     gpus: list[GpuReading] = []
-    samples: int = 0
 
 
 class HostSample(Record):

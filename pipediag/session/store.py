@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -41,18 +40,6 @@ def save_session(session: Session, path: Path) -> Path:
 def load_session(path: Path) -> Session:
     """Read a session from its file, or from the directory that holds it; unknown keys are left out.
     Raises PipediagError: unreadable, no session, or of another schema version."""
-    file, content = _read_object(path)
-    _check_version(content.get("schema_version"), file)
-    try:
-        return Session.model_validate(content)
-    except ValidationError as error:
-        raise PipediagError(
-            f"{file} is not a valid session: {_problems(error)}. {_ANEW}"
-        ) from error
-
-
-def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the file that was meant, and the object in it."""
     file = path
     try:
         if path.is_dir():
@@ -60,24 +47,22 @@ def _read_object(path: Path) -> tuple[Path, dict[str, Any]]:
             if not stat.S_ISREG(file.stat().st_mode):  # a pipe might have no end
                 raise PipediagError(f"cannot read the session {file}: it is not a file. {_NAME}")
         content = parse_json(read_limited(file))
+        version = content.get("schema_version") if isinstance(content, dict) else None
+        if version != SCHEMA_VERSION:
+            written = one_line(json.dumps(version), _LONGEST_VERSION)
+            raise PipediagError(
+                f"{file} has schema version {written}, and this pipediag reads only "
+                f"{SCHEMA_VERSION}. Measure again with `pipediag analyze`, or use the version that "
+                "wrote it."
+            )
+        return Session.model_validate(content)
     except OSError as error:
         raise PipediagError(f"cannot read the session {file}: {error.strerror}. {_NAME}") from error
+    except ValidationError as error:
+        problems = _problems(error)
+        raise PipediagError(f"{file} is not a valid session: {problems}. {_ANEW}") from error
     except ValueError as error:
         raise PipediagError(f"{file} is not JSON of a session: {error}. {_ANEW}") from error
-    if not isinstance(content, dict):
-        raise PipediagError(f"{file} is not a session: it holds no JSON object. {_ANEW}")
-    return file, content
-
-
-def _check_version(version: object, file: Path) -> None:
-    """Raise PipediagError for every version but this one; the first release freezes it."""
-    if version == SCHEMA_VERSION:
-        return
-    written = one_line(json.dumps(version), _LONGEST_VERSION)
-    raise PipediagError(
-        f"{file} has schema version {written}, and this pipediag reads only {SCHEMA_VERSION}. "
-        "Measure again with `pipediag analyze`, or use the pipediag that wrote it."
-    )
 
 
 def _problems(error: ValidationError) -> str:

@@ -48,7 +48,7 @@ class TrialOutcome:
 
 
 def run_trials(
-    loop: Loop | None,
+    loop: Loop,
     findings: Sequence[Finding],
     executor: Executor,
     budget_s: float,
@@ -69,7 +69,7 @@ def run_trials(
     many times as fast steps are that never wait. `no_epochs` is why whole epochs are not tried, as
     a clause. `began_s` is when the budget began to count, by the clock.
     """
-    varies = loop is not None and (loop.shapes_vary or lengths_vary(loop.element_spec or ""))
+    varies = loop.shapes_vary or lengths_vary(loop.element_spec or "")
     began_s = clock() if began_s is None else began_s
     bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, one_length=not varies)
     trials = _Trials(bench, no_epochs, input_free)
@@ -78,7 +78,7 @@ def run_trials(
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
     return TrialOutcome(
         run=TrialRun(
-            loop_id=loop.id if loop else "",
+            loop_id=loop.id,
             consumer=taken_by.consumer,
             budget_s=budget_s,
             used_s=round(bench.used_s(), 3),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from pipediag.session.devices import (
-    TRACE_SCHEMA_VERSION,
     ClassShare,
     DeviceActivity,
     DeviceCopies,
@@ -157,7 +156,6 @@ def make_trace_host(**overrides: Any) -> TraceHost:
 
 def make_report(**overrides: Any) -> TraceReport:
     values: dict[str, Any] = {
-        "schema_version": TRACE_SCHEMA_VERSION,
         "pipediag_version": "0.1.0",
         "created_at": "2026-01-02T03:04:05+00:00",
         "path": "logs",

@@ -13,7 +13,6 @@ from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import analysis
 from pipediag.runner.analysis import AnalysisRequest, analyse, check_script, check_tensorflow
 from pipediag.runner.build_session import Recorded
-from pipediag.runner.output import prepare_output
 from pipediag.session import files
 from tests.factories import make_finding, make_session
 from tests.probe import environment
@@ -92,19 +91,6 @@ def test_a_module_that_is_not_there_leaves_the_earlier_report_in_place(script: s
     assert _names(".") == ["out", "train.py"]
 
 
-def test_a_directory_that_another_analysis_writes_to_is_refused_before_the_run(script: str) -> None:
-    Path(script).write_text("open('ran', 'w')", encoding="utf-8")
-    other = prepare_output(Path("reports/train"), force=False)
-
-    with pytest.raises(PipediagError, match="another analysis is writing to"):
-        analyse(AnalysisRequest(script=script), _ignore)
-
-    assert not Path("ran").exists()
-    other.lock.release()
-    analyse(AnalysisRequest(script=script, force=True), _ignore)
-    assert Path("ran").exists()
-
-
 def test_what_the_first_run_measured_is_saved_before_the_second_begins(
     script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +140,7 @@ def test_a_session_holds_source_and_patches_unless_told_otherwise(
         pipeline=make_pipeline(ops=[op], bottleneck_op_id=None),
         findings=[make_finding(edit=make_edit("map"))],
     )
-    monkeypatch.setattr("pipediag.runner.build_session.diagnose", lambda *_: measured)
+    monkeypatch.setattr("pipediag.runner.build_session.concluded", lambda *_: measured)
 
     result = analyse(AnalysisRequest(script=script, output=Path("out"), source=source), _ignore)
 

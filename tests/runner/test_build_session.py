@@ -302,7 +302,7 @@ def recorded(output: OutputDirectory) -> Recorded:
 def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
     output: OutputDirectory,
 ) -> None:
-    second = SecondRun("It was made.", tried(map=trial("confirmed", 2.0)), cut_short=True)
+    second = SecondRun("It was made.", tried(map=trial("confirmed", 2.0))["loop_0"], cut_short=True)
     concluded = with_second_run(recorded(output), second)
 
     assert concluded == load_session(output.path)
