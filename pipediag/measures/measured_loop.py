@@ -28,12 +28,7 @@ from pipediag.measures.steps import (
 )
 from pipediag.session.loops import Ceiling, Embedding, Share, Steps, TextWork
 from pipediag.session.model import Host
-from pipediag.session.recorded_loops import (
-    RecordedLoop,
-    RecordedVariable,
-    TableFacts,
-    TableUse,
-)
+from pipediag.session.recorded_loops import RecordedLoop, RecordedVariable, TableFacts, TableUse
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import SEVERAL_WORKERS
@@ -158,12 +153,7 @@ def measure_loop(
     native = None if agreeing else native_input_wait(recording, loop)
     compiled = compiled_for_lengths(timeline, recording, loop, native, alone)
     wait, chosen = settle_input_wait(
-        native,
-        split,
-        alone,
-        contention,
-        python_percent=python_percent,
-        compiled=compiled,
+        native, split, alone, contention, python_percent=python_percent, compiled=compiled
     )
     breakdown: dict[StepClass, Share] | Missing
     ceiling: Ceiling | Missing

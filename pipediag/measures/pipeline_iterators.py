@@ -86,8 +86,7 @@ def _fullest_pair(
     if not full:
         return None, fullest
     return max(
-        full,
-        key=lambda pair: (_fullness(pair[1]), pair[1].iterator_steps - pair[0].iterator_steps),
+        full, key=lambda pair: (_fullness(pair[1]), pair[1].iterator_steps - pair[0].iterator_steps)
     )
 
 

@@ -180,10 +180,7 @@ _PROFILE_SEED = 7
 
 
 def break_down(
-    step_ms: float,
-    input_wait: Measured,
-    split: StepSplit | None,
-    compiled: Measured | None = None,
+    step_ms: float, input_wait: Measured, split: StepSplit | None, compiled: Measured | None = None
 ) -> dict[StepClass, Share]:
     """Return milliseconds and percent of the mean step for each class, with 95 % intervals.
 

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.step import (
-    consumer_ms,
-    lengths_vary,
-    most_of_free_input,
-    only_input_is_told,
-)
+from pipediag.facts.step import consumer_ms, lengths_vary, most_of_free_input, only_input_is_told
 from pipediag.session.edits import Change, Edit, Remove, SetModel
 from pipediag.session.loops import Ceiling, Differential
 from pipediag.session.model import Session

@@ -18,7 +18,8 @@ from pipediag.measures.steps import (
     measure_ceiling,
     measure_differential,
 )
-from pipediag.session.loops import Differential, InputWait
+from pipediag.session.loops import Differential
+from pipediag.session.recording import RecordedBlock
 from pipediag.trace.steps import StepSplit
 from tests.factories import make_host
 from tests.measures.traces import make_split
@@ -30,20 +31,21 @@ def share(percent: float) -> Measured:
     return Measured(percent, np.array([percent - 1.0, percent, percent + 1.0]))
 
 
-def test_the_last_of_the_fewest_steps_needs_no_gap() -> None:
-    block = make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True)
+@pytest.mark.parametrize(
+    ("block", "percent"),
+    [
+        # The last of the fewest steps needs no gap.
+        (make_block(5, 10.0, 3.0, gaps_us=[3000] * 4, last_gap_unknown=True), 70.0),
+        (make_block(4, 10.0, 3.0, gaps_us=[3000] * 3, last_gap_unknown=True), None),
+        (make_block(10, 10.0, None, waits_ns=[4 * MS] * 10), 40.0),
+    ],
+)
+def test_without_gaps_of_enough_steps_the_time_in_next_is_taken(
+    block: RecordedBlock, percent: float | None
+) -> None:
     recording = make_recording(windows=[make_window("baseline", block)])
     native = native_input_wait(recording, recording.loops[0])
-    assert native.percent == pytest.approx(70.0)
-    fewer = make_block(4, 10.0, 3.0, gaps_us=[3000] * 3, last_gap_unknown=True)
-    recording = make_recording(windows=[make_window("baseline", fewer)])
-    assert native_input_wait(recording, recording.loops[0]) is None
-
-
-def test_without_gaps_the_time_in_next_is_taken() -> None:
-    block = make_block(10, 10.0, None, waits_ns=[4 * MS] * 10)
-    recording = make_recording(windows=[make_window("baseline", block)])
-    assert native_input_wait(recording, recording.loops[0]).percent == pytest.approx(40.0)
+    assert (native and native.percent) == (percent and pytest.approx(percent))
 
 
 def test_native_goes_first() -> None:
@@ -61,11 +63,7 @@ def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     recording = make_recording()
     alone = measure_differential(recording, recording.loops[0])
     wait, chosen = settle_input_wait(
-        Measured(9.0, np.full(1000, 9.0)),
-        None,
-        alone,
-        "python",
-        python_percent=python_percent,
+        Measured(9.0, np.full(1000, 9.0)), None, alone, "python", python_percent=python_percent
     )
     assert wait.method == "differential"
     assert chosen.percent == pytest.approx(percent)
@@ -126,26 +124,12 @@ def between(low: float, high: float) -> Measured:
     return Measured((low + high) / 2, np.repeat([low, high], 100))
 
 
-def believed(
-    native: tuple[float, float],
-    alone: tuple[float, float],
-    contention_: Any = None,
-    split: StepSplit | None = None,
-) -> InputWait:
-    """By these limits of both shares."""
-    shorter = between(*alone)
-    differential = Differential(
-        step_ms=1.0, ci95_ms=(1.0, 1.0), steps=20, input_share_percent=shorter.percent
-    )
-    consumer = ConsumerAlone(differential, shorter)
-    return settle_input_wait(between(*native), split, consumer, contention_)[0]
-
-
 @pytest.mark.parametrize(("low", "method"), [(57.1, "differential"), (56.9, "native")])
 def test_the_repeated_batch_counts_where_five_points_lie_between_them(
     low: float, method: str
 ) -> None:
-    told = believed((50.0, 52.0), (low, 90.0), "python")
+    consumer = ConsumerAlone(alone(70.0).differential, between(low, 90.0))
+    told, _ = settle_input_wait(between(50.0, 52.0), None, consumer, "python")
     assert (told.method, told.contention) == (method, "python")
     assert (told.disagreement is None) is (method == "native")
 

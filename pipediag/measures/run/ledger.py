@@ -354,10 +354,7 @@ def _part(place: Place, one: Projected, whole_ns: float) -> RunPart:
 
 
 def _epoch_counts(
-    projection: Projection | None,
-    last: RecordedLoop | None,
-    epochs: Epochs,
-    step: Projected | None,
+    projection: Projection | None, last: RecordedLoop | None, epochs: Epochs, step: Projected | None
 ) -> tuple[float | None, int | None]:
     """Return the epochs that were seen, and those that were planned in all calls of a `fit`.
 

@@ -32,12 +32,7 @@ from pipediag.facts.run import (
     where,
 )
 from pipediag.facts.script import failed_by_itself
-from pipediag.facts.step import (
-    GROUPS,
-    group_percents,
-    most_of_free_input,
-    uneven,
-)
+from pipediag.facts.step import GROUPS, group_percents, most_of_free_input, uneven
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.measures.verdict.sentences import (
     Culprit,

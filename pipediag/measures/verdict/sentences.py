@@ -199,10 +199,7 @@ def _if_free(at_most: float | None) -> str:
 
 
 def other_sentence(
-    group: Group,
-    percent: float,
-    breakdown: Mapping[StepClass, Share],
-    at_most: float | None,
+    group: Group, percent: float, breakdown: Mapping[StepClass, Share], at_most: float | None
 ) -> str:
     """Return the sentence of another bottleneck, with its classes; `at_most` as above, named where
     it is as large as that of an input-bound step: a wait that is smaller has a sentence already."""
