@@ -57,6 +57,8 @@ IDLE_S = 20.0
 
 LONGEST_S = 600.0
 """Own choice: a script that is still busy after that ignored the request to stop."""
+LONGEST_IN_JOB_S = 60.0
+"""The same for a worker of a job, which may wait for a peer that has gone, as busy as ever."""
 
 BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5
@@ -68,11 +70,15 @@ class Patience:
     """Asked again and again whether it is over."""
 
     def __init__(
-        self, activity: Callable[[], object], clock: Callable[[], float] = time.monotonic
+        self,
+        activity: Callable[[], object],
+        clock: Callable[[], float] = time.monotonic,
+        longest_s: float = LONGEST_S,
     ) -> None:
         self.stage: Stage = "running"
         self._activity = activity
         self._clock = clock
+        self._longest_s = longest_s
         self._since = self._active_at = self._looked_at = 0.0
         self._last: object = None
         self._announced = False
@@ -104,7 +110,7 @@ class Patience:
             self._looked_at, activity = now, self._activity()
             if activity != self._last:
                 self._last, self._active_at = activity, now
-        return now - self._active_at > IDLE_S or now - self._since > LONGEST_S
+        return now - self._active_at > IDLE_S or now - self._since > self._longest_s
 
     def is_to_be_announced(self) -> bool:
         """Return True, once, when the user should learn that pipediag waits for the script."""

@@ -17,7 +17,15 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from pipediag.encoding import without_styles
 from pipediag.errors import PipediagError
-from pipediag.runner.child_connection import Lookout, MessageReader, OnTrials, Patience, activity_of
+from pipediag.runner.child_connection import (
+    LONGEST_IN_JOB_S,
+    LONGEST_S,
+    Lookout,
+    MessageReader,
+    OnTrials,
+    Patience,
+    activity_of,
+)
 from pipediag.runner.progress import BUSY, OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
 from pipediag.sensors import machine
@@ -40,6 +48,7 @@ from pipediag.session.messages import (
     TrialsOver,
     encode,
 )
+from pipediag.session.worker import worker_of
 from pipediag.trials import ExecutorLostError
 from pipediag.vocabulary import ScriptOutcome
 
@@ -192,7 +201,8 @@ class _Watch:
         self._started_ns = time.monotonic_ns()
         limit_s = self._timeout_s
         self._timeout_at = None if limit_s is None else time.monotonic() + limit_s
-        self._patience = Patience(partial(activity_of, self._process.pid))
+        longest_s = LONGEST_S if worker_of() is None else LONGEST_IN_JOB_S
+        self._patience = Patience(partial(activity_of, self._process.pid), longest_s=longest_s)
         self._lookout = Lookout()
         self._received: dict[type, FromChild] = {}
         self._ended_ns: int | None = None

@@ -49,7 +49,7 @@ model.fit(data, epochs=2, verbose=2)
 def test_the_worker_with_the_slow_pipeline_is_named(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(dedent(SCRIPT))
     [port] = free_ports(1)
-    own = ["analyze", "-q", "--budget", "0", "--timeout", "120", "train.py", f"127.0.0.1:{port}"]
+    own = ["analyze", "-q", "--budget", "0", "--timeout", "90", "train.py", f"127.0.0.1:{port}"]
     workers = []
     for rank in range(2):
         job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"}

@@ -17,6 +17,7 @@ import pytest
 
 from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
+    LONGEST_IN_JOB_S,
     LONGEST_S,
     Ask,
     Lookout,
@@ -216,10 +217,10 @@ def test_messages_are_read_whole_and_in_order_without_waiting() -> None:
 class Stage:
     """A clock, and a process that writes or does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_s: float = LONGEST_S) -> None:
         self.now = 100.0
         self.written = 0
-        self.patience = Patience(lambda: self.written, lambda: self.now)
+        self.patience = Patience(lambda: self.written, lambda: self.now, longest_s)
 
     def passes(self, seconds: float, *, writing: bool = False) -> bool:
         """Look every second; returns whether patience was over by then."""
@@ -232,10 +233,11 @@ class Stage:
         return False
 
 
-def test_one_that_writes_while_it_is_stopped_is_waited_for() -> None:
-    stage = Stage()
+@pytest.mark.parametrize("longest_s", [LONGEST_S, LONGEST_IN_JOB_S])
+def test_one_that_writes_while_it_is_stopped_is_waited_for(longest_s: float) -> None:
+    stage = Stage(longest_s)
     stage.patience.stopping()
-    assert not stage.passes(LONGEST_S - 10, writing=True)
+    assert not stage.passes(longest_s - 10, writing=True)
     assert stage.passes(20, writing=True)
 
 

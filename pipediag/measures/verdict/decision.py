@@ -226,7 +226,9 @@ def _decide_consumer(
     shared = told is not None and told.contention and told.contested_by_percent is None
     at_most = most_of_free_input(session) if shared else None
     sentence = other_sentence(first, most, breakdown, at_most) + also
-    if first == "transfer":
+    # Keras on JAX waits for its collectives in Python.
+    by_python = first == "overhead" and session.environment.keras_backend == "jax"
+    if first == "transfer" or by_python:
         sentence += _for_peers(session)
     culprit = None
     if first == "overhead":
@@ -246,7 +248,7 @@ def _for_peers(session: Session) -> str:
     if session.environment.worker is None:
         return ""
     return (
-        " That includes waiting for slower workers: `pipediag show` with the reports of all "
+        " That may be a wait for slower workers: `pipediag show` with the reports of all "
         "workers names them."
     )
 
