@@ -134,21 +134,6 @@ def in_its_training(spent: Sequence[Spent]) -> bool:
     return own_ns(after) <= _LEAVING_NS
 
 
-@dataclass
-class Projection:
-    """The whole of a run, and the places that are not as they were seen."""
-
-    scope: RunScope
-    """Other than of `run`, the whole holds these places alone."""
-    places: dict[Place, Projected] = field(default_factory=dict)
-    missing: str | None = None
-    """The reason where it is not the whole run."""
-    not_seen: list[str] = field(default_factory=list)
-    epochs_planned: int | None = None
-    epochs_seen: float | None = None
-    """With those in rounds that were over; None where the number of epochs is not known."""
-
-
 def project(
     recording: Recording,
     loop: RecordedLoop,
@@ -158,25 +143,37 @@ def project(
     rounds: Rounds,
 ) -> Projection:
     """Project the loop that was stopped; all places before it stay as they were."""
-    training = _Training(loop, epochs, amounts, step)
+    projection = Projection(loop, epochs, amounts, step)
     root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
     length = root.cardinality if root is not None else None
     length = length if length is not None and length > 0 else None
     filled = cache_filled_meanwhile(recording, loop) is not None
-    plan = None if filled else training.plan(length)
+    plan = None if filled else projection.plan(length)
     if plan is None:
-        return training.without_plan(length, filled=filled)
-    return training.to_its_end(*plan, rounds)
+        projection.without_plan(length, filled=filled)
+    else:
+        projection.to_its_end(*plan, rounds)
+    return projection
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The training that was stopped, as far as it was seen."""
+@dataclass
+class Projection:
+    """The whole of a run by the training that was stopped, as far as it was seen, and the places
+    that are not as they were seen."""
 
     loop: RecordedLoop
     epochs: Epochs
     amounts: Amounts
     step: Projected
+    scope: RunScope = "run"
+    """Other than of `run`, the whole holds these places alone."""
+    places: dict[Place, Projected] = field(default_factory=dict)
+    missing: str | None = None
+    """The reason where it is not the whole run."""
+    not_seen: list[str] = field(default_factory=list)
+    epochs_planned: int | None = None
+    epochs_seen: float | None = None
+    """With those in rounds that were over; None where the number of epochs is not known."""
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
         """Return epochs, calls of a step in all, and True if the number of epochs is known.
@@ -212,76 +209,74 @@ class _Training:
         seen = max(self.loop.iterators, len(self.epochs.steps_ns))
         return planned if planned is not None and seen <= planned else None
 
-    def to_its_end(self, count: int, steps: float, known: bool, rounds: Rounds) -> Projection:
+    def to_its_end(self, count: int, steps: float, known: bool, rounds: Rounds) -> None:
         """Project so many epochs and calls of a step, and the rounds around them."""
-        projection = Projection("run", epochs_planned=count * rounds.calls if known else None)
+        self.epochs_planned = count * rounds.calls if known else None
         epoch_ns, stretches = self.step.ns * steps / count, self.epochs.steps_ns
         if known and stretches and epoch_ns:
             over = self.epochs.ends_seen + (self.epochs.before_count if rounds.calls > 1 else 0)
-            projection.epochs_seen = over + min(1.0, stretches[-1] / epoch_ns)
-        self._add_epochs(projection, count, steps)
-        self._add_tracing(projection, steps)
+            self.epochs_seen = over + min(1.0, stretches[-1] / epoch_ns)
+        self._add_epochs(count, steps)
+        self._add_tracing(steps)
         before = self._before()
-        for place, one in projection.places.items():
+        for place, one in self.places.items():
             again = one.share(1 + rounds.left)
             again = replace(again, count=one.count and one.count * (1 + rounds.left))
-            projection.places[place] = again.plus_ns(before.get(place, 0))
-        projection.places = {**rounds.others, **projection.places}
-        projection.not_seen += [*rounds.not_seen, AFTERWARDS]
-        return projection
+            self.places[place] = again.plus_ns(before.get(place, 0))
+        self.places = {**rounds.others, **self.places}
+        self.not_seen += [*rounds.not_seen, AFTERWARDS]
 
-    def without_plan(self, length: int | None, *, filled: bool) -> Projection:
+    def without_plan(self, length: int | None, *, filled: bool) -> None:
         """Project one epoch, or 1,000 steps where its length is not known either."""
-        scope: RunScope = "epoch" if length else "1000_steps"
+        self.scope = "epoch" if length else "1000_steps"
         given = None if self.loop.from_python else self._given_epochs()
-        projection = Projection(scope, missing=_why_not_the_run(scope, given, filled=filled))
+        self.missing = _why_not_the_run(self.scope, given, filled=filled)
         steps = (length or 1000) / self.loop.batches_per_call
         if length:
-            self._add_epochs(projection, 1, steps)
+            self._add_epochs(1, steps)
         else:
-            self._scale(projection, steps)
-        self._add_tracing(projection, steps)
-        projection.not_seen.append(COMES_ONCE)
-        return projection
+            self._scale(steps)
+        self._add_tracing(steps)
+        self.not_seen.append(COMES_ONCE)
 
-    def _add_epochs(self, projection: Projection, count: int, steps: float) -> None:
+    def _add_epochs(self, count: int, steps: float) -> None:
         calls, epochs = steps / count, self.epochs
         counted = self.loop.steps / self.loop.batches_per_call / calls
         if epochs.are_interrupted_within(calls * self.step.ns, epochs_counted=counted):
-            self._scale(projection, steps)
+            self._scale(steps)
             return
         steady = _times(self.step, steps)
-        in_epochs = projection.scope == "epoch" or projection.epochs_planned is not None
+        in_epochs = self.scope == "epoch" or self.epochs_planned is not None
         whole = self._in_epochs(steady, count) if in_epochs else None
-        projection.places[steps_of(self.loop)] = whole or steady
+        self.places[steps_of(self.loop)] = whole or steady
         starts = self._starts()
         later = epochs.later_starts_ns or starts[1:] or starts
-        if projection.scope == "run":
+        if self.scope == "run":
             waits = projected(later, count - 1).plus_ns(starts[0])
             waits = replace(waits, count=count, projected=count > 1)
         else:
             waits = projected(later, count)
-        projection.places[starts_of(self.loop)] = waits
+        self.places[starts_of(self.loop)] = waits
         seen_within = {number % self.loop.period for number in epochs.usual_ends}
         if not epochs.usual_ends:
-            projection.not_seen.append(AN_EPOCHS_END)
+            self.not_seen.append(AN_EPOCHS_END)
         elif seen_within < {*range(min(self.loop.period, count))}:
-            projection.not_seen.append(A_LATER_EPOCHS_END)
+            self.not_seen.append(A_LATER_EPOCHS_END)
         for place, times in epochs.ends_ns.items():
             one = projected(self._of_all_epochs(times, count), count)
             seen = self.amounts.count.get(place)
             if place.what == PAUSES:
                 one = replace(one, count=None)
-            elif place.what == MAKING and projection.scope == "run":
+            elif place.what == MAKING and self.scope == "run":
                 first_ns = first_iterator_ns(place, epochs, self.amounts)
                 later_ns = projected(times or [first_ns], count - 1)
                 one = replace(later_ns.plus_ns(first_ns), count=count)
             elif seen is not None and epochs.trainings == 1 and times:
                 # As `predict` in a callback, which comes several times at each end.
                 one = replace(one, count=round(seen * count / len(times)))
-            projection.places[place] = one
+            self.places[place] = one
         if any(place.what == PAUSE for place in self.amounts.ns):
-            projection.not_seen.append(PAUSE_SEEN_ONCE)
+            self.not_seen.append(PAUSE_SEEN_ONCE)
 
     def _of_all_epochs(self, times: list[int], count: int) -> list[int]:
         """Return the times of all ends, where the script does something after every n-th epoch;
@@ -308,20 +303,20 @@ class _Training:
         scattered = steady.share(whole.ns / steady.ns) if few else whole
         return Projected(whole.ns, steady.count, scattered.limits_ns)
 
-    def _scale(self, projection: Projection, steps: float) -> None:
+    def _scale(self, steps: float) -> None:
         """Project what came in the steps that were seen, as often as it came in these."""
-        projection.places[steps_of(self.loop)] = _times(self.step, steps)
+        self.places[steps_of(self.loop)] = _times(self.step, steps)
         seen = self._steps_seen()
         if seen <= 0:
             return
         first, *later = self._starts()
-        once = first if projection.scope == "run" else 0
+        once = first if self.scope == "run" else 0
         waits = as_often(later, steps / seen).plus_ns(once)
-        projection.places[starts_of(self.loop)] = replace(waits, projected=bool(later))
+        self.places[starts_of(self.loop)] = replace(waits, projected=bool(later))
         for place, times in self.epochs.ends_ns.items() if self.epochs.ends_seen else ():
-            projection.places[place] = as_often(times, steps / seen)
+            self.places[place] = as_often(times, steps / seen)
 
-    def _add_tracing(self, projection: Projection, steps: float) -> None:
+    def _add_tracing(self, steps: float) -> None:
         """Project what is traced among the steps again and again."""
         seen = self._steps_seen()
         if seen <= 0:
@@ -332,12 +327,12 @@ class _Training:
             times = math.log1p(steps) / math.log1p(seen)
         for place, share in self.epochs.built_again.items():
             took = self.amounts.ns.get(place, 0)
-            once = 0 if projection.scope != "run" else round((1.0 - share) * took)
+            once = 0 if self.scope != "run" else round((1.0 - share) * took)
             more = share * took * times
             whole = in_doubt(more, None).plus_ns(once)
             count = self.amounts.count.get(place)
             counted = None if count is None or not took else round(count * whole.ns / took)
-            projection.places[place] = replace(whole, count=counted)
+            self.places[place] = replace(whole, count=counted)
 
     def _starts(self) -> list[int]:
         """Return the waits for first batches, also where the steps themselves ask for these."""
