@@ -11,17 +11,17 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from pipediag.data_service import READY
 from pipediag.errors import PipediagError
-from pipediag.session.edits import Change, Distribute
-from pipediag.session.messages import BlockRun, RunBlock
+from pipediag.session.edits import Distribute
+from pipediag.session.messages import RunBlock
 from pipediag.session.pipeline import InputService
-from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
+from pipediag.trials import Executor, ExecutorLostError, Variant, VariantRefusedError
 from pipediag.vocabulary import BASE
 
 START_LIMIT_S = 60.0
@@ -135,38 +135,23 @@ def _cpus_beside(script_pid: int | None) -> list[int]:
     return sorted(every - own)
 
 
-def workers_needed(changes: Sequence[Change]) -> int:
-    """Return how many processes a variant asks for; 0 for none."""
-    return max((one.workers for one in changes if isinstance(one, Distribute)), default=0)
-
-
-def with_address(changes: Sequence[Change], address: str) -> tuple[Change, ...]:
-    """Return the changes with the dispatcher's address in those that need one."""
-    return tuple(
-        replace(one, address=address) if isinstance(one, Distribute) else one for one in changes
-    )
-
-
 def measured(
-    distribute: Distribute,
-    service: LocalService,
-    prepare: Callable[[Variant], object],
-    run: Callable[[RunBlock], BlockRun],
+    distribute: Distribute, service: LocalService, executor: Executor
 ) -> InputService | None:
     """Return what batches of one worker take without the training, and what sending one takes; None
     where the script's process can't be asked any more, or a worker is gone."""
     import psutil
 
     def batch_ms(name: str, change: Distribute) -> float:
-        prepare(Variant(name, (change,)))
-        return run(RunBlock(name, PULL_S, alone=True)).step_ms
+        executor.prepare(Variant(name, (change,)))
+        return executor.run(RunBlock(name, PULL_S, alone=True)).step_ms
 
     copies = replace(distribute, repeats_element=True)
     try:
-        prepare(Variant("service alone", (distribute,)))
-        own_ms = run(RunBlock(BASE, PULL_S, alone=True)).step_ms
+        executor.prepare(Variant("service alone", (distribute,)))
+        own_ms = executor.run(RunBlock(BASE, PULL_S, alone=True)).step_ms
         cpu_s, began_s = service.cpu_s(), time.monotonic()
-        served_ms = run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
+        served_ms = executor.run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
         cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
         return InputService(
             own_cpus=service.own_cpus,

@@ -15,11 +15,11 @@ from pipediag.errors import PipediagError
 from pipediag.facts.script import edits_for_second_run
 from pipediag.interrupts import INTERRUPTS
 from pipediag.measures.pipeline import plan_of
-from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import supervise
 from pipediag.runner.progress import OnProgress, runs_again
 from pipediag.runner.trials_of_run import TrialsOfRun
-from pipediag.session.messages import ChildResult, TrialsAwaited
+from pipediag.session.messages import ChildResult
+from pipediag.session.model import Session
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from pipediag.session.store import read_recording
@@ -93,23 +93,31 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     settings = replace(
         run.settings, capture_directory=str(capture), hold_loop=loop.id, run_to_end=False
     )
-    tried = TrialsOfRun(lambda: first.session, on_progress, left_s)
-    held = _Held(recording, settings.recording_path, loop.id, tried)
+    before, loop_id, recorded = recording, loop.id, settings.recording_path
+
+    def draft() -> Session:
+        found = difference(before, read_recording(recorded), loop_id)
+        if found is not None:
+            raise PipediagError(f"the script behaved differently this time: {found}")
+        return first.session
+
+    tried = TrialsOfRun(draft, on_progress, left_s)
     try:
         child = supervise(
             settings,
             timeout_s=timeout_s,
             on_started=tried.started,
             on_progress=on_progress,
-            on_trials=held,
+            on_trials=tried,
             json_mode=run.request.script_output_to_stderr,
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}")
     finally:
         tried.close()
-    cut_short = child.outcome not in ("finished", "exited")
-    return SecondRun(held.says(child), tried.outcomes.get(loop.id), cut_short)
+    outcome, cut_short = tried.outcomes.get(loop_id), child.outcome not in ("finished", "exited")
+    fault = tried.fault or _untried(recorded, loop_id)
+    return SecondRun(_what_came_of_it(outcome, fault, child), outcome, cut_short)
 
 
 def _left_of_budget(first: Recorded, loop_id: str) -> float:
@@ -121,46 +129,23 @@ def _left_of_budget(first: Recorded, loop_id: str) -> float:
     return max(0.0, first.run.request.budget_s - sum(one.duration_ms for one in looks) / 1e3)
 
 
-@dataclass
-class _Held:
-    """Called when the loop waits in the second run; has edits tried if it is the one measured."""
+def _what_came_of_it(outcome: TrialOutcome | None, fault: str | None, child: ChildResult) -> str:
+    if outcome is None:
+        ended = f"it ended before its loop could be held. {_ending_of(child)}"
+        if child.outcome in BY_ITSELF and not child.script_status:
+            ended = "its loop was over before it could be held"
+        return f"{_MADE}, and nothing was tried: {(fault or ended).rstrip('.')}."
+    if outcome.run.consumer == "pipeline alone":
+        return f"{_MADE}; its loop could not be held, so its pipeline was tried alone."
+    return f"{_MADE} to try changes in its loop. {_ending_of(child)}."
 
-    first: Recording
-    recording_path: Path
-    """Recording of the second run."""
-    hold_loop: str
-    tried: TrialsOfRun
-    otherwise: str | None = None
 
-    def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
-        try:
-            found = difference(self.first, read_recording(self.recording_path), self.hold_loop)
-        except PipediagError as error:
-            self.otherwise = str(error)
-            return
-        if found is None:
-            self.tried(waiting, ask)
-        else:
-            self.otherwise = f"the script behaved differently this time: {found}"
-
-    def says(self, child: ChildResult) -> str:
-        outcome = self.tried.outcomes.get(self.hold_loop)
-        if outcome is None:
-            ended = f"it ended before its loop could be held. {_ending_of(child)}"
-            if child.outcome in BY_ITSELF and not child.script_status:
-                ended = "its loop was over before it could be held"
-            reason = self.tried.fault or self.otherwise or self._untried() or ended
-            return f"{_MADE}, and nothing was tried: {reason.rstrip('.')}."
-        if outcome.run.consumer == "pipeline alone":
-            return f"{_MADE}; its loop could not be held, so its pipeline was tried alone."
-        return f"{_MADE} to try changes in its loop. {_ending_of(child)}."
-
-    def _untried(self) -> str | None:
-        """Return why the loop could not be held, as its own process reported it."""
-        with suppress(PipediagError):
-            loop = _loop(read_recording(self.recording_path), self.hold_loop)
-            return loop.untried if loop is not None else None
-        return None
+def _untried(recorded: Path, loop_id: str) -> str | None:
+    """Return why the loop could not be held, as its own process reported it."""
+    with suppress(PipediagError):
+        loop = _loop(read_recording(recorded), loop_id)
+        return loop.untried if loop is not None else None
+    return None
 
 
 def _ending_of(child: ChildResult) -> str:

@@ -18,7 +18,7 @@ from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.input_service import LocalService, measured, with_address, workers_needed
+from pipediag.runner.input_service import LocalService, measured
 from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Distribute, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
@@ -65,12 +65,16 @@ class ChildExecutor:
 
     def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
-        workers = workers_needed(changes)
-        if workers and self.service is not None:
+        served = [one for one in changes if isinstance(one, Distribute)]
+        if served and self.service is not None:
             try:
-                changes = with_address(changes, self.service(workers).address)
+                address = self.service(max(one.workers for one in served)).address
             except (PipediagError, OSError) as error:
                 raise VariantRefusedError(str(error)) from error
+            changes = tuple(
+                replace(one, address=address) if isinstance(one, Distribute) else one
+                for one in changes
+            )
         if self.session is not None:
             _refuse_caches_that_are_lost(self.session, changes)
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
@@ -186,6 +190,8 @@ class TrialsOfRun:
         its step time was known. A fault of ours ends the trials and nothing else."""
         try:
             self._try(waiting, ask)
+        except PipediagError as error:
+            self.fault = str(error)
         except Exception as error:  # noqa: BLE001
             self.fault = f"The trials stopped with {type(error).__name__}: {error}"
 
@@ -251,7 +257,7 @@ class TrialsOfRun:
             with suppress(PipediagError, OSError):
                 if edit.workers > 1:
                     self.close()
-                found = measured(edit, self._serving(1), executor.prepare, executor.run)
+                found = measured(edit, self._serving(1), executor)
         used_s = round(outcome.run.used_s + time.monotonic() - began_s, 3)
         run = outcome.run.but(used_s=used_s, budget_s=outcome.run.budget_s + kept_s)
         return replace(outcome, service=found, run=run)
