@@ -69,6 +69,26 @@ class Guard:
 
         return self.hook(original, ours)
 
+    def around(
+        self,
+        original: Callable[..., Any],
+        begins: Callable[..., Any],
+        ended: Callable[[Any], Any],
+    ) -> Callable[..., Any]:
+        """Return a hook that gives to `ended`, behind the original, what `begins` has returned for
+        the arguments, where that is not None; also if the original raises."""
+
+        def ours(*args: Any, **kwargs: Any) -> Any:
+            begun = begins(*args, **kwargs)
+            if begun is None:
+                return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                ended(begun)
+
+        return self.hook(original, ours)
+
     def tell_before(
         self,
         owner: Any,

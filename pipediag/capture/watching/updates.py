@@ -112,21 +112,11 @@ class UpdateWatch:
     ) -> Callable[..., Any]:
         """Wrap the tracing of a Python function, to know what it takes."""
         self._timeline = timeline
-        begins = guard.entry("timing how functions are traced", self._trace_begins)
-        ended = guard.entry("timing how functions are traced", self._trace_ended)
+        what = "timing how functions are traced"
+        begins, ended = guard.entry(what, self._trace_begins), guard.entry(what, self._trace_ended)
+        return guard.around(trace, begins, ended)
 
-        def timed_trace(*args: Any, **kwargs: Any) -> Any:
-            began = begins()
-            if began is None:
-                return trace(*args, **kwargs)
-            try:
-                return trace(*args, **kwargs)
-            finally:
-                ended(began)
-
-        return guard.hook(trace, timed_trace)
-
-    def _trace_begins(self) -> int | None:
+    def _trace_begins(self, *_: Any, **__: Any) -> int | None:
         here = self.here
         called = here.functions or (self._timeline is not None and self._timeline.in_a_call)
         if here.tracing or not called:

@@ -262,25 +262,14 @@ def time_callbacks(owner: type, guard: Guard, timeline: Timeline) -> None:
     def watch(
         method: str, what: str, wanted: Callable[[], bool], *times: Callable[..., Any]
     ) -> None:
-        def enter(callback_list: Any) -> TimedCallbacks | None:
+        def enter(callback_list: Any, *_: Any, **__: Any) -> TimedCallbacks | None:
             # Another class than that of a list can't be replaced.
             is_list = type(getattr(callback_list, "callbacks", None)) is list
             return TimedCallbacks(callback_list, *times) if wanted() and is_list else None
 
-        original = getattr(owner, method)
-        enters = guard.entry(what, enter)
         leaves = guard.entry(what, TimedCallbacks.put_back, TimedCallbacks.put_back)
-
-        def timed(callback_list: Any, *args: Any, **kwargs: Any) -> Any:
-            listed = enters(callback_list)
-            if listed is None:
-                return original(callback_list, *args, **kwargs)
-            try:
-                return original(callback_list, *args, **kwargs)
-            finally:
-                leaves(listed)
-
-        setattr(owner, method, guard.hook(original, timed))
+        hook = guard.around(getattr(owner, method), guard.entry(what, enter), leaves)
+        setattr(owner, method, hook)
 
     def begin(method: str, callback: Any) -> Span | None:
         hook = getattr(callback, method, None)
