@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,6 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.session.recording import Prediction
 from pipediag.session.timeline import Span
-from tests.capture.instruments import FakeTimeline
 from tests.capture.test_timeline import TimelineStage
 
 _FILE = "/usr/lib/site-packages/keras/src/toy.py"
@@ -72,93 +70,6 @@ def toy_keras() -> Any:
     return SimpleNamespace(__file__=_FILE, **classes)
 
 
-def hooks_of(guard: Guard, timeline: Any, steps: Any) -> Keras:
-    watchers: Any = SimpleNamespace(
-        guard=guard,
-        steps=steps,
-        updates=None,
-        held=SimpleNamespace(makes_trials=False),
-        recorder=SimpleNamespace(recording=SimpleNamespace(predictions=[])),
-        timeline=timeline,
-    )
-    return Keras(watchers)
-
-
-class Stage:
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.heard: list[tuple[str, str, int]] = []
-        self.guard = Guard(self.notes.append)
-        hooks = hooks_of(self.guard, FakeTimeline(), Mock())
-        self.keras = toy_keras()
-        self.keras.__name__ = self.keras.CallbackList.__module__
-        dict(hooks.by_module())["keras.src.callbacks.callback_list"](self.keras)
-        heard = self.heard
-
-        class Hears(self.keras.Callback):  # type: ignore[misc, name-defined]
-            def __init__(self, name: str) -> None:
-                self.name = name
-
-            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-                heard.append((self.name, "begin", batch))
-
-            def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-                heard.append((self.name, "end", batch))
-
-        self.callback = Hears
-
-    def listed(self, *names: str) -> Any:
-        return self.keras.CallbackList([self.callback(name) for name in names])
-
-    def of(self, name: str) -> list[tuple[str, int]]:
-        return [(event, batch) for one, event, batch in self.heard if one == name]
-
-
-@pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    stage = Stage()
-    module = stage.keras.Callback.__module__
-    monkeypatch.setitem(sys.modules, module, SimpleNamespace(__file__=stage.keras.__file__))
-    return stage
-
-
-def test_callbacks_are_clocked_while_stacks_are_sampled(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moments = iter(range(0, 1000, 10))
-    monkeypatch.setattr(framework.time, "monotonic_ns", lambda: next(moments))
-    listed = stage.listed("one", "two")
-    own = listed.callbacks
-    CALLBACK_CLOCK.start()
-    listed.on_train_batch_begin(0)
-    listed.on_train_batch_end(0)
-    taken = CALLBACK_CLOCK.stop()
-    listed.on_train_batch_end(1)
-
-    assert taken == {"Hears": 40}
-    assert listed.callbacks is own
-    assert stage.of("two") == [("begin", 0), ("end", 0), ("end", 1)]
-    assert stage.notes == []
-
-
-def test_after_an_error_of_ours_all_of_them_hear_of_the_batch(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = stage.listed("one", "two")
-    own = listed.callbacks
-    monkeypatch.delattr(CALLBACK_CLOCK, "running")
-    for batch in range(2):
-        listed.on_train_batch_begin(batch)
-        listed.on_train_batch_end(batch)
-
-    heard = [("begin", 0), ("end", 0), ("begin", 1), ("end", 1)]
-    assert (stage.of("one"), stage.of("two")) == (heard, heard)
-    assert listed.callbacks is own
-    # Once for the begin of a batch, and once for its end.
-    assert len(stage.notes) == 2
-    assert all("stopped clocking callbacks after an error" in note for note in stage.notes)
-
-
 class TimedStage(TimelineStage):
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(path, monkeypatch)
@@ -166,7 +77,14 @@ class TimedStage(TimelineStage):
         self.keras = toy_keras()
         timeline: Any = self.timeline
         self.steps = Mock()
-        self.hooks = hooks_of(self.guard, timeline, self.steps)
+        watchers: Any = SimpleNamespace(
+            guard=self.guard,
+            steps=self.steps,
+            updates=None,
+            held=SimpleNamespace(makes_trials=False),
+            timeline=timeline,
+        )
+        self.hooks = Keras(watchers)
         self.hooks.time_methods(self.keras.Trainer)
         time_callbacks(self.keras.CallbackList, self.guard, timeline)
         self.model = self.keras.Trainer()
@@ -188,6 +106,62 @@ def _ns(span: Span) -> int:
 @pytest.fixture
 def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TimedStage:
     return TimedStage(tmp_path, monkeypatch)
+
+
+class Hearing:
+    """Two callbacks that hear of batches."""
+
+    def __init__(self, timed: TimedStage) -> None:
+        self.heard: list[tuple[str, int]] = []
+        hear = self.heard.append
+
+        class Hears(timed.keras.Callback):  # type: ignore[misc, name-defined]
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                hear(("begin", batch))
+
+            def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+                hear(("end", batch))
+
+        self.listed = timed.keras.CallbackList([Hears(), Hears()])
+        self.own = self.listed.callbacks
+
+    def batch(self, number: int) -> None:
+        self.listed.on_train_batch_begin(number)
+        self.listed.on_train_batch_end(number)
+
+
+BOTH_HEARD = [(event, batch) for batch in (0, 1) for event in ("begin", "end") for _ in range(2)]
+
+
+def test_callbacks_are_clocked_while_stacks_are_sampled(
+    timed: TimedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = iter(range(0, 1000, 10))
+    monkeypatch.setattr(framework.time, "monotonic_ns", lambda: next(moments))
+    hearing = Hearing(timed)
+    CALLBACK_CLOCK.start()
+    hearing.batch(0)
+    taken = CALLBACK_CLOCK.stop()
+    hearing.batch(1)
+
+    assert taken == {"Hears": 40}
+    assert hearing.listed.callbacks is hearing.own
+    assert (hearing.heard, timed.notes) == (BOTH_HEARD, [])
+
+
+def test_after_an_error_of_ours_all_of_them_hear_of_the_batch(
+    timed: TimedStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hearing = Hearing(timed)
+    monkeypatch.delattr(CALLBACK_CLOCK, "running")
+    hearing.batch(0)
+    hearing.batch(1)
+
+    assert hearing.heard == BOTH_HEARD
+    assert hearing.listed.callbacks is hearing.own
+    # Once for the begin of a batch, and once for its end.
+    assert len(timed.notes) == 2
+    assert all("stopped clocking callbacks after an error" in note for note in timed.notes)
 
 
 def test_fit_and_what_it_calls_are_spans_at_the_users_line(timed: TimedStage) -> None:
