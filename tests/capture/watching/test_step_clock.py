@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -367,15 +369,10 @@ def test_a_script_is_stopped_where_its_loop_would_take_long(ends: Ends) -> None:
         ends.choice.go_on_or_stop(training_loop())
 
     assert ends.instruments.events == [messages.Stopping]
-    assert ends.choice.kept_alive == ["handle"]
-    assert ends.kept == 1
-
-
-def test_a_script_that_swallows_its_stop_is_left_by_force(ends: Ends) -> None:
-    for left in (False, True):
-        with pytest.raises(StopScript):
-            ends.choice.stop()
-        assert ends.left is left
+    assert (ends.choice.kept_alive, ends.kept, ends.left) == (["handle"], 1, False)
+    with pytest.raises(StopScript):
+        ends.choice.stop()
+    assert ends.left, "a script that swallows its stop is left by force"
 
 
 def test_a_short_rest_is_waited_for_and_the_wait_is_not_prolonged(ends: Ends) -> None:
@@ -388,23 +385,20 @@ def test_a_short_rest_is_waited_for_and_the_wait_is_not_prolonged(ends: Ends) ->
     assert ends.choice.deadline_ns == deadline_ns
 
 
-def test_a_script_whose_model_was_disturbed_is_stopped_however_short_its_rest(ends: Ends) -> None:
-    ends.instruments.pace.ends = False
-    ends.choice.stop_the_disturbed()
-    ends.disturb()
-
-    assert not ends.choice.goes_on_after(training_loop())
-    with pytest.raises(StopScript):
-        ends.choice.stop_the_disturbed()
-
-
-def test_a_script_that_runs_to_its_end_is_never_stopped_for_what_was_measured(
-    tmp_path: Path,
+@pytest.mark.parametrize("run_to_end", [False, True])
+def test_a_script_whose_model_was_disturbed_is_stopped_however_short_its_rest(
+    tmp_path: Path, run_to_end: bool
 ) -> None:
-    ends = Ends(tmp_path, run_to_end=True)
-    ends.disturb()
-    ends.choice.go_on_or_stop(training_loop())
+    ends = Ends(tmp_path, run_to_end=run_to_end)
+    ends.instruments.pace.ends = run_to_end
     ends.choice.stop_the_disturbed()
+    ends.disturb()
 
-    assert ends.choice.goes_on_after(training_loop())
+    assert ends.choice.goes_on_after(training_loop()) is run_to_end
+    for stops in (
+        ends.choice.stop_the_disturbed,
+        partial(ends.choice.go_on_or_stop, training_loop()),
+    ):
+        with nullcontext() if run_to_end else pytest.raises(StopScript):
+            stops()
     assert ends.choice.deadline_ns is None
