@@ -182,24 +182,30 @@ def _edit(session: Session, op: Operation, batch: Operation) -> Edit | None:
     moved = _moved_together(session, op)
     if not moved or _carrier(session, op) is not None or any(map(_needs_rewriting, moved)):
         return None
-    others = " with the maps after it" if len(moved) > 1 else ""
     written = "".join(sorted({_written(each) for each in moved}))
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id, _vectorized(each)) for each, after in places]
-    label = f"{place_name(op)}{others} moved after the {place_name(batch)}{written}"
-    return PER_ELEMENT_MAP.edit(op, label, *moves, check="equal")
+    return PER_ELEMENT_MAP.edit(op, f"{_label(moved, batch)}{written}", *moves, check="equal")
 
 
-def _moved_together(session: Session, op: Operation) -> list[Operation]:
-    """Return the map and the maps between it and the batch; nothing where it can't move so.
+def _label(moved: list[Operation], batch: Operation) -> str:
+    others = " with the maps after it" if len(moved) > 1 else ""
+    return f"{place_name(moved[0])}{others} moved after the {place_name(batch)}"
 
-    Where there are several, each must broadcast, or the doubt about one would keep all from moving.
-    """
+
+def _up_to_the_batch(session: Session, op: Operation) -> list[Operation]:
+    """Return the map and the maps between it and the batch; nothing where it can't move so."""
     batch = following_batch(session, op)
     path = between(session, op, batch) if batch else None
     if path is None or any(each.kind not in ("map", *_ORDER_ONLY) for each in path):
         return []
-    maps = [op, *(each for each in path if each.kind == "map")]
+    return [op, *(each for each in path if each.kind == "map")]
+
+
+def _moved_together(session: Session, op: Operation) -> list[Operation]:
+    """Return these maps; where there are several, each must broadcast, or the doubt about one would
+    keep all from moving."""
+    maps = _up_to_the_batch(session, op)
     alike = all(
         _of_its_element_alone(m) and (_graph_ops(m) <= BROADCASTS | REWRITTEN or _vectorized(m))
         for m in maps
@@ -251,16 +257,11 @@ _EAGER = frozenset({"EagerPyFunc"})
 @PYTHON_EACH_ROW.found_at("map")
 def _check_python_each_row(session: Session, op: Operation) -> Iterator[Finding]:
     """Yield a finding on a map that calls Python before a batch that could come first."""
-    batch = following_batch(session, op)
-    path = between(session, op, batch) if batch is not None else None
-    if not calls_python(op) or path is None or batch is None or batch.kind != "batch":
+    batch, moved = following_batch(session, op), _up_to_the_batch(session, op)
+    if not calls_python(op) or not moved or batch is None or batch.kind != "batch":
         return
-    moved = [op, *(each for each in path if each.kind == "map")]
     # Nothing shows that results hang on more than their element.
-    alike = not any(
-        one.helper or changes_something(one) or draws_random(one.function) for one in moved
-    )
-    if alike and all(each.kind in ("map", *_ORDER_ONLY) for each in path):
+    if not any(one.helper or changes_something(one) or draws_random(one.function) for one in moved):
         yield from _called_once(session, moved, batch)
 
 
@@ -285,8 +286,7 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
         return
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id) for each, after in places]
-    after = f"{place_name(op)}{also} moved after the {place_name(batch)}"
-    label = f"{after}, with one Python call for all its rows"
+    label = f"{_label(moved, batch)}, with one Python call for all its rows"
     edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
     advice = (
         f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "

@@ -260,11 +260,8 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
     """Yield findings; a line that is known to be slow and takes most of it goes before them."""
-    slow = (
-        _generator(session) is not None
-        and _slowest_known(_hot_lines(session), _MOST_OF_IT) is not None
-    )
-    first = SLOW_CALL.id if slow else None
+    lines = _hot_lines(session) if _generator(session) is not None else []
+    first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT) is not None else None
     for finding in _python_inputs(session):
         yield finding.model_copy(update={"needs_first": first})
 

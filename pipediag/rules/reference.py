@@ -46,11 +46,7 @@ def paragraphs(rules: Sequence[Rule]) -> Iterator[tuple[str, list[str]]]:
     """Yield heading and lines of each paragraph on the rules of one id."""
     first = rules[0]
     for rule in rules:
-        yield (
-            ("Why it matters", [rule.why])
-            if rule is first is rules[-1]
-            else (rule.title, [rule.why])
-        )
+        yield "Why it matters" if len(rules) == 1 else rule.title, [rule.why]
         yield "What to change", [rule.fix]
     untried = dict.fromkeys(rule.untried for rule in rules if rule.untried)
     if untried:

@@ -5,7 +5,7 @@ The step is 10 ms, of which 7 ms are input wait, as in the factories.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -116,6 +116,18 @@ def decided(rule: Rule, session: Session) -> Decision:
     """The status of the rule's one finding, and the changes of its edit."""
     finding = only(rule, session)
     return finding.status, changes(finding)
+
+
+def decides(rule: Rule, table: Mapping[str, tuple[Session, object]]) -> Callable[..., None]:
+    """A test that the rule decides so in each case: a status, or status and changes of the edit."""
+
+    @pytest.mark.parametrize(("session", "expected"), list(table.values()), ids=list(table))
+    def test(session: Session, expected: object) -> None:
+        assert decided(rule, session) == (
+            (expected, None) if isinstance(expected, str) else expected
+        )
+
+    return test
 
 
 def tried(finding: Finding) -> tuple[FindingStatus, bool]:

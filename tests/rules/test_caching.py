@@ -29,6 +29,7 @@ from tests.rules.sessions import (
     cases,
     changes,
     decided,
+    decides,
     epochs,
     keeps_up,
     only,
@@ -236,14 +237,15 @@ ENDLESS = op("repeat", line=3, parameters={"count": None})
 ALL = costly(cardinality=10_000)
 
 
-@cases(
+test_what_a_cache_would_freeze_is_moved_behind_it = decides(
+    MISSING_CACHE,
     {
         # The cache comes last, between the map and the shuffle.
         "shuffle and repeat": (
             session_of(source(), SHUFFLE, ENDLESS, costly(), batch()),
             ("fail", (Move("shuffle", "map"), Move("repeat", "shuffle"), CACHED)),
         ),
-        "interleave": (mapped(SHUFFLE, op("other", "interleave"), ALL), ("fail", None)),
+        "interleave": (mapped(SHUFFLE, op("other", "interleave"), ALL), "fail"),
         # Files stay in the order of the first epoch, where their elements are mixed anew.
         "interleave and shuffle": (
             session_of(
@@ -257,10 +259,7 @@ ALL = costly(cardinality=10_000)
             ("fail", (Move("shuffle", "map"), CACHED)),
         ),
     },
-    "session, expected",
 )
-def test_what_a_cache_would_freeze_is_moved_behind_it(session: Session, expected: object) -> None:
-    assert decided(MISSING_CACHE, session) == expected
 
 
 @pytest.mark.parametrize(
@@ -310,26 +309,21 @@ OF_THE_FRAMEWORK = [
 ]
 
 
-@cases(
+test_where_a_cache_stands = decides(
+    MISPLACED_CACHE,
     {
         "random above": (placed(random_map(), cache()), ABOVE),
-        "random above a take": (placed(random_map(), take(100), cache()), ("fail", None)),
-        "one epoch of random": (placed(random_map(), cache(), **epochs(1)), ("informative", None)),
-        "random of the element": (placed(random_map(STATELESS), cache()), ("pass", None)),
+        "random above a take": (placed(random_map(), take(100), cache()), "fail"),
+        "one epoch of random": (placed(random_map(), cache(), **epochs(1)), "informative"),
+        "random of the element": (placed(random_map(STATELESS), cache()), "pass"),
         "shuffle above": (placed(op("shuffle"), cache()), ("fail", (Move("shuffle", "cache"),))),
         # Behind a cache of batches the shuffle would mix whole batches.
         "shuffle above the batch": (placed(op("shuffle"), batch(), cache()), ABOVE),
-        "shuffled interleave": (
-            placed(op("shuffle"), op("other", "interleave"), cache()),
-            ("fail", None),
-        ),
-        "of the framework": (placed(*OF_THE_FRAMEWORK, cache()), ("fail", None)),
+        "shuffled interleave": (placed(op("shuffle"), op("other", "interleave"), cache()), "fail"),
+        "of the framework": (placed(*OF_THE_FRAMEWORK, cache()), "fail"),
         "endless repeat": (placed(ENDLESS, cache()), ("fail", (Move("repeat", "cache"),))),
         "take behind": (placed(FULL, take(100)), ("fail", (Move("take", "source"),))),
-        "take of all": (placed(FULL, take(10_000)), ("pass", None)),
-        "no cache": (placed(), ("pass", None)),
+        "take of all": (placed(FULL, take(10_000)), "pass"),
+        "no cache": (placed(), "pass"),
     },
-    "session, expected",
 )
-def test_where_a_cache_stands(session: Session, expected: object) -> None:
-    assert decided(MISPLACED_CACHE, session) == expected

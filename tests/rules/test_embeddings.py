@@ -23,7 +23,7 @@ from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import Softmax
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_breakdown
-from tests.rules.sessions import cases, changes, decided, keeps_up, make_ids, only, run, waits
+from tests.rules.sessions import cases, changes, decides, keeps_up, make_ids, only, run, waits
 
 OWN_LOOP = {"loops": [make_loop(kind="eager", keras=None)]}
 LITTLE_COMPUTE = {"breakdown": make_breakdown(off=0.0, input_wait=1.0, device_compute=20.0)}
@@ -95,20 +95,18 @@ def termed(*tables: dict[str, Any], **overrides: Any) -> Session:
     return make_session(embeddings=made, **{**keeps_up(), **fit("SGD"), **overrides})
 
 
-@cases(
+test_a_term_over_a_whole_table = decides(
+    REGULARIZED_TABLE,
     {
-        "regulariser": (termed(), ("fail", None)),
-        "constraint": (termed(CONSTRAINED), ("fail", None)),
-        "own loop": (termed(**OWN_LOOP), ("fail", None)),
-        "neither": (termed({"regularizer": None}), ("pass", None)),
-        "input first": (termed(**waits()), ("informative", None)),
-        "little compute": (termed(**LITTLE_COMPUTE), ("informative", None)),
-        "takes little": (termed({"passes_ms": 0.3}), ("informative", None)),
+        "regulariser": (termed(), "fail"),
+        "constraint": (termed(CONSTRAINED), "fail"),
+        "own loop": (termed(**OWN_LOOP), "fail"),
+        "neither": (termed({"regularizer": None}), "pass"),
+        "input first": (termed(**waits()), "informative"),
+        "little compute": (termed(**LITTLE_COMPUTE), "informative"),
+        "takes little": (termed({"passes_ms": 0.3}), "informative"),
     },
-    "session, expected",
 )
-def test_a_term_over_a_whole_table(session: Session, expected: object) -> None:
-    assert decided(REGULARIZED_TABLE, session) == expected
 
 
 @cases(
@@ -146,21 +144,19 @@ def copied(table: dict[str, Any] | None = None, **overrides: Any) -> Session:
 XLA = setting(jit_compile=True)
 
 
-@cases(
+test_a_table_that_is_copied_for_a_lookup = decides(
+    TABLE_COPIED_ON_LOOKUP,
     {
         "copied": (copied(), ("fail", XLA)),
         # As under XLA, under Adam, which writes the table in full, or where it is frozen.
-        "read but not copied": (copied(NOT_COPIED), ("pass", None)),
+        "read but not copied": (copied(NOT_COPIED), "pass"),
         "not timed": (copied({"copy_ms": None}), ("informative", XLA)),
         "dense update": (copied({"update": "dense"}), ("informative", XLA)),
         "input first": (copied(**waits()), ("informative", XLA)),
         "timed as little": (copied({"copy_ms": 0.2}), ("informative", XLA)),
-        "own loop": (copied(**OWN_LOOP), ("fail", None)),
+        "own loop": (copied(**OWN_LOOP), "fail"),
     },
-    "session, expected",
 )
-def test_a_table_that_is_copied_for_a_lookup(session: Session, expected: object) -> None:
-    assert decided(TABLE_COPIED_ON_LOOKUP, session) == expected
 
 
 # A softmax over a whole vocabulary
@@ -180,19 +176,17 @@ def softmax(*ones: dict[str, Any], **overrides: Any) -> Session:
     return make_session(**{**keeps_up(), **values, **overrides})
 
 
-@cases(
+test_a_softmax_over_a_vocabulary = decides(
+    FULL_SOFTMAX,
     {
-        "50,000 classes": (softmax({}), ("fail", None)),
-        "own loop": (softmax({}, loop={"kind": "eager", "keras": None}), ("fail", None)),
-        "not measured": (softmax({}, vocabulary_ms=None), ("informative", None)),
-        "fewer classes": (softmax({"classes": 4_999}), ("informative", None)),
-        "as few as are drawn": (softmax({"classes": 512}), ("pass", None)),
-        "input first": (softmax({}, **waits()), ("informative", None)),
+        "50,000 classes": (softmax({}), "fail"),
+        "own loop": (softmax({}, loop={"kind": "eager", "keras": None}), "fail"),
+        "not measured": (softmax({}, vocabulary_ms=None), "informative"),
+        "fewer classes": (softmax({"classes": 4_999}), "informative"),
+        "as few as are drawn": (softmax({"classes": 512}), "pass"),
+        "input first": (softmax({}, **waits()), "informative"),
     },
-    "session, expected",
 )
-def test_a_softmax_over_a_vocabulary(session: Session, expected: object) -> None:
-    assert decided(FULL_SOFTMAX, session) == expected
 
 
 TIED = {"variable": "dense/kernel:0", "rows": 50_000, "dim": 128, "passes_ms": 3.1}
@@ -224,17 +218,15 @@ def with_metrics(ms: float, **overrides: Any) -> Session:
     return make_session(**{**keeps_up(), "metrics_ms": ms, **overrides})
 
 
-@cases(
+test_metrics_that_only_validation_needs = decides(
+    TRAINING_METRICS,
     {
-        "half of the step": (with_metrics(5.0), ("fail", None)),
-        "little": (with_metrics(1.0), ("pass", None)),
-        "none": (make_session(**keeps_up()), ("pass", None)),
-        "input first": (with_metrics(5.0, **waits()), ("informative", None)),
+        "half of the step": (with_metrics(5.0), "fail"),
+        "little": (with_metrics(1.0), "pass"),
+        "none": (make_session(**keeps_up()), "pass"),
+        "input first": (with_metrics(5.0, **waits()), "informative"),
     },
-    "session, expected",
 )
-def test_metrics_that_only_validation_needs(session: Session, expected: object) -> None:
-    assert decided(TRAINING_METRICS, session) == expected
 
 
 # Edits of the model

@@ -31,7 +31,7 @@ from tests.rules.sessions import (
     batch,
     cases,
     changes,
-    decided,
+    decides,
     keeps_up,
     only,
     run,
@@ -73,31 +73,29 @@ BESIDE, LITTLE = (
 LABELS = make_function(graph_ops={"Cast": 1, "Const": 1}, returns_constant=True)
 
 
-@cases(
+test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
+    PER_ELEMENT_MAP,
     {
         "cast": (rows(cheap()), ("fail", MOVED)),
         "lookup": (rows(cheap(function=looking_up(SelectV2=2))), ("fail", MOVED)),
         "parses": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", VECTORIZED)),
         "parses strings": (rows(cheap({"ParseExampleV2": 1, **HASHES})), ("fail", MOVED)),
         "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),
-        "split": (rows(cheap({"StringSplitV2": 1})), ("fail", None)),
+        "split": (rows(cheap({"StringSplitV2": 1})), "fail"),
         "along an axis": (rows(cheap({"MatMul": 1, "Mul": 1})), ("fail", VECTORIZED)),
         "may not broadcast": (rows(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
         "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
         "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
-        "keeps up": (rows(cheap(), **keeps_up()), ("informative", None)),
+        "keeps up": (rows(cheap(), **keeps_up()), "informative"),
         "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
-        "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), ("informative", None)),
+        "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), "informative"),
         "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
-        "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), ("pass", None)),
-        "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), ("pass", None)),
-        "filter between": (rows(cheap(), make_operation("f", "filter")), ("pass", None)),
-        "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), ("pass", None)),
+        "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
+        "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
+        "filter between": (rows(cheap(), make_operation("f", "filter")), "pass"),
+        "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
-    "session, expected",
 )
-def test_a_map_of_short_calls_is_moved_behind_the_batch(session: Session, expected: object) -> None:
-    assert decided(PER_ELEMENT_MAP, session) == expected
 
 
 def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None:
@@ -253,27 +251,25 @@ THREADS = {"options": {"threading.private_threadpool_size": 16}}
 INNER = a_map(function=STATELESS, inside_function_of="outer", self_ms_per_step=8.0)
 
 
-@cases(
+test_which_maps_are_given_more_calls = decides(
+    PARALLEL_MAP,
     {
         "one call": (
             session_with(a_map(function=STATELESS, parameters={"num_parallel_calls": 1})),
             ("fail", TUNED),
         ),
-        "stateless": (session_with(a_map(function=STATELESS)), ("pass", None)),
+        "stateless": (session_with(a_map(function=STATELESS)), "pass"),
         "in a flat_map": (session_with(INNER, outer("flat_map")), ("fail", TUNED)),
         "in parallel": (
             session_with(a_map(inside_function_of="outer"), outer("interleave", -1)),
-            ("pass", None),
+            "pass",
         ),
         "few threads": (session_with(PARALLEL), ("fail", MANY)),
-        "enough threads": (session_with(PARALLEL, pipeline=THREADS), ("pass", None)),
-        "keeps up": (session_with(a_map(**SLEEPS), **keeps_up()), ("informative", None)),
-        "no map": (session_with(), ("pass", None)),
+        "enough threads": (session_with(PARALLEL, pipeline=THREADS), "pass"),
+        "keeps up": (session_with(a_map(**SLEEPS), **keeps_up()), "informative"),
+        "no map": (session_with(), "pass"),
     },
-    "session, expected",
 )
-def test_which_maps_are_given_more_calls(session: Session, expected: object) -> None:
-    assert decided(PARALLEL_MAP, session) == expected
 
 
 def trial(state: TrialState, speedup: float) -> Trial:

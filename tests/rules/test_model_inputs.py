@@ -25,7 +25,7 @@ from tests.rules.sessions import (
     batch,
     cases,
     changes,
-    decided,
+    decides,
     keeps_up,
     make_ids,
     only,
@@ -61,27 +61,22 @@ def prepared(*layers: InputLayer, inseparable: bool = False, **more: Any) -> Ses
 OWN_CODE = {"loops": [make_loop(keras=None, kind="tf_function")]}
 
 
-@cases(
+test_layers_that_prepare_inputs = decides(
+    PREPROCESSING_IN_MODEL,
     {
-        "one": (prepared(WORDS), ("informative", None)),
-        "several": (prepared(WORDS, DAYS, CODES, DEEP), ("informative", None)),
-        "with arithmetic": (prepared(WORDS, SCALED), ("informative", None)),
-        "arithmetic alone": (prepared(SCALED), ("pass", None)),
-        "behind others": (prepared(DEEP), ("informative", None)),
-        "no pipeline": (
-            prepared(WORDS).model_copy(update={"pipeline": None}),
-            ("informative", None),
-        ),
-        "input first": (prepared(WORDS, breakdown=make_breakdown()), ("informative", None)),
-        "much of the step": (prepared(WORDS, text_work=SPLITS), ("fail", None)),
-        "own code": (prepared(text_work=SPLITS, **OWN_CODE), ("fail", None)),
-        "own code, little": (prepared(text_work=LITTLE, **OWN_CODE), ("pass", None)),
-        "no layers": (prepared(), ("pass", None)),
+        "one": (prepared(WORDS), "informative"),
+        "several": (prepared(WORDS, DAYS, CODES, DEEP), "informative"),
+        "with arithmetic": (prepared(WORDS, SCALED), "informative"),
+        "arithmetic alone": (prepared(SCALED), "pass"),
+        "behind others": (prepared(DEEP), "informative"),
+        "no pipeline": (prepared(WORDS).model_copy(update={"pipeline": None}), "informative"),
+        "input first": (prepared(WORDS, breakdown=make_breakdown()), "informative"),
+        "much of the step": (prepared(WORDS, text_work=SPLITS), "fail"),
+        "own code": (prepared(text_work=SPLITS, **OWN_CODE), "fail"),
+        "own code, little": (prepared(text_work=LITTLE, **OWN_CODE), "pass"),
+        "no layers": (prepared(), "pass"),
     },
-    "session, expected",
 )
-def test_layers_that_prepare_inputs(session: Session, expected: object) -> None:
-    assert decided(PREPROCESSING_IN_MODEL, session) == expected
 
 
 @cases(
@@ -143,22 +138,23 @@ BUCKETS = ("informative", (Replace("padded", "bucket_by_sequence_length", {"buck
 ADVICE, NOTHING = ("informative", None), ("pass", None)
 
 
-@cases(
+test_batches_that_are_padded = decides(
+    PADDING,
     {
         "varying": (padded(), BUCKETS),
         "input first": (padded(compute=40.0, wait=60.0), BUCKETS),
-        "fixed": (padded(FIXED), ("pass", None)),
-        "little compute": (padded(compute=4.9), ("pass", None)),
-        "few zeros": (padded(zeros=6.2), ("pass", None)),
+        "fixed": (padded(FIXED), "pass"),
+        "little compute": (padded(compute=4.9), "pass"),
+        "few zeros": (padded(zeros=6.2), "pass"),
         "many zeros": (padded(zeros=42.0), BUCKETS),
         "mostly zeros": (padded(zeros=62.0), ("fail", BUCKETS[1])),
         "mostly zeros, input first": (padded(compute=40.0, wait=60.0, zeros=62.0), BUCKETS),
-        "no spec": (padded(None), ("inconclusive", None)),
+        "no spec": (padded(None), "inconclusive"),
         "no padding": (session_of(source(), batch()), NOTHING),
         "one length": (unpadded(), ("informative", CUT)),
         "one length, input first": (unpadded(compute=40.0, wait=60.0), NOTHING),
-        "one length, few zeros": (unpadded(zeros=6.2), ("pass", None)),
-        "one length, little compute": (unpadded(compute=12.4), ("pass", None)),
+        "one length, few zeros": (unpadded(zeros=6.2), "pass"),
+        "one length, little compute": (unpadded(compute=12.4), "pass"),
         "short rows, no mask": (unpadded(mask_zero=False, per_batch=256), NOTHING),
         "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ("informative", CUT)),
         "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
@@ -166,10 +162,7 @@ ADVICE, NOTHING = ("informative", None), ("pass", None)
         "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),
         "unknown lengths": (unpadded(None), NOTHING),
     },
-    "session, expected",
 )
-def test_batches_that_are_padded(session: Session, expected: object) -> None:
-    assert decided(PADDING, session) == expected
 
 
 @pytest.mark.parametrize(

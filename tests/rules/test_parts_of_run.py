@@ -35,7 +35,7 @@ from pipediag.vocabulary import RunPartName
 from tests.factories import make_host_samples, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_operation
-from tests.rules.sessions import batch, cases, decided, only, run, saved_s, session_of, source
+from tests.rules.sessions import batch, cases, decides, only, run, saved_s, session_of, source
 
 
 @pytest.mark.parametrize(
@@ -272,24 +272,22 @@ OF_KERAS = waits(40.0, ARRAY).model_copy(update={"pipeline": session_of(ARRAY).p
 SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
 
 
-@cases(
+test_waits_at_the_start_of_epochs = decides(
+    SLOW_EPOCH_START,
     {
         "files": (waits(40.0), ("fail", IN_PARALLEL)),
-        "parallel reads": (waits(20.0, reader(num_parallel_reads=-1)), ("fail", None)),
-        "a generator": (waits(90.0, GENERATOR), ("fail", None)),
+        "parallel reads": (waits(20.0, reader(num_parallel_reads=-1)), "fail"),
+        "a generator": (waits(90.0, GENERATOR), "fail"),
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),
-        "of Keras": (OF_KERAS, ("informative", None)),
+        "of Keras": (OF_KERAS, "informative"),
         "steps wait": (waits(40.0, input_wait=60.0), ("informative", IN_PARALLEL)),
         # A step waits for 6 ms of its 10, and a generator that loads first for ten times as long.
-        "loads first": (waits(36.7, GENERATOR, input_wait=60.0, count=601), ("fail", None)),
+        "loads first": (waits(36.7, GENERATOR, input_wait=60.0, count=601), "fail"),
         "10 %": (waits(10.1), ("fail", IN_PARALLEL)),
         "one epoch": (waits(1.0, count=1, whole_s=4.0, scope="epoch"), ("fail", IN_PARALLEL)),
-        "no end seen": (waits(5.0, ends=0), ("inconclusive", None)),
+        "no end seen": (waits(5.0, ends=0), "inconclusive"),
     },
-    "session, expected",
 )
-def test_waits_at_the_start_of_epochs(session: Session, expected: object) -> None:
-    assert decided(SLOW_EPOCH_START, session) == expected
 
 
 def test_rules_that_know_more_of_that_time_go_first() -> None:

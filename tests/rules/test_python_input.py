@@ -25,9 +25,8 @@ from tests.factories import make_host, make_keras, make_loop, make_session
 from tests.records import make_function, make_operation
 from tests.rules.sessions import (
     batch,
-    cases,
     changes,
-    decided,
+    decides,
     keeps_up,
     only,
     run,
@@ -71,21 +70,19 @@ INNER = generator(inside_function_of="outer")
 READ_AT_ONCE = outer("interleave", num_parallel_calls=4, cycle_length=4)
 
 
-@cases(
+test_a_generator = decides(
+    PYTHON_INPUT,
     {
         "waits": (generated(generator(**SLEEPS)), at_once("rows", 2)),
         "read in turn": (
             generated(source(cardinality=8), INNER, outer("flat_map"), batch()),
             at_once("outer", 8),
         ),
-        "read at once": (generated(source(), INNER, READ_AT_ONCE, batch()), ("pass", None)),
-        "keeps up": (generated(generator(**SLEEPS), **keeps_up()), ("pass", None)),
-        "no Python": (session_of(source(), batch()), ("pass", None)),
+        "read at once": (generated(source(), INNER, READ_AT_ONCE, batch()), "pass"),
+        "keeps up": (generated(generator(**SLEEPS), **keeps_up()), "pass"),
+        "no Python": (session_of(source(), batch()), "pass"),
     },
-    "session, expected",
 )
-def test_a_generator(session: Session, expected: object) -> None:
-    assert decided(PYTHON_INPUT, session) == expected
 
 
 def given_to_fit(
@@ -109,19 +106,17 @@ def workers(**parameters: int) -> object:
 GENERATOR = {"data_adapter": "GeneratorDataAdapter", "source": "pairs"}
 
 
-@cases(
+test_what_is_given_to_fit = decides(
+    PYTHON_INPUT,
     {
         "unmeasured": (given_to_fit({}), workers(workers=2)),
         "computes": (given_to_fit(COMPUTES), workers(workers=2)),
         "waits": (given_to_fit(SLEEPS), workers(workers=16, max_queue_size=32)),
-        "read by workers": (given_to_fit({}, {"workers": 4}), ("fail", None)),
-        "keeps up": (given_to_fit(SLEEPS, **keeps_up()), ("pass", None)),
-        "generator": (given_to_fit(COMPUTES, GENERATOR), ("fail", None)),
+        "read by workers": (given_to_fit({}, {"workers": 4}), "fail"),
+        "keeps up": (given_to_fit(SLEEPS, **keeps_up()), "pass"),
+        "generator": (given_to_fit(COMPUTES, GENERATOR), "fail"),
     },
-    "session, expected",
 )
-def test_what_is_given_to_fit(session: Session, expected: object) -> None:
-    assert decided(PYTHON_INPUT, session) == expected
 
 
 @pytest.mark.parametrize("state", ["refuted", "confirmed", "inconclusive", "not_tried"])
@@ -308,7 +303,8 @@ WAITING = {"python_wall_ms_per_step": 5.9, "python_cpu_ms_per_step": 0.1}
 PADDED = make_operation("padded", "padded_batch")
 
 
-@cases(
+test_python_of_a_map_is_called_once_a_batch = decides(
+    PYTHON_EACH_ROW,
     {
         "costly calls": (rows(python_map()), ("fail", ROWS)),
         "shuffle between": (rows(python_map(), SHUFFLE), ("fail", ROWS)),
@@ -320,19 +316,16 @@ PADDED = make_operation("padded", "padded_batch")
         "around it, too": (rows(python_map(python="EagerPyFunc", **COSTLY)), ("fail", ROWS)),
         "waits": (rows(python_map(python="EagerPyFunc", **WAITING)), ("informative", ROWS)),
         "not measured": (rows(python_map(python_wall_ms_per_step=None)), ("fail", ROWS)),
-        "keeps up": (rows(python_map(), **keeps_up()), ("informative", None)),
-        "state": (rows(python_map(effect="it changes `seen`")), ("pass", None)),
-        "draws": (rows(python_map(ops={"RandomUniform": 1})), ("pass", None)),
-        "padded": (session_of(source(), python_map(), PADDED), ("pass", None)),
-        "filter between": (rows(python_map(), make_operation("f", "filter")), ("pass", None)),
-        "take between": (rows(python_map(), make_operation("t", "take")), ("pass", None)),
-        "no Python": (rows(PLAIN), ("pass", None)),
-        "of batches": (session_of(source(), batch(128), python_map()), ("pass", None)),
+        "keeps up": (rows(python_map(), **keeps_up()), "informative"),
+        "state": (rows(python_map(effect="it changes `seen`")), "pass"),
+        "draws": (rows(python_map(ops={"RandomUniform": 1})), "pass"),
+        "padded": (session_of(source(), python_map(), PADDED), "pass"),
+        "filter between": (rows(python_map(), make_operation("f", "filter")), "pass"),
+        "take between": (rows(python_map(), make_operation("t", "take")), "pass"),
+        "no Python": (rows(PLAIN), "pass"),
+        "of batches": (session_of(source(), batch(128), python_map()), "pass"),
     },
-    "session, expected",
 )
-def test_python_of_a_map_is_called_once_a_batch(session: Session, expected: object) -> None:
-    assert decided(PYTHON_EACH_ROW, session) == expected
 
 
 def test_python_that_computes_long_enough_is_also_called_in_processes() -> None:

@@ -21,6 +21,7 @@ from tests.rules.sessions import (
     cases,
     changes,
     decided,
+    decides,
     keeps_up,
     only,
     run,
@@ -76,16 +77,17 @@ MAPS_TOO = make_operation("map", "map", self_ms_per_step=7.0, inside_function_of
 NO_WAIT = session_of(reader(), batch(), host=COLD, **keeps_up())
 
 
-@cases(
+test_files_read_in_turn = decides(
+    SEQUENTIAL_FILES,
     {
         "cold": (read(), ("fail", READS)),
         "warm": (read(**WARM), ("informative", READS)),
         "compressed": (read(**WARM, parameters=PACKED), ("fail", READS)),
         "not counted": (read(host=None), ("fail", READS)),
         "unmeasured": (read(self_ms_per_step=None), ("informative", READS)),
-        "one file": (read(parameters={"file_count": 1}), ("pass", None)),
-        "parallel": (read(parameters={"file_count": 10, "num_parallel_reads": -1}), ("pass", None)),
-        "keeps up": (NO_WAIT, ("informative", None)),
+        "one file": (read(parameters={"file_count": 1}), "pass"),
+        "parallel": (read(parameters={"file_count": 10, "num_parallel_reads": -1}), "pass"),
+        "keeps up": (NO_WAIT, "informative"),
         "flat_map": (nested("flat_map"), interleaved(2)),
         "flat_map on 64 CPUs": (
             nested("flat_map", host=COLD.model_copy(update={"cores_allowed": 64.0})),
@@ -93,19 +95,16 @@ NO_WAIT = session_of(reader(), batch(), host=COLD, **keeps_up())
         ),
         "flat_map that maps": (
             nested("flat_map", None, MAPS_TOO, self_ms_per_step=0.1),
-            ("informative", None),
+            "informative",
         ),
         "interleave": (
             nested("interleave", 1),
             ("fail", (SetParameters("outer", {"num_parallel_calls": -1}),)),
         ),
-        "parallel interleave": (nested("interleave", -1), ("pass", None)),
-        "no files": (make_session(), ("pass", None)),
+        "parallel interleave": (nested("interleave", -1), "pass"),
+        "no files": (make_session(), "pass"),
     },
-    "session, expected",
 )
-def test_files_read_in_turn(session: Session, expected: object) -> None:
-    assert decided(SEQUENTIAL_FILES, session) == expected
 
 
 # Work in the function of a flat_map
@@ -194,7 +193,8 @@ def on(*names: str) -> object:
 INJECT = "optimization.inject_prefetch"
 
 
-@cases(
+test_options_that_are_switched_off = decides(
+    DISABLED_DEFAULTS,
     {
         "defaults": (of(pipeline=OFF), on(DEFAULTS)),
         "several": (
@@ -203,17 +203,14 @@ INJECT = "optimization.inject_prefetch"
         ),
         "other options": (
             of(pipeline={"options": {"deterministic": False, DEFAULTS: None}}),
-            ("pass", None),
+            "pass",
         ),
-        "keeps up": (of(pipeline=OFF, **keeps_up()), ("informative", None)),
-        "of the framework": (session_of(FRAMEWORK, pipeline=OFF), ("pass", None)),
-        "debug mode": (make_session(**DEBUG), ("fail", None)),
-        "keeps up in debug mode": (make_session(**DEBUG, **keeps_up()), ("informative", None)),
+        "keeps up": (of(pipeline=OFF, **keeps_up()), "informative"),
+        "of the framework": (session_of(FRAMEWORK, pipeline=OFF), "pass"),
+        "debug mode": (make_session(**DEBUG), "fail"),
+        "keeps up in debug mode": (make_session(**DEBUG, **keeps_up()), "informative"),
     },
-    "session, expected",
 )
-def test_options_that_are_switched_off(session: Session, expected: object) -> None:
-    assert decided(DISABLED_DEFAULTS, session) == expected
 
 
 def test_tuning_is_switched_off_where_each_epoch_frees_an_iterator() -> None:

@@ -16,7 +16,17 @@ from pipediag.session.pipeline import Operation
 from tests.factories import make_keras, make_loop
 from tests.ledgers import make_part, make_run, make_waits
 from tests.records import make_breakdown, make_function, make_operation, make_steps
-from tests.rules.sessions import batch, cases, decided, only, saved_s, session_of, source, tried
+from tests.rules.sessions import (
+    batch,
+    cases,
+    decided,
+    decides,
+    only,
+    saved_s,
+    session_of,
+    source,
+    tried,
+)
 
 
 def shuffle(size: int = 1000) -> Operation:
@@ -47,7 +57,8 @@ ABOVE = (Move("shuffle", "source"),)
 QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
 
 
-@cases(
+test_a_buffer_that_fills_with_costly_elements = decides(
+    SLOW_SHUFFLE_FILL,
     {
         "a map": (filling(), ("fail", ABOVE)),
         "unknown length": (
@@ -58,11 +69,11 @@ QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
         "nothing costly": (filling(COSTS, shuffle()), ("informative", QUARTER)),
         "other elements": (
             filling(FREE, slow_map(), make_operation("parts", "flat_map"), shuffle(500)),
-            ("fail", None),
+            "fail",
         ),
-        "short fill": (filling(fill_ms=20.0), ("pass", None)),
+        "short fill": (filling(fill_ms=20.0), "pass"),
         # 250 ms of filling explain little of 5 s.
-        "a slow start": (filling(fill_ms=5000.0), ("pass", None)),
+        "a slow start": (filling(fill_ms=5000.0), "pass"),
         "unmeasured": (
             filling(source(**NOTHING), slow_map(**NOTHING), shuffle()),
             ("informative", ABOVE),
@@ -75,10 +86,7 @@ QUARTER = (SetParameters("shuffle", {"buffer_size": 256}),)
             ("fail", ABOVE),
         ),
     },
-    "session, expected",
 )
-def test_a_buffer_that_fills_with_costly_elements(session: Session, expected: object) -> None:
-    assert decided(SLOW_SHUFFLE_FILL, session) == expected
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from tests.factories import (
     make_session,
 )
 from tests.records import make_breakdown, make_environment, make_steps
-from tests.rules.sessions import batch, cases, decided, only, session_of, source
+from tests.rules.sessions import batch, cases, decided, decides, only, session_of, source
 
 HOOK = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 HOT = HotLine(
@@ -56,10 +56,11 @@ SHARED = (SetModel({"steps_per_execution": 16}),)
 TRIED, ADVISED = ("informative", SHARED), ("informative", None)
 
 
-@cases(
+test_what_starting_each_step_costs = decides(
+    HOST_OVERHEAD,
     {
         "Keras": (started(), ("fail", SHARED)),
-        "own loop": (in_loop(**OWN), ("fail", None)),
+        "own loop": (in_loop(**OWN), "fail"),
         "PyTorch": (started(environment=make_environment(keras_backend="torch")), ADVISED),
         "eager Keras": (in_loop(keras=make_keras(run_eagerly=True)), ADVISED),
         "eager": (in_loop(kind="eager", keras=None), ADVISED),
@@ -74,14 +75,11 @@ TRIED, ADVISED = ("informative", SHARED), ("informative", None)
         ),
         "no Python": (started(30.0, 2.0), TRIED),
         "little": (started(8.0, 2.0), TRIED),
-        "little in an own loop": (in_loop(8.0, 2.0, **OWN), ("pass", None)),
-        "under 3 %": (started(2.9, 0.0), ("pass", None)),
-        "distributed": (in_loop(70.0, 0.0, kind="distributed", keras=None), ("pass", None)),
+        "little in an own loop": (in_loop(8.0, 2.0, **OWN), "pass"),
+        "under 3 %": (started(2.9, 0.0), "pass"),
+        "distributed": (in_loop(70.0, 0.0, kind="distributed", keras=None), "pass"),
     },
-    "session, expected",
 )
-def test_what_starting_each_step_costs(session: Session, expected: object) -> None:
-    assert decided(HOST_OVERHEAD, session) == expected
 
 
 def batched(size: int, dispatch: float, python: float = 0.0, wait: float = 0.0) -> Session:
@@ -105,33 +103,29 @@ def exchanging(size: int, collective: float, replicas: int = 4) -> Session:
     return started(breakdown=shares, steps=steps, loops=loops, pipeline=None)
 
 
-@cases(
+test_a_batch_that_shares_the_cost_among_few_examples = decides(
+    SMALL_BATCH,
     {
         "small": (batched(32, 40.0, 20.0), ("fail", larger(128))),
-        "hardly any": (batched(32, 3.0), ("pass", None)),
+        "hardly any": (batched(32, 3.0), "pass"),
         "input first": (batched(32, 30.0, 20.0, wait=40.0), ("informative", larger(128))),
-        "made by Keras": (started(40.0, 20.0, pipeline=None), ("fail", None)),
+        "made by Keras": (started(40.0, 20.0, pipeline=None), "fail"),
         "large, made by Keras": (
             started(40.0, 20.0, pipeline=None, steps=make_steps(batch_size=256)),
-            ("pass", None),
+            "pass",
         ),
         # A batch that is large enough for one device is small for four.
-        "of replicas": (of_replicas(512), ("fail", None)),
-        "enough for replicas": (of_replicas(1024), ("pass", None)),
-        "not scaled": (exchanging(256, 35.0), ("informative", None)),
-        "little exchanged": (exchanging(256, 25.0), ("pass", None)),
-        "one device": (exchanging(128, 35.0, replicas=1), ("pass", None)),
+        "of replicas": (of_replicas(512), "fail"),
+        "enough for replicas": (of_replicas(1024), "pass"),
+        "not scaled": (exchanging(256, 35.0), "informative"),
+        "little exchanged": (exchanging(256, 25.0), "pass"),
+        "one device": (exchanging(128, 35.0, replicas=1), "pass"),
         "unknown": (
             started(steps=make_steps(batch_size=None), loops=[make_loop(batch_size=None)]),
-            ("inconclusive", None),
+            "inconclusive",
         ),
     },
-    "session, expected",
 )
-def test_a_batch_that_shares_the_cost_among_few_examples(
-    session: Session, expected: object
-) -> None:
-    assert decided(SMALL_BATCH, session) == expected
 
 
 def custom(**overrides: Any) -> Session:
