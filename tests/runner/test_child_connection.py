@@ -17,6 +17,7 @@ import pytest
 
 from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
+    IDLE_S,
     LONGEST_IN_JOB_S,
     LONGEST_S,
     Ask,
@@ -214,31 +215,17 @@ def test_messages_are_read_whole_and_in_order_without_waiting() -> None:
     os.close(reading)
 
 
-class Stage:
-    """A clock, and a process that writes or does not."""
-
-    def __init__(self, longest_s: float = LONGEST_S) -> None:
-        self.now = 100.0
-        self.written = 0
-        self.patience = Patience(lambda: self.written, lambda: self.now, longest_s)
-
-    def passes(self, seconds: float, *, writing: bool = False) -> bool:
-        """Look every second; returns whether patience was over by then."""
-        until = self.now + seconds
-        while self.now < until:
-            self.now += 1
-            self.written += writing
-            if self.patience.is_over():
-                return True
-        return False
-
-
-@pytest.mark.parametrize("longest_s", [LONGEST_S, LONGEST_IN_JOB_S])
-def test_one_that_writes_while_it_is_stopped_is_waited_for(longest_s: float) -> None:
-    stage = Stage(longest_s)
-    stage.patience.stopping()
-    assert not stage.passes(longest_s - 10, writing=True)
-    assert stage.passes(20, writing=True)
+@pytest.mark.parametrize(
+    ("writes", "longest_s"), [(True, LONGEST_S), (True, LONGEST_IN_JOB_S), (False, IDLE_S)]
+)
+def test_one_that_writes_while_it_is_stopped_is_waited_for(writes: bool, longest_s: float) -> None:
+    now = began = 100.0
+    limit_s = longest_s if writes else LONGEST_S
+    patience = Patience(lambda: writes and now, lambda: now, limit_s)
+    patience.stopping()
+    while not patience.is_over():
+        now += 1
+    assert now == began + longest_s + 1
 
 
 def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:

@@ -72,26 +72,20 @@ def _command(probe: Probe) -> list[str]:
     return [sys.executable, "-m", "pipediag", *own, *probe.arguments]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_to_the_parent_alone_reaches_the_script_once(
-    number: signal.Signals, start: Callable[[], Started]
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [(os.kill, signal.SIGTERM), (os.kill, signal.SIGUSR1), (os.killpg, signal.SIGINT)],
+)
+def test_a_signal_to_the_parent_or_its_group_reaches_the_script_once(
+    send: Callable[[int, int], None], number: signal.Signals, start: Callable[[], Started]
 ) -> None:
     running = start()
 
-    running.process.send_signal(number)
+    send(running.process.pid, number)
 
     out, _ = running.process.communicate(timeout=LIMIT_S)
     assert out == f"signals: {{'{number.name}': 1}} the end\n"
     assert running.process.returncode == 0
-
-
-def test_a_signal_to_the_group_reaches_the_script_once(start: Callable[[], Started]) -> None:
-    running = start()
-
-    os.killpg(running.process.pid, signal.SIGINT)
-
-    out, _ = running.process.communicate(timeout=LIMIT_S)
-    assert out == "signals: {'SIGINT': 1} the end\n"
 
 
 def test_a_script_does_not_outlive_a_parent_that_was_killed(start: Callable[[], Started]) -> None:

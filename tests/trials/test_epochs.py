@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from pipediag.session.edits import Change, Remove, SetModel, SetParameters
+from pipediag.session.edits import Remove, SetModel, SetParameters
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.model import Session
 from pipediag.session.trials import TrialBlock
 from pipediag.trials import Variant
 from pipediag.trials.bench import FIRST_TRACE_S, RETRACED, Bench, TakenBy
 from pipediag.trials.candidates import epoch_worth_trying, shorter_shuffles
-from pipediag.trials.schedule import TrialOutcome
 from pipediag.vocabulary import BASE
 from tests.factories import make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run, make_waits
@@ -247,27 +246,20 @@ def test_it_is_not_known(
     assert bench(blocks, **seconds).once(variant) is None
 
 
-def tried(executor: FakeExecutor, changes: tuple[Change, ...] = MODEL_CHANGE) -> TrialOutcome:
-    return try_edits(executor, [make_edit("a", changes=changes)])
-
-
-def executor(**overrides: Any) -> FakeExecutor:
-    made = {"a": 2 * SECOND, RETRACED.name: SECOND}
-    values = {"speeds": {"a": 2.0}, "first_call_ns": made, "first_step_ns": SECOND // 4}
-    return FakeExecutor(**{**values, **overrides})
-
-
-def test_the_step_as_written_is_made_anew_once_for_all_edits() -> None:
-    faster = executor(speeds={"a": 2.0, "b": 3.0})
+@pytest.mark.parametrize(("prepare_s", "made_anew"), [(0.5, 1), (6.0, 0)])
+def test_the_step_as_written_is_made_anew_once_unless_that_takes_the_time_of_rounds(
+    prepare_s: float, made_anew: int
+) -> None:
+    first_ns = {"a": 2 * SECOND, "b": 2 * SECOND, RETRACED.name: SECOND}
+    executor = FakeExecutor(
+        {"a": 2.0, "b": 3.0},
+        prepare_s=prepare_s,
+        first_call_ns=first_ns,
+        first_step_ns=SECOND // 4,
+    )
     edits = [make_edit(name, changes=(SetModel({name: True}),)) for name in "ab"]
-    try_edits(faster, edits)
-    assert faster.count("prepare", RETRACED.name) == 1
-    assert faster.count("block", RETRACED.name) == 0
-
-
-def test_it_is_left_as_it_is_where_that_would_take_the_time_of_rounds() -> None:
-    slow = executor(prepare_s=6.0)
-    outcome = tried(slow)
-    assert slow.count("prepare", RETRACED.name) == 0
+    outcome = try_edits(executor, edits)
+    assert executor.count("prepare", RETRACED.name) == made_anew
+    assert executor.count("block", RETRACED.name) == 0
     assert outcome.trials["a"].state == "confirmed"
-    assert outcome.trials["a"].once_s is None
+    assert (outcome.trials["a"].once_s is not None) is bool(made_anew)
