@@ -110,33 +110,34 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
         config = GateConfig.model_validate(table)
     except ValidationError as error:
         raise PipediagError(f"In {source}, [tool.pipediag]: {_explain(error)}") from error
-    reject_unknown_rules(config, [*rules, VERDICT], f"In {source}, [tool.pipediag.rules]")
+    _reject_unknown_rules(config, [*rules, VERDICT], f"In {source}, [tool.pipediag.rules]")
     return config
 
 
-def config_of(limits: Mapping[str, object]) -> GateConfig:
+def config_of(limits: Mapping[str, object], rules: Collection[str]) -> GateConfig:
     """Return the configuration of keyword arguments: keys of `[tool.pipediag]`, with underscores.
 
     Raises:
         TypeError: there is no argument, or one that does not exist.
-        ValueError: a value is of the wrong kind.
+        ValueError: a value is of the wrong kind, or names a rule that is not among `rules`.
     """
     unknown = sorted(set(limits) - set(GateConfig.model_fields))
     if unknown or not limits:
         wrong = f"there is no limit {_listed(unknown)}" if unknown else "no limit was given"
         raise TypeError(f"{wrong}. Valid ones: {', '.join(GateConfig.model_fields)}.")
     try:
-        return GateConfig.model_validate(limits)
+        config = GateConfig.model_validate(limits)
+        _reject_unknown_rules(config, rules, "The argument rules")
     except ValidationError as error:
         key, _, problem = _explain(error).partition(":")
         raise ValueError(f"{key.replace('-', '_')}:{problem}") from None
+    except PipediagError as error:
+        raise ValueError(str(error)) from None
+    return config
 
 
-def reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
-    """Refuse unknown rule ids: a misspelt one would silently gate nothing.
-
-    Raises PipediagError: lists the valid ids.
-    """
+def _reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
+    """Refuse unknown rule ids: a misspelt one would silently gate nothing."""
     unknown = sorted(set(config.rules) - set(known))
     if unknown:
         raise PipediagError(

@@ -116,15 +116,11 @@ class Measurements:
             ValueError: a value is of the wrong kind.
         """
         __tracebackhide__ = True
-        from pipediag.gate.config import config_of, reject_unknown_rules
+        from pipediag.gate.config import config_of
         from pipediag.gate.evaluation import evaluate
         from pipediag.rules.registry import BY_ID
 
-        config = config_of(limits)
-        try:
-            reject_unknown_rules(config, list(BY_ID), "The argument rules")
-        except PipediagError as error:
-            raise ValueError(str(error)) from None
+        config = config_of(limits, list(BY_ID))
         judged = evaluate(result.session, config, only_named=True)
         self._decide(result, judged, config)
 

@@ -62,14 +62,6 @@ def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
     assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
 
 
-def test_installed_distributions(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("tensorflow", "nvidia_cudnn_cu12", "nvidia-ml-py", "numpy")
-    found = [SimpleNamespace(metadata={"Name": name}) for name in names]
-    monkeypatch.setattr(doctor, "distributions", lambda: found)
-    monkeypatch.setattr(doctor, "installed_builds", lambda: {"tensorflow": "1.0"})
-    assert doctor.installed() == Installed({"tensorflow": "1.0"}, ["nvidia-cudnn-cu12"])
-
-
 @pytest.mark.parametrize(
     ("builds", "state"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pipediag.cli.trace import command, profile_files
+from pipediag.cli.trace import command
 from pipediag.errors import PipediagError
 from tests.reporters.devices import gpu_profile
 
@@ -78,22 +78,3 @@ def test_nothing_readable_is_an_error_with_a_line_for_each_file(tmp_path: Path) 
     first, second = str(raised.value).splitlines()
     assert "a.xplane.pb" in first
     assert "b.xplane.pb" in second
-
-
-@pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    """Two runs; the newer one is of two hosts."""
-    for file in ("2026_01_01/a", "2026_01_02/a", "2026_01_02/b"):
-        path = tmp_path / "plugins" / "profile" / f"{file}.xplane.pb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
-    return tmp_path
-
-
-def names(files: list[Path]) -> list[str]:
-    return [f"{file.parent.name}/{file.name}" for file in files]
-
-
-def test_the_directory_of_a_run(logs: Path) -> None:
-    files = profile_files([logs / "plugins/profile/2026_01_01"])
-    assert names(files) == ["2026_01_01/a.xplane.pb"]

@@ -133,19 +133,6 @@ def enormous() -> Session:
         for part in RUN_PARTS
         for index in range(40)
     ]
-    samples = [10.0 + index % 13 for index in range(20_000)]
-    rows = [
-        StepRow(
-            index=index,
-            window="baseline",
-            block=0,
-            start_ms=10.0 * index,
-            duration_ms=duration,
-            input_wait_ms=7.0,
-            batches=1,
-        )
-        for index, duration in enumerate(samples)
-    ]
     kernels = [devices.make_gpu().kernels[0].model_copy(update={"name": unbroken})] * 20
     gaps = [devices.make_gap(start_ms=float(index), doing=unbroken) for index in range(500)]
     return factories.make_session(
@@ -158,14 +145,11 @@ def enormous() -> Session:
         verdict=factories.make_verdict(
             summary=endless, reasons=[endless] * 30, next_steps=[endless] * 30
         ),
-        steps=records.make_steps(count=len(samples), samples_ms=samples),
         pipeline=records.make_pipeline(ops=operations, bottleneck_op_id="map_150"),
         findings=findings,
         trials=trial_sessions.make_run(
             notes=[endless] * 30,
-            blocks=trial_sessions.make_blocks(
-                {f"rule-{index}": [1.0 + index / 100] * 40 for index in range(120)}
-            ),
+            blocks=trial_sessions.make_blocks(*(f"rule-{n}" for n in range(120)), rounds=40),
         ),
         combined=Combined(
             findings=[f"rule-{index}" for index in range(1, 120, 4)],
@@ -178,8 +162,6 @@ def enormous() -> Session:
             for index in range(80)
         ],
         notes=[endless] * 60,
-        step_rows=rows,
-        host_samples=factories.make_host_samples() * 500,
     )
 
 
