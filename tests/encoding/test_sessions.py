@@ -78,18 +78,6 @@ def markdown_shape(text: str) -> list[str]:
     return [node.type for node in found if "text" not in node.type and node.type != "html_inline"]
 
 
-def json_shape(value: Any) -> Any:
-    """Return a JSON value without its texts."""
-    match value:
-        case dict():
-            return {key: json_shape(item) for key, item in value.items()}
-        case list():
-            return [json_shape(item) for item in value]
-        case str():
-            return "text"
-    return value
-
-
 def assert_harmless(text: str) -> None:
     assert commands(text) == []
     assert not acting(text)
