@@ -15,14 +15,13 @@ from pipediag.session.files import SESSION_FILE, write_text
 if TYPE_CHECKING:
     from pipediag.session.model import Session
 
-REPORTERS = {
-    "html": ("report.html", "pipediag.reporters.html:render"),
-    "csv": ("*.csv", "pipediag.reporters.tables:text"),
-    "json": (SESSION_FILE, "pipediag.session.record:to_json"),
-    "markdown": ("report.md", "pipediag.reporters.markdown:render"),
+REPORTERS = ("html", "csv", "json", "markdown")
+_OF_ONE_FILE = {
+    "html": ("report.html", "pipediag.reporters.html", "render"),
+    "json": (SESSION_FILE, "pipediag.session.record", "to_json"),
+    "markdown": ("report.md", "pipediag.reporters.markdown", "render"),
 }
-"""File of each format, and the function that makes its text; templates and pandas are loaded only
-where they are needed."""
+"""File, and module and function that make its text; templates are loaded only where needed."""
 
 
 def write_all(session: Session, directory: Path) -> list[Path]:
@@ -58,9 +57,8 @@ def write_formats(session: Session, directory: Path, formats: Sequence[str]) -> 
 
 
 def _files(session: Session, name: str) -> Iterator[tuple[str, Callable[[], str]]]:
-    file, place = REPORTERS[name]
-    module, _, function = place.partition(":")
-    if name != "csv":
+    if name in _OF_ONE_FILE:
+        file, module, function = _OF_ONE_FILE[name]
         yield file, lambda: str(getattr(import_module(module), function)(session))
         return
     from pipediag.reporters import tables
