@@ -208,19 +208,6 @@ def test_the_python_behind_the_operation_is_shown() -> None:
     assert "Its Python code /p/data.py:20" in words(top)
 
 
-def test_links_within_the_page_arrive() -> None:
-    page = page_of(trial_sessions.everything_tried())
-    ids = {
-        element.attributes["id"]
-        for tag in ("article", "tr", "section", "h2", "li")
-        for element in page.find(tag)
-        if "id" in element.attributes
-    }
-    links = {(a.attributes["href"] or "").removeprefix("#") for a in page.find("a")}
-    assert "finding-1" in links
-    assert links <= ids
-
-
 CACHED = Edit("cache", "a cache", (Insert("map", "cache"),))
 
 

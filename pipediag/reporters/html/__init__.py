@@ -58,7 +58,6 @@ def _context(session: Session) -> dict[str, Any]:
     step_ms = session.steps.mean_ms if session.steps else None
     rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
     groups = advice.group(session)
-    names = {id(one): f"finding-{number}" for number, one in enumerate(session.findings, 1)}
     leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
         "session": session,
@@ -83,7 +82,6 @@ def _context(session: Session) -> dict[str, Any]:
         "groups": groups,
         "leading": leading,
         "others": [finding for finding in groups.to_do if finding not in leading],
-        "anchor_of": lambda finding: names[id(finding)],
         "blocks": source_lines.annotated(session, culprit_place(session)),
         "nothing_worth_doing": advice.nothing_worth_doing(session),
         "what_else": advice.what_else(session),
