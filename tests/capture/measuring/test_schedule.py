@@ -55,6 +55,14 @@ class Measured:
         if self.diagnosis.phase is Phase.REPEAT and consumer.stage is Stage.CATCHING:
             consumer.hand_out(Stage.REPEATED, "repeated")
 
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
+
+    def next_epoch(self, consumer: Consumer | None = None) -> None:
+        self.diagnosis.interrupted(self.consumer, exhausted=True)
+        self.step(consumer, continuous=False)
+
     def until(self, phase: Phase) -> None:
         for _ in range(100):
             if self.diagnosis.phase is phase:
@@ -89,22 +97,12 @@ def test_steps_on_a_stock_of_ready_batches_are_warm_up_but_not_for_ever(
 
 def test_tracing_begins_the_warm_up_anew(measured: Measured) -> None:
     measured.pace.warmup = 3
-    for _ in range(3):
-        measured.step()
+    measured.steps(3)
     measured.diagnosis.traced(again=False)
-    for _ in range(2):
-        measured.step()
+    measured.steps(2)
     assert measured.diagnosis.phase is Phase.WARMUP
     measured.step()
     assert measured.diagnosis.phase is Phase.BASELINE
-
-
-def _next_fit(measured: Measured, *, again: bool) -> None:
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    measured.step(continuous=False)
-    measured.diagnosis.traced(again=again)
-    for _ in range(4):
-        measured.step()
 
 
 @pytest.mark.parametrize(("again", "steps"), [(False, 3), (True, 4)])
@@ -114,7 +112,9 @@ def test_what_a_new_models_first_call_takes_is_no_step(
     measured.pace.baseline = 20
     measured.until(Phase.BASELINE)
     before = measured.diagnosis._window.count
-    _next_fit(measured, again=again)
+    measured.next_epoch()
+    measured.diagnosis.traced(again=again)
+    measured.steps(4)
 
     assert measured.diagnosis._window.count == before + steps
 
@@ -153,8 +153,7 @@ def test_blocks_of_an_open_baseline_are_saved_every_few_seconds(
     monkeypatch.setattr(module, "_SAVE_EVERY_NS", every_ns)
     measured.pace.block, measured.pace.baseline = 2, 100
     measured.until(Phase.BASELINE)
-    for _ in range(5):
-        measured.step()
+    measured.steps(5)
 
     recording = json.loads(measured.instruments.file.read_text(encoding="utf-8"))
     baselines = [window for window in recording["windows"] if window["kind"] == "baseline"]
@@ -165,10 +164,8 @@ def test_blocks_of_an_open_baseline_are_saved_every_few_seconds(
 
 def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
     measured.pace.warmup = 5
-    measured.step()
-    measured.step()
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    measured.step(continuous=False)
+    measured.steps(2)
+    measured.next_epoch()
     measured.step()
 
     window = measured.diagnosis._window
@@ -179,8 +176,7 @@ def test_a_step_that_something_came_between_is_none(measured: Measured) -> None:
 def test_steps_beside_the_scripts_own_profile_are_left_out(measured: Measured) -> None:
     measured.pace.warmup = 5
     measured.instruments.profiler.script_is_profiling = True
-    for _ in range(6):
-        measured.step()
+    measured.steps(6)
 
     assert measured.diagnosis._window.count == 0
 
@@ -195,12 +191,8 @@ def test_a_loop_that_ends_early_leaves_nothing_running(measured: Measured, phase
     assert not measured.diagnosis.measuring
     assert (FakeSampler.running, measured.instruments.profiler.running) == (0, False)
     assert measured.consumer.stage is Stage.OWN
-    last = measured.recording.windows[-1]
-    assert (last.kind, last.complete, last.reason) == (
-        phase.name.lower(),
-        False,
-        "the script finished",
-    )
+    assert measured.instruments.windows[-1] == (phase.name.lower(), False)
+    assert measured.recording.windows[-1].reason == "the script finished"
 
 
 def test_an_iterator_is_given_back_though_closing_the_window_fails(
@@ -272,9 +264,8 @@ def test_a_new_epoch_repeats_a_batch_of_its_own(measured: Measured) -> None:
     measured.pace.repeat = 9
     measured.until(Phase.REPEAT)
     measured.step()
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
     next_epoch = consumer_of(measured.loop, ordinal=2)
-    measured.step(next_epoch, continuous=False)
+    measured.next_epoch(next_epoch)
 
     assert measured.consumer.stage is Stage.OWN
     assert next_epoch.stage is Stage.REPEATED
@@ -284,24 +275,19 @@ def test_steps_until_the_awaited_end_of_an_epoch_belong_to_no_window(measured: M
     measured.pace.waits = True
     measured.until(Phase.EPOCH_END)
     counts = [window.blocks for window in measured.recording.windows]
-    for _ in range(5):
-        measured.step()
+    measured.steps(5)
     assert measured.diagnosis.phase is Phase.EPOCH_END
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    measured.step(continuous=False)
+    measured.next_epoch()
     measured.step()
 
     assert measured.diagnosis.phase is Phase.REPEAT
     assert [window.blocks for window in measured.recording.windows[:4]] == counts
-    measured.until(Phase.DONE)
-    assert measured.instruments.windows[-1] == ("repeat", True)
 
 
 def test_an_end_beside_the_profiler_is_not_the_awaited_one(measured: Measured) -> None:
     measured.pace.waits = True
     measured.until(Phase.PROFILE)
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
-    measured.step(continuous=False)
+    measured.next_epoch()
     measured.until(Phase.EPOCH_END)
     measured.step()
     assert measured.diagnosis.phase is Phase.EPOCH_END
@@ -315,13 +301,10 @@ def test_the_first_call_of_an_epoch_is_left_out_where_the_epochs_are_long(
 ) -> None:
     measured.pace.warmup = 100
     measured.consumer.hand_over = "call"
-    for _ in range(12):
-        measured.step()
-    measured.diagnosis.interrupted(measured.consumer, exhausted=True)
+    measured.steps(12)
     before = measured.diagnosis._window.count
-    measured.step(continuous=False)
-    measured.step()
-    measured.step()
+    measured.next_epoch()
+    measured.steps(2)
 
     assert measured.diagnosis._window.count == before + 1
 
@@ -336,8 +319,7 @@ def test_the_profile_gives_way_to_trials_at_the_last_batch(
     measured.until(Phase.PROFILE)
     monkeypatch.setattr(measured.pace, "enough", only_at_the_last_batch)
     measured.loop.record.planned_steps = measured.loop.record.steps + 3
-    measured.step()
-    measured.step()
+    measured.steps(2)
     assert measured.diagnosis.phase is Phase.PROFILE
     measured.step()
     assert measured.diagnosis.phase is Phase.DONE
@@ -353,8 +335,7 @@ def test_windows_that_would_not_get_their_steps_are_skipped_at_the_last_batch(
     measured.pace.stacks = measured.pace.profile = 10
     measured.until(phase)
     measured.loop.record.planned_steps = measured.loop.record.steps + 3
-    for _ in range(2):
-        measured.step()
+    measured.steps(2)
     assert measured.diagnosis.phase is phase
     measured.step()
 
