@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
@@ -17,7 +18,7 @@ from pipediag.facts.names import as_typed, default_directory
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.child_process import supervise
-from pipediag.runner.output import OutputDirectory, prepare_output
+from pipediag.runner.output import CAPTURE_PREFIX, OutputDirectory, prepare_output
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
 from pipediag.session.worker import worker_of
@@ -213,11 +214,10 @@ def _conclude(run: EndedRun, on_progress: OnProgress) -> Session:
         return first.session
     from pipediag.runner.second_run import second_run
 
-    again = run.output.anew()
-    try:
-        second = second_run(first, again.capture, on_progress)
-    finally:
-        again.discard_capture()
+    with TemporaryDirectory(
+        prefix=CAPTURE_PREFIX, dir=run.output.path, ignore_cleanup_errors=True
+    ) as capture:
+        second = second_run(first, Path(capture), on_progress)
     return first.session if second is None else with_second_run(first, second)
 
 

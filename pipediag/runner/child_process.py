@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -109,11 +110,10 @@ def follow(
     on_trials: OnTrials | None,
 ) -> ChildResult:
     """Watch over a program that was there before us and goes on, until it is measured."""
-    kills_before = machine.oom_kills()
     on_started(process.pid)
     watch = _Watch(process, messages, on_progress, commands, on_trials)
     watch.until_exit()
-    return watch.result(out_of_memory=machine.killed_since(kills_before))
+    return watch.result()
 
 
 def supervise(
@@ -145,7 +145,6 @@ def supervise(
         unblock_interrupts=not are_interrupts_blocked(),
     ).write(settings_path)
     command = [*same_interpreter(), str(CHILD), str(settings_path)]
-    kills_before = machine.oom_kills()
     try:
         with HeldSignals() as signals:
             sys.stdout.flush()
@@ -171,7 +170,7 @@ def supervise(
     finally:
         for descriptor in (*ours, *theirs):
             os.close(descriptor)
-    return watch.result(out_of_memory=machine.killed_since(kills_before))
+    return watch.result()
 
 
 _ByUs = Literal["timed-out", "hung-in-exit", "stopped", "killed"]
@@ -199,8 +198,9 @@ class _Watch:
 
     def __post_init__(self) -> None:
         self._started_ns = time.monotonic_ns()
-        limit_s = self._timeout_s
-        self._timeout_at = None if limit_s is None else time.monotonic() + limit_s
+        self._kills_before = machine.oom_kills()
+        limit_s = math.inf if self._timeout_s is None else self._timeout_s
+        self._timeout_at = time.monotonic() + limit_s
         longest_s = LONGEST_S if worker_of() is None else LONGEST_IN_JOB_S
         self._patience = Patience(partial(activity_of, self._process.pid), longest_s=longest_s)
         self._lookout = Lookout()
@@ -304,10 +304,10 @@ class _Watch:
             return describe_death(-status, out_of_memory=False)
         return f"the script ended with status {status}."
 
-    def result(self, *, out_of_memory: bool) -> ChildResult:
-        """Return how the child ended; `out_of_memory` says what a SIGKILL means."""
+    def result(self) -> ChildResult:
+        """Return how the child ended."""
         self._check_started()
-        outcome, status, detail = self._ending(out_of_memory)
+        outcome, status, detail = self._ending()
         if lost := self._last(NotSaved):
             loss = f"Its last recording could not be saved: {lost.message}."
             detail = f"{detail} {loss}" if detail else loss
@@ -344,7 +344,7 @@ class _Watch:
                 self._patience.leaving()
 
     def _enforce_limits(self) -> None:
-        timed_out = self._timeout_at is not None and time.monotonic() > self._timeout_at
+        timed_out = time.monotonic() > self._timeout_at
         lingers = self.ends_what_lingers and self._patience.is_over()
         if lingers or (timed_out and self._patience.stage != "running"):
             self._ended_by_us = "hung-in-exit" if Ended in self._received else "stopped"
@@ -352,11 +352,11 @@ class _Watch:
                 # Where it began to leave without a word, its end was cut off, and nobody asked it
                 # to stop.
                 self._ended_by_us = "stopped" if Stopping in self._received else "killed"
-            self._timeout_at = None
+            self._timeout_at = math.inf
             self._patience.running()
             self._process.kill()
         elif timed_out:
-            self._timeout_at = None
+            self._timeout_at = math.inf
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
         elif self._patience.is_to_be_announced():
@@ -373,7 +373,7 @@ class _Watch:
                 f"{self._process.returncode} before the script was run; see its message above."
             )
 
-    def _ending(self, out_of_memory: bool) -> tuple[ScriptOutcome, int | None, str | None]:
+    def _ending(self) -> tuple[ScriptOutcome, int | None, str | None]:
         # Imported once the script is over, as it would start later for what that brings along.
         from pipediag.facts.script import ended_from_outside
 
@@ -388,6 +388,7 @@ class _Watch:
         elif outcome == "stopped":
             own = detail = None
         elif status < 0 and outcome != "interrupted":
+            out_of_memory = machine.killed_since(self._kills_before)
             outcome, detail = "killed", describe_death(-status, out_of_memory=out_of_memory)
         lost = self._lost_in_trial is not None and status != 0
         if lost and not ended_from_outside(outcome, own):

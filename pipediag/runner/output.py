@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -66,15 +66,6 @@ class OutputDirectory:
             shutil.rmtree(kept, ignore_errors=True)
             recorded.replace(kept)
 
-    def anew(self) -> OutputDirectory:
-        """Return it with a capture directory for another run. Raises PipediagError."""
-        try:
-            return replace(self, capture=_new_capture(self.path))
-        except OSError as error:
-            raise PipediagError(
-                f"cannot write to the output directory {self.path}: {error.strerror}."
-            ) from error
-
     def discard_capture(self) -> None:
         shutil.rmtree(self.capture, ignore_errors=True)
 
@@ -112,7 +103,7 @@ def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDire
                 lock = _locked(path, option)
                 on_failure.callback(lock.release)
                 made = True
-            capture = _new_capture(path)
+            capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
             on_failure.pop_all()
     except OSError as error:
         raise PipediagError(
@@ -120,12 +111,6 @@ def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDire
             f"Nothing was measured. Choose another directory with {option}."
         ) from error
     return OutputDirectory(path, capture, kept_aside, made, lock)
-
-
-def _new_capture(path: Path) -> Path:
-    # The script may have removed the directory since.
-    path.mkdir(parents=True, exist_ok=True)
-    return Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
 
 
 def _locked(path: Path, option: str) -> DirectoryLock:
