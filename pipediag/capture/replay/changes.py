@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
@@ -62,6 +62,11 @@ def _attribute(holder: Any, name: str) -> str:
 
 
 _AT_THE_END = "prefetch_to_device"
+_INSERTED: dict[str, Callable[..., Any]] = {
+    "cache": cached,
+    CUT_PADDING: padding_cut,
+    _AT_THE_END: on_device,
+}
 _INFINITE = -1
 """The value of `tf.data.INFINITE_CARDINALITY`."""
 ANY_LENGTH = "any_length"
@@ -97,7 +102,7 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
         graph.append(Node([], make=_repeated))
     for last in inserts:
         if last.kind == _AT_THE_END:
-            graph.append(Node([], partial(on_device, last.parameters["device"])))
+            graph.append(Node([], partial(_INSERTED[last.kind], **last.parameters)))
 
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
@@ -166,9 +171,8 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
                         f"{at_start(said(one))} draws random numbers; a cache behind it would "
                         "hand out the same ones in every epoch."
                     )
-        assert change.kind in ("cache", CUT_PADDING)
-        filled = partial(cached, change.parameters.get("elements"))
-        graph.splice_in(Node([], padding_cut if change.kind == CUT_PADDING else filled), after)
+        make = partial(_INSERTED[change.kind], **change.parameters)
+        graph.splice_in(Node([], make), after)
 
 
 def _distribute(graph: Graph, changes: list[Distribute]) -> None:

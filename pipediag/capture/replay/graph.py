@@ -27,10 +27,10 @@ _SHARE_OF_MEMORY = 0.5
 """Share of the free memory for a cache: the script needs memory, too."""
 
 
-def cached(elements: Scalar, inputs: list[Any]) -> Any:
+def cached(inputs: list[Any], elements: int | None = None) -> Any:
     """Return the dataset that is given, with a cache of so many elements, full, or a plain one."""
     (dataset,) = inputs
-    if not isinstance(elements, int):
+    if elements is None:
         return dataset.cache()
     most = most_elements_in_memory(dataset)
     if 0 <= most < elements:
@@ -40,13 +40,13 @@ def cached(elements: Scalar, inputs: list[Any]) -> Any:
     return filled_cache(dataset.take(elements))
 
 
-def on_device(device: Scalar, inputs: list[Any]) -> Any:
+def on_device(inputs: list[Any], device: str) -> Any:
     """Return the dataset that is given, with a copy of its elements to the device."""
     from tensorflow.python.data.experimental.ops import prefetching_ops
     from tensorflow.python.framework import config, device_spec
 
     # TensorFlow itself would silently take another device.
-    wanted = device_spec.DeviceSpecV2.from_string(str(device))
+    wanted = device_spec.DeviceSpecV2.from_string(device)
     if (wanted.device_index or 0) >= len(config.list_logical_devices(wanted.device_type)):
         raise NotReplayableError(f"There is no device {device} here.")
     return inputs[0].apply(prefetching_ops.prefetch_to_device(device))

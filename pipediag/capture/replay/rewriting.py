@@ -148,8 +148,6 @@ def _relaxed(change: CompileFunction) -> list[Attribute]:
         if site is None or (site.file, site.line) != (change.file, change.line):
             continue
         options = {name: own for name, own in vars(function).items() if own and name in _OPTIONS}
-        if not all(map(dataclasses.is_dataclass, options.values())):
-            raise NotReplayableError("This TensorFlow keeps the traces of a function elsewhere.")
         if options:
             cache = type(vars(function)[_CACHE])()
             found.append((function, _CACHE, cache))
