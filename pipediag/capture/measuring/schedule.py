@@ -150,8 +150,8 @@ class Diagnosis:
         if self.phase not in _WITHOUT_A_WINDOW:
             self._window.interrupted(consumer, exhausted)
 
-    def finish(self, reason: str, *, complete: bool = False) -> None:
-        """Close what is open, and save it; `reason` says why the open window is not `complete`."""
+    def finish(self, reason: str | None) -> None:
+        """Close what is open, and save it; `reason` says why the open window is not complete."""
         if not self.measuring:
             return
         # First, as what follows may fail: the script must not go on with what is ours.
@@ -159,7 +159,7 @@ class Diagnosis:
         self._give_back()
         self._beside.close()
         if phase not in _WITHOUT_A_WINDOW:
-            self._window.close(complete=complete, reason=None if complete else reason)
+            self._window.close(reason)
         self.embeddings.end()
         self._with.recorder.save()
 
@@ -197,11 +197,12 @@ class Diagnosis:
     def _decide(self, consumer: Consumer, now_ns: int) -> None:
         if self.loop.at_last_batch and self._is_measured(now_ns):
             # While trials hold the loop it goes on; later windows would not get their steps.
-            complete, took_time = self.phase is Phase.BASELINE, True
-            if complete:
+            took_time = True
+            if self.phase is Phase.BASELINE:
                 self._window.end_block(consumer)
-            reason = "the loop's last batch came before this window was full"
-            self.finish(reason, complete=complete)
+                self.finish(None)
+            else:
+                self.finish("the loop's last batch came before this window was full")
             self._with.tell(LoopMeasured(self.loop.record.line))
         else:
             try:
@@ -276,7 +277,7 @@ class Diagnosis:
                 self._since_trace.clear()
             else:
                 window.record.stable = settled
-                window.close(complete=True)
+                window.close()
                 return consumer
 
     def _baseline(self, consumer: Consumer) -> Steps[None]:
@@ -292,9 +293,9 @@ class Diagnosis:
                 break
             before = after
             self._window.record.kind = "warmup"
-            reason = "batches stocked up earlier were being used up"
-            self._window.close(complete=True, reason=reason)
-        self._window.close(complete=True)
+            self._window.close()
+            self._window.record.reason = "batches stocked up earlier were being used up"
+        self._window.close()
         self._with.recorder.save()
 
     def _time_steps(self) -> Steps[IteratorModel | None]:
@@ -350,7 +351,7 @@ class Diagnosis:
         CALLBACK_CLOCK.start()
         consumer = yield from self._until(self._enough)
         self._beside.close()
-        window.close(complete=True)
+        window.close()
         return consumer
 
     def _end_stacks(self, sampler: StackSampler) -> None:
@@ -375,7 +376,7 @@ class Diagnosis:
         window, profiler = self._open(Phase.PROFILE, "profile"), self._with.profiler
         refused = profiler.start(self.loop.record.id)
         if refused is not None:
-            window.close(complete=False, reason=refused)
+            window.close(refused)
             return consumer
         self._with.tell(WindowBegun("profile"))
         self._skip = 1
@@ -385,7 +386,7 @@ class Diagnosis:
         )
         lost = None if profiler.running else "the script's own profiler took over"
         self._beside.close()
-        window.close(complete=lost is None, reason=lost)
+        window.close(lost)
         self._with.recorder.save()
         return consumer
 
@@ -418,11 +419,8 @@ class Diagnosis:
         consumer = yield from self._until(
             lambda consumer, now_ns: consumer.stage is Stage.OWN or self._enough(consumer, now_ns)
         )
-        if consumer.stage is Stage.OWN:
-            # The batch could not be repeated, so no step of this window would be what it says.
-            window.close(complete=False, reason="no batch could be repeated")
-        else:
-            window.close(complete=True)
+        # Without one, no step of this window would be what it says.
+        window.close("no batch could be repeated" if consumer.stage is Stage.OWN else None)
         self._give_back()
 
     def _may_repeat(self, consumer: Consumer) -> bool:

@@ -118,10 +118,11 @@ class Window:
     def steps_ns(self) -> int:
         return sum(sum(block.durations_ns) for block in (*self.record.blocks, self.block))
 
-    def close(self, complete: bool, reason: str | None = None) -> None:
-        """End the window; its last block is kept without gap times if it is still open."""
+    def close(self, reason: str | None = None) -> None:
+        """End the window, which is complete unless there is a reason why not; its last block is
+        kept without gap times if it is still open."""
         self.close_block()
-        self.record.complete = complete
+        self.record.complete = reason is None
         self.record.reason = reason
 
 

@@ -200,7 +200,7 @@ def test_an_iterator_is_given_back_though_closing_the_window_fails(
 ) -> None:
     measured.until(Phase.REPEAT)
 
-    def fail(**_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError("no space left")
 
     monkeypatch.setattr(measured.diagnosis._window, "close", fail)
