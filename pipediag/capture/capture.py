@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipediag.capture.callsites import call_site
+from pipediag.capture.callsites import SWITCH_INTERVAL, call_site
 from pipediag.capture.frameworks.keras import facts
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.frameworks.tensorflow.framework import TensorFlow
@@ -31,7 +31,6 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.sampling import SWITCH_INTERVAL
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder, describe_environment

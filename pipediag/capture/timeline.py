@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from pipediag.capture.callsites import CallSite, ScriptLine, current_frames, script_line_of
+from pipediag.capture.callsites import (
+    SWITCH_INTERVAL,
+    CallSite,
+    ScriptLine,
+    current_frames,
+    script_line_of,
+)
 from pipediag.session.messages import encode
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Unwritten
 from pipediag.vocabulary import SpanKind
@@ -196,8 +202,7 @@ class Timeline:
 
 
 # A thread keeps the interpreter lock for 5 ms, so samples meet most often the lines that give it
-# up: trust the share of a function more than that of a line. A shorter switch interval would let a
-# thread go on while its frames are walked, which crashed 3 of 16 runs.
+# up: trust the share of a function more than that of a line.
 # Own choices: a sample takes some 20 microseconds of the interpreter lock.
 _INTERVAL_NS = 20_000_000
 _TELL_EVERY_NS = 2_000_000_000
@@ -295,7 +300,8 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                line = self._line_in(current_frames())
+                with SWITCH_INTERVAL.usual():
+                    line = self._line_in(current_frames())
                 with self._lock:
                     if not self._wanted:
                         self._ended = None

@@ -5,7 +5,6 @@ Stacks have a window of their own: a thread that wakes often competes for the GI
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import Counter
@@ -13,7 +12,12 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import ScriptLine, current_frames, script_line_of
+from pipediag.capture.callsites import (
+    SWITCH_INTERVAL,
+    ScriptLine,
+    current_frames,
+    script_line_of,
+)
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
 
@@ -44,33 +48,11 @@ CALLBACK_CLOCK = CallbackClock()
 
 
 _INTERVAL_NS = 5_000_000
-# A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
-_SWITCH_INTERVAL_S = 0.00005
 # Innermost functions of threads that are parked, not running Python.
 _PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
 _PARKED_FILES = tuple(
     f"{module}.py" for module in "threading queue selectors socket connection synchronize".split()
 )
-
-
-class _SwitchInterval:
-    """Python's switch interval, which is the script's: changed for a while, and restored."""
-
-    def __init__(self) -> None:
-        self._usual_s: float | None = None
-
-    def shorten(self) -> None:
-        self._usual_s = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
-
-    def restore(self) -> None:
-        """Restore the script's own, also in a child that is forked meanwhile."""
-        if self._usual_s is not None:
-            sys.setswitchinterval(self._usual_s)
-            self._usual_s = None
-
-
-SWITCH_INTERVAL = _SwitchInterval()
 
 
 _MOST_LINES = 100
@@ -121,10 +103,11 @@ class StackSampler:
 
     def _sample(self) -> None:
         at_ns, own, lines = time.monotonic_ns(), threading.get_ident(), []
-        for ident, frame in current_frames().items():
-            found = None if ident == own or _is_parked(frame) else script_line_of(frame)
-            if found is not None and not found.in_framework:
-                lines.append((found, "main" if ident == self._training_thread else "source"))
+        with SWITCH_INTERVAL.usual():
+            for ident, frame in current_frames().items():
+                found = None if ident == own or _is_parked(frame) else script_line_of(frame)
+                if found is not None and not found.in_framework:
+                    lines.append((found, "main" if ident == self._training_thread else "source"))
         self._samples.append((at_ns, lines))
 
 

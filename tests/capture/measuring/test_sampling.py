@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from pipediag.capture.callsites import ScriptLine
 from pipediag.capture.guard import Guard
+from pipediag.capture.measuring import sampling
 from pipediag.capture.measuring.sampling import CallbackClock, PythonClock, StackSampler
 from pipediag.session.recording import RecordedStacks, StackLine
 
@@ -182,3 +184,23 @@ def test_after_a_fork_and_when_given_up_the_registry_is_as_it_was(clocked: Clock
     clocked.clock.begin()
     clocked.guard.give_up()
     assert clocked.is_native
+
+
+def test_no_thread_runs_while_the_frames_of_others_are_walked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a short interval they come and go meanwhile, which crashed Python 3.11.7."""
+    usual_s, walked_at = sys.getswitchinterval(), []
+
+    def frames() -> dict[int, FrameType]:
+        walked_at.append(sys.getswitchinterval())
+        return {}
+
+    monkeypatch.setattr(sampling, "current_frames", frames)
+    sampler = StackSampler(threading.get_ident())
+    deadline = time.monotonic() + 30
+    while len(walked_at) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    sampler.stop("loop1", [])
+    assert len(walked_at) >= 3
+    assert set(walked_at) == {usual_s} == {sys.getswitchinterval()}
