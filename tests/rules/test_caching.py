@@ -28,7 +28,6 @@ from tests.rules.sessions import (
     batch,
     cases,
     changes,
-    decided,
     decides,
     epochs,
     keeps_up,
@@ -90,7 +89,8 @@ def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() ->
 CUT = make_loop(keras=make_keras(epochs=3, steps_per_epoch=100))
 
 
-@cases(
+test_a_generator_that_is_not_tried = decides(
+    MISSING_CACHE,
     {
         "of unknown size": (
             generated(generator(element_bytes=None, bytes_per_element=None)),
@@ -103,10 +103,7 @@ CUT = make_loop(keras=make_keras(epochs=3, steps_per_epoch=100))
         ),
         "inner": (generated(generator(inside_function_of="outer")), "pass"),
     },
-    "session, status",
 )
-def test_a_generator_that_is_not_tried(session: Session, status: FindingStatus) -> None:
-    assert decided(MISSING_CACHE, session) == (status, None)
 
 
 def filled_by_a_generator(first_batches_s: float = 16.0) -> Session:

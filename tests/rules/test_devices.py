@@ -30,6 +30,7 @@ from tests.rules.sessions import (
     changes,
     copies,
     cpu,
+    decides,
     gap,
     gpu,
     launches,
@@ -237,23 +238,18 @@ def test_the_bound_is_the_span_without_that_idle_time(
 WAITS = gpu({"input": 30.0}, gaps=[gap("input", 30.0, op_id="map_0")])
 
 
-@pytest.mark.parametrize(
-    ("session", "status", "edit"),
-    [
-        (make_session(devices=[WAITS]), "fail", AHEAD),
-        (make_session(devices=[WAITS], breakdown=None), "fail", AHEAD),
+test_a_session_weighs_waits_for_input_by_its_steps = decides(
+    INPUT_GAP,
+    {
+        "input-bound": (make_session(devices=[WAITS]), ("fail", AHEAD)),
+        "no breakdown": (make_session(devices=[WAITS], breakdown=None), ("fail", AHEAD)),
         # Steps that do not wait without the profiler are believed.
-        (session_on(WAITS), "informative", None),
-        (make_session(devices=[WAITS], **straddles()), "informative", AHEAD),
-        (make_compute_bound_session(devices=[]), "inconclusive", None),
-        (session_on(cpu({"input": 80.0})), "not-applicable", None),
-    ],
+        "keeps up": (session_on(WAITS), "informative"),
+        "straddles": (make_session(devices=[WAITS], **straddles()), ("informative", AHEAD)),
+        "no devices": (make_compute_bound_session(devices=[]), "inconclusive"),
+        "a CPU": (session_on(cpu({"input": 80.0})), "not-applicable"),
+    },
 )
-def test_a_session_weighs_waits_for_input_by_its_steps(
-    session: Session, status: str, edit: object
-) -> None:
-    finding = only(INPUT_GAP, session)
-    assert (finding.status, changes(finding)) == (status, edit)
 
 
 def fit(**keras: Any) -> dict[str, Any]:
@@ -263,36 +259,24 @@ def fit(**keras: Any) -> dict[str, Any]:
 OWN = {"loops": [make_loop(kind="eager", keras=None)]}
 
 
-@cases(
+test_a_session_tries_xla_before_several_steps_a_call = decides(
+    LAUNCH_BOUND,
     {
-        "launches": (LAUNCH_BOUND, session_on(late()), "fail", XLA),
-        "launches under XLA": (
-            LAUNCH_BOUND,
-            session_on(late(), **fit(jit_compile=True)),
-            "fail",
-            SHARED,
-        ),
-        "launches of an own loop": (LAUNCH_BOUND, session_on(late(), **OWN), "fail", None),
-        "launched ahead": (
-            LAUNCH_BOUND,
-            session_on(late(median_delay_us=400.0)),
-            "informative",
-            XLA,
-        ),
-        "in doubt": (LAUNCH_BOUND, session_on(late(), **SLOWED), "informative", XLA),
-        "read-backs in doubt": (
-            SYNC_POINT,
-            session_on(gpu({"sync": 20.0}), **SLOWED),
-            "inconclusive",
-            None,
-        ),
-        "Python": (PYTHON_GAP, session_on(LOGGING), "fail", SHARED),
-        "Python in doubt": (PYTHON_GAP, session_on(LOGGING, **SLOWED), "informative", SHARED),
+        "launches": (session_on(late()), ("fail", XLA)),
+        "under XLA": (session_on(late(), **fit(jit_compile=True)), ("fail", SHARED)),
+        "own loop": (session_on(late(), **OWN), "fail"),
+        "launched ahead": (session_on(late(median_delay_us=400.0)), ("informative", XLA)),
+        "in doubt": (session_on(late(), **SLOWED), ("informative", XLA)),
     },
-    "rule, session, status, edit",
 )
-def test_a_session_tries_the_model_in_another_way(
-    rule: Rule, session: Session, status: str, edit: object
-) -> None:
-    finding = only(rule, session)
-    assert (finding.status, changes(finding)) == (status, edit)
+test_a_session_tries_to_run_less_python_between_steps = decides(
+    PYTHON_GAP,
+    {
+        "Python": (session_on(LOGGING), ("fail", SHARED)),
+        "in doubt": (session_on(LOGGING, **SLOWED), ("informative", SHARED)),
+    },
+)
+
+
+def test_read_backs_in_a_slowed_profile_are_left_open() -> None:
+    assert only(SYNC_POINT, session_on(gpu({"sync": 20.0}), **SLOWED)).status == "inconclusive"

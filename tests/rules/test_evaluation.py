@@ -314,10 +314,7 @@ SOURCE = (
 @pytest.mark.parametrize(
     ("call", "after"),
     [
-        (
-            "self.model.predict((a, b), batch_size=9, verbose=0)",
-            "self.model.predict_on_batch((a, b))",
-        ),
+        ("self.m.predict((a, b), batch_size=9, verbose=0)", "self.m.predict_on_batch((a, b))"),
         ("m.predict(x=ids)", "m.predict_on_batch(ids)"),
         ("m.predict(ids, verbose=0)[:, 0]", "m.predict_on_batch(ids)[:, 0]"),
         ("m.predict(ids, callbacks=c)", None),

@@ -215,20 +215,7 @@ def one_hot(
                 softmaxes=[Softmax("dense/kernel", classes, 64, labels)],
             )
         ],
-        host=None
-        if line is None
-        else make_host(
-            hot_python=[
-                HotLine(
-                    file="data.py",
-                    line=7,
-                    function="rows",
-                    percent=80.0,
-                    thread="source",
-                    code=line,
-                )
-            ]
-        ),
+        host=make_host(hot_python=[HOT.model_copy(update={"code": line})]),
         **keeps_up(),
     )
 

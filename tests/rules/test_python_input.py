@@ -177,11 +177,8 @@ def found(
     of_keras: bool = False,
     **line: Any,
 ) -> Finding:
-    op = make_operation(
-        "rows", "from_generator", elements=1.0, self_ms_per_step=self_ms, made_by_framework=of_keras
-    )
-    values: dict[str, Any] = {"file": "data.py", "line": 7, "function": "rows", "thread": "source"}
-    hot = HotLine(percent=percent, code=code, **{**values, **line})
+    op = generator(self_ms_per_step=self_ms, made_by_framework=of_keras)
+    hot = LINE.model_copy(update={"percent": percent, "code": code, **line})
     return only(SLOW_CALL, session_of(op, host=make_host(hot_python=[hot])))
 
 
@@ -195,16 +192,13 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_ker
 
 
 def test_draws_of_one_function_are_rewritten_together() -> None:
-    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
     other = WEIGHTED.replace("p=", "replace=False, p=")
     lines = [(9, "rows", WEIGHTED), (7, "rows", WEIGHTED), (8, "rows", other), (3, "f", WEIGHTED)]
     hot = [
-        HotLine(
-            file="data.py", line=at, function=name, percent=4.0 * at, thread="source", code=code
-        )
+        LINE.model_copy(update={"line": at, "function": name, "percent": 4.0 * at, "code": code})
         for at, name, code in lines
     ]
-    finding = only(SLOW_CALL, session_of(op, host=make_host(hot_python=hot)))
+    finding = only(SLOW_CALL, session_of(generator(), host=make_host(hot_python=hot)))
     assert [one.line for one in changes(finding)] == [7, 9]
 
 
@@ -242,39 +236,29 @@ def test_what_is_not_known_or_costs_little_passes(
     assert found(code, **overrides).status != "fail"
 
 
-def single(**overrides: Any) -> Finding:
-    values: dict[str, Any] = {"elements": 128.0, "self_ms_per_step": 6.0, "element_bytes": 24}
-    op = make_operation("rows", "from_generator", **{**values, **overrides})
-    return only(SINGLE_ELEMENTS, session_of(op))
+def single(*then: Operation, **overrides: Any) -> Session:
+    return session_of(generator(**{"elements": 128.0, **overrides}), *then)
 
 
-def test_stacks_that_are_split_again_are_no_single_elements() -> None:
-    op = make_operation("g", "from_generator", elements=64.0, self_ms_per_step=9.0)
-    split = make_operation("split", "unbatch", parent_ids=["g"])
-    assert only(SINGLE_ELEMENTS, session_of(op)).status == "fail"
-    assert only(SINGLE_ELEMENTS, session_of(op, split)).status == "pass"
-
-
-def test_single_elements_are_handed_over_in_stacks() -> None:
-    finding = single()
-    assert finding.status == "fail"
-    assert finding.edit is not None
-    assert finding.edit.check == "equal"
-    assert finding.edit.changes == (Replace("rows", "in_chunks", {"elements": 64}),)
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"elements": 1.0},
-        {"elements": None},
-        {"self_ms_per_step": 0.01},
-        {"made_by_framework": True},
-        {"inside_function_of": "outer"},
-    ],
+STACKS = (Replace("rows", "in_chunks", {"elements": 64}),)
+test_single_elements_are_handed_over_in_stacks = decides(
+    SINGLE_ELEMENTS,
+    {
+        "single": (single(), ("fail", STACKS)),
+        "split again": (single(make_operation("split", "unbatch")), "pass"),
+        "batches": (single(elements=1.0), "pass"),
+        "unknown": (single(elements=None), "pass"),
+        "costs little": (single(self_ms_per_step=0.01), "pass"),
+        "of Keras": (single(made_by_framework=True), "pass"),
+        "inner": (single(inside_function_of="outer"), "pass"),
+    },
 )
-def test_batches_and_what_costs_little_pass(overrides: dict[str, Any]) -> None:
-    assert single(**overrides).status == "pass"
+
+
+def test_stacks_have_to_give_equal_elements() -> None:
+    edit = only(SINGLE_ELEMENTS, single()).edit
+    assert edit is not None
+    assert edit.check == "equal"
 
 
 def python_map(**overrides: Any) -> Operation:
@@ -347,11 +331,8 @@ def test_python_that_computes_long_enough_is_also_called_in_processes() -> None:
 def test_a_known_slow_line_that_is_most_of_it_goes_before_a_rewrite(
     code: str, percent_of_another: float, first: str | None
 ) -> None:
-    op = make_operation("rows", "from_generator", elements=1.0, self_ms_per_step=6.0)
     lines = [LINE.model_copy(update={"code": code})]
     if percent_of_another:
         lines.append(LINE.model_copy(update={"line": 9, "percent": percent_of_another}))
-    session = session_of(op, host=make_host(hot_python=lines))
-
-    finding = only(PYTHON_INPUT, session)
+    finding = only(PYTHON_INPUT, generated(generator(), host=make_host(hot_python=lines)))
     assert (finding.status, finding.needs_first) == ("fail", first)

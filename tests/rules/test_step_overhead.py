@@ -222,7 +222,8 @@ def hooked(*lines: HotLine, callback: Callback = SLOW, **overrides: Any) -> Sess
 CLOCKED = replace(SLOW, step_percent=27.0)
 
 
-@cases(
+test_a_callback_of_each_batch = decides(
+    BATCH_CALLBACK,
     {
         "slow": (hooked(line(50.0)), "fail"),
         "qualified": (hooked(line(50.0, function="Logger.on_train_batch_end")), "fail"),
@@ -235,10 +236,7 @@ CLOCKED = replace(SLOW, step_percent=27.0)
         "of epochs": (hooked(line(80.0), callback=EPOCHS), "pass"),
         "no samples": (hooked(host=None, host_missing="None."), "inconclusive"),
     },
-    "session, expected",
 )
-def test_a_callback_of_each_batch(session: Session, expected: str) -> None:
-    assert only(BATCH_CALLBACK, session).status == expected
 
 
 def test_without_the_callback_what_the_device_computes_stays() -> None:
@@ -311,26 +309,20 @@ def test_overhead_of_a_call_in_each_step_waits_for_that_call_to_go() -> None:
     assert only(HOST_OVERHEAD, alone).status == "fail"
 
 
-@pytest.mark.parametrize(
-    ("compute", "loop", "tried"),
-    [
-        (60.0, {}, True),
-        (20.0, {}, False),
-        (60.0, {"keras": make_keras(jit_compile=True)}, False),
-        (60.0, {"keras": make_keras(run_eagerly=True, jit_compile=False)}, False),
-        (60.0, {"shapes_vary": True}, False),
-        (60.0, {"element_spec": "TensorSpec(shape=(None, None), dtype=tf.int32)"}, False),
-    ],
+def computing(compute: float = 60.0, spec: str | None = None, **loop: Any) -> Session:
+    values = {"keras": make_keras(jit_compile=False), "element_spec": spec, **loop}
+    breakdown = make_breakdown(device_compute=compute, input_wait=100.0 - compute)
+    return make_session(breakdown=breakdown, loops=[make_loop(**values)])
+
+
+test_a_step_that_computes_is_tried_with_xla = decides(
+    XLA,
+    {
+        "computes": (computing(), ("informative", (SetModel({"jit_compile": True}),))),
+        "computes little": (computing(20.0), "pass"),
+        "compiled": (computing(keras=make_keras(jit_compile=True)), "pass"),
+        "eager": (computing(keras=make_keras(run_eagerly=True, jit_compile=False)), "pass"),
+        "shapes were seen to vary": (computing(shapes_vary=True), "pass"),
+        "of any length": (computing(spec="TensorSpec(shape=(None, None), dtype=tf.int32)"), "pass"),
+    },
 )
-def test_a_step_that_computes_is_tried_with_xla(
-    compute: float, loop: dict[str, Any], tried: bool
-) -> None:
-    values = {"keras": make_keras(jit_compile=False), "element_spec": None, **loop}
-    session = make_session(
-        breakdown=make_breakdown(device_compute=compute, input_wait=100.0 - compute),
-        loops=[make_loop(**values)],
-    )
-    finding = only(XLA, session)
-    assert finding.status == ("informative" if tried else "pass")
-    changes = finding.edit.changes if finding.edit is not None else ()
-    assert changes == ((SetModel({"jit_compile": True}),) if tried else ())
