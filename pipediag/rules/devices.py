@@ -79,10 +79,7 @@ def _unused_advice(environment: Environment) -> str:
     if environment.keras_backend == "jax":
         return "Install JAX's GPU plugin: `pip install 'jax[cuda12]'`."
     if environment.cuda_build is False:
-        return (
-            "Install a GPU build: `pip install 'tensorflow[and-cuda]'`. This TensorFlow is "
-            "CPU-only."
-        )
+        return "Install a GPU build (`pip install 'tensorflow[and-cuda]'`): this one is CPU-only."
     return (
         "Run `nvidia-smi`, and install or update the driver if it fails; else install what "
         "TensorFlow's log calls missing with `pip install 'tensorflow[and-cuda]'`. Where it calls "
@@ -322,20 +319,16 @@ PYTHON_GAP = _idle_rule(
 
 @PYTHON_GAP.found_on_devices_by
 def _check_python_gap(profile: Profile) -> Iterator[Finding]:
-    device = _idlest(profile, "python")
-    return _of_cause(
-        PYTHON_GAP,
-        profile,
-        "python",
-        PYTHON_IDLE,
-        edit=several_steps_a_call(profile.session, f"{PYTHON_GAP.id}:steps"),
-        informs=_one_pause(device) if device is not None else None,
-    )
+    edit = several_steps_a_call(profile.session, f"{PYTHON_GAP.id}:steps")
+    pause = _one_pause(_idlest(profile, "python"))
+    return _of_cause(PYTHON_GAP, profile, "python", PYTHON_IDLE, edit=edit, informs=pause)
 
 
-def _one_pause(device: DeviceActivity) -> str | None:
-    gap, ms = max(held_up(device, "python"), key=lambda part: part[1], default=(None, 0.0))
-    if gap is None or 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
+def _one_pause(device: DeviceActivity | None) -> str | None:
+    parts = held_up(device, "python") if device is not None else []
+    gap, ms = max(parts, key=lambda part: part[1], default=(None, 0.0))
+    idle_ms = device.causes_ms.get("python", 0.0) if device is not None else 0.0
+    if gap is None or 100.0 * ms < ONE_PAUSE.value * idle_ms:
         return None
     what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (

@@ -293,9 +293,8 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
 
 
 def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:
-    rows = session.run.parts if session.run is not None else []
-    own = [row for row in rows if (row.file, row.line) == (at.file, at.line)]
-    return [row for row in own if row.part == "evaluation"]
+    rows = [row for row in known(session.run).parts if row.part == "evaluation"]
+    return [row for row in rows if (row.file, row.line) == (at.file, at.line)]
 
 
 def _small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunPart]]]:

@@ -158,7 +158,8 @@ def test_a_function_is_called_for_several_elements_at_once(
 AROUND = make_operation("around", "interleave", parameters={"num_parallel_calls": 16})
 
 
-@cases(
+test_a_function_that_is_left_alone = decides(
+    SERIAL_FLAT_MAP,
     {
         "Python within": (flat(inner("map", function=PYTHON), outer(function=PYTHON)), "pass"),
         "reads": (flat(outer(), inner("TFRecordDataset")), "pass"),
@@ -169,11 +170,7 @@ AROUND = make_operation("around", "interleave", parameters={"num_parallel_calls"
         "keeps up": (flat(outer(), **keeps_up()), "informative"),
         "none": (make_session(), "pass"),
     },
-    "session, status",
 )
-def test_a_function_that_is_left_alone(session: Session, status: str) -> None:
-    finding = only(SERIAL_FLAT_MAP, session)
-    assert (finding.status, finding.edit) == (status, None)
 
 
 DEFAULTS = "optimization.apply_default_optimizations"
