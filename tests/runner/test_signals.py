@@ -13,6 +13,7 @@ import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -50,14 +51,7 @@ def start(make_probe: MakeProbe) -> Iterator[Callable[[], Started]]:
 
     def started() -> Started:
         probe = make_probe(COUNTS_SIGNALS)
-        process = subprocess.Popen(
-            _command(probe),
-            cwd=probe.directory,
-            env=environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        process = _analysed(probe, stdout=subprocess.PIPE, text=True, start_new_session=True)
         processes.append(process)
         return Started(process, int(process.stdout.readline().split()[1]))
 
@@ -67,9 +61,10 @@ def start(make_probe: MakeProbe) -> Iterator[Callable[[], Started]]:
         process.communicate()
 
 
-def _command(probe: Probe) -> list[str]:
+def _analysed(probe: Probe, **options: Any) -> subprocess.Popen[Any]:
     own = ["analyze", "-q", "--run-to-end", "-o", str(probe.directory / "../out")]
-    return [sys.executable, "-m", "pipediag", *own, *probe.arguments]
+    command = [sys.executable, "-m", "pipediag", *own, *probe.arguments]
+    return subprocess.Popen(command, cwd=probe.directory, env=environment(), **options)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +102,8 @@ def test_control_c_on_a_terminal_interrupts_the_script_once(make_probe: MakeProb
         os.setsid()
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
-    process = subprocess.Popen(
-        _command(probe),
-        cwd=probe.directory,
-        env=environment(),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        preexec_fn=take_terminal,  # noqa: PLW1509
-    )
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    process = _analysed(probe, **streams, preexec_fn=take_terminal)
     os.close(terminal)
     _read_until(controller, b"ready")
     os.write(controller, b"\x03")
@@ -136,20 +124,14 @@ def _read_until(descriptor: int, text: bytes) -> bytes:
 def test_an_ignored_interrupt_stays_ignored(make_probe: MakeProbe, tmp_path: Path) -> None:
     """A shell's background job and `nohup` start programs with signals ignored."""
     probe = make_probe("import signal; print(int(signal.getsignal(2)), int(signal.getsignal(1)))")
-    done = subprocess.run(
-        _command(probe),
-        cwd=probe.directory,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-        preexec_fn=lambda: (
-            signal.signal(signal.SIGINT, signal.SIG_IGN),
-            signal.signal(signal.SIGHUP, signal.SIG_IGN),
-        ),
-    )
 
-    assert done.stdout == f"{int(signal.SIG_IGN)} {int(signal.SIG_IGN)}\n"
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    process = _analysed(probe, stdout=subprocess.PIPE, text=True, preexec_fn=ignore)
+
+    assert process.communicate()[0] == f"{int(signal.SIG_IGN)} {int(signal.SIG_IGN)}\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])

@@ -11,26 +11,8 @@ from hypothesis import strategies as some
 
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.changes import apply, model_settings
-from pipediag.session.edits import (
-    Change,
-    CompileCall,
-    CompileFunction,
-    Distribute,
-    Edit,
-    ExtractStep,
-    Insert,
-    Move,
-    PredictOnBatch,
-    Remove,
-    Replace,
-    RewriteCall,
-    SetModel,
-    SetOptions,
-    SetParameters,
-    adds_cache,
-    as_written,
-    touched,
-)
+from pipediag.session import edits
+from pipediag.session.edits import Change, Edit, Insert, SetModel, adds_cache, as_written, touched
 from pipediag.session.messages import (
     COMMANDS,
     FROM_CHILD,
@@ -84,24 +66,20 @@ def test_what_the_other_process_does_not_know_is_none(line: bytes, kinds: Any) -
 
 
 ONE_OF_EACH: tuple[Change, ...] = (
-    SetParameters("a", {"num_parallel_calls": -1}),
+    edits.SetParameters("a", {"num_parallel_calls": -1}),
     Insert("a", "prefetch", {"buffer_size": -1}),
-    Remove("a"),
-    Move("a", "b"),
-    Replace("a", "interleave"),
-    SetOptions({"autotune.enabled": True}),
+    edits.Remove("a"),
+    edits.Move("a", "b"),
+    edits.Replace("a", "interleave"),
+    edits.SetOptions({"autotune.enabled": True}),
     SetModel({"jit_compile": True}),
-    PredictOnBatch("train.py", 30),
-    CompileCall("train.py", 31, "self.model"),
-    ExtractStep("train.py", 40, ("weight",)),
-    RewriteCall("a", "train.py", 30, "pairs"),
-    CompileFunction("train.py", 30, "train_step"),
-    Distribute("a", workers=2),
+    edits.PredictOnBatch("train.py", 30),
+    edits.CompileCall("train.py", 31, "self.model"),
+    edits.ExtractStep("train.py", 40, ("weight",)),
+    edits.RewriteCall("a", "train.py", 30, "pairs"),
+    edits.CompileFunction("train.py", 30, "train_step"),
+    edits.Distribute("a", workers=2),
 )
-
-
-def candidate(*changes: Change) -> Candidate:
-    return Candidate(Edit("a", "a", changes), changes_hyper_parameter=False, safe=True)
 
 
 def test_every_kind_is_here() -> None:
@@ -111,11 +89,11 @@ def test_every_kind_is_here() -> None:
 
 OF_NO_PIPELINE = (
     SetModel,
-    PredictOnBatch,
-    CompileCall,
-    ExtractStep,
-    RewriteCall,
-    CompileFunction,
+    edits.PredictOnBatch,
+    edits.CompileCall,
+    edits.ExtractStep,
+    edits.RewriteCall,
+    edits.CompileFunction,
 )
 
 
@@ -140,7 +118,8 @@ def test_replay_makes_every_kind(change: Change) -> None:
 @pytest.mark.parametrize("change", ONE_OF_EACH, ids=lambda change: change.do)
 def test_every_consumer_knows_each(change: Change) -> None:
     assert touched([change]) <= {"elements", "options", "model"}
-    assert candidate(change).changes_model is isinstance(change, SetModel | CompileFunction)
+    candidate = Candidate(Edit("a", "a", (change,)), changes_hyper_parameter=False, safe=True)
+    assert candidate.changes_model is isinstance(change, SetModel | edits.CompileFunction)
 
 
 def test_a_cache_as_a_user_writes_it_is_not_filled_beforehand() -> None:
