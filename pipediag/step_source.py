@@ -290,12 +290,10 @@ def _looks_only(statement: ast.stmt) -> bool:
 
 
 def _is_for_effect(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and isinstance(statement.value.func, ast.Attribute)
-        and not _calls(statement, _APPLY, *_ON_VARIABLES)
-    )
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute())):
+            return not _calls(statement, _APPLY, *_ON_VARIABLES)
+    return False
 
 
 def _owners(node: ast.AST) -> set[str]:

@@ -118,15 +118,12 @@ def _shape(call: cst.Call) -> list[cst.BaseExpression] | None:
 
 
 def _may_be(call: cst.Call, length: int) -> bool:
-    match _shape(call):
-        case None:
-            return True
-        case [cst.Integer() as size]:
-            return size.evaluated_value == length
-        case [cst.Name(value="None")]:
-            return False
-        case shape:
-            return len(shape) == 1
+    shape = _shape(call)
+    if shape is None or len(shape) != 1:
+        return shape is None
+    if isinstance(shape[0], cst.Integer):
+        return shape[0].evaluated_value == length
+    return not (isinstance(shape[0], cst.Name) and shape[0].value == "None")
 
 
 def _files(workspace: Workspace) -> list[Source]:

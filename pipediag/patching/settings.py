@@ -146,8 +146,8 @@ def with_workers(source: Source, name: str | None, values: Mapping[str, str]) ->
     """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
     named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
     found = only(named, f"The file does not define `{name}` exactly once.")
-    methods = [each for each in found.body.body if isinstance(each, cst.FunctionDef)]
-    made = next((each for each in methods if each.name.value == "__init__"), None)
+    methods = source.all(cst.FunctionDef, found)
+    made = next((one for one in methods if one.name.value == "__init__"), None)
     if made is None:
         calls = source.calls_of(str(name))
         call = only(calls, f"`{name}` is created in {len(calls)} places.")

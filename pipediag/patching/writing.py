@@ -84,18 +84,17 @@ def _refuse_contradictions(changes: Sequence[edits.Change], kinds: Sequence[str]
         raise NotPatchableError(edits.CACHED_BATCHES)
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
-        place, values = _settings(change)
+        place, values = getattr(change, "op_id", change.do), dict[str, Scalar]()
+        match change:
+            case (
+                edits.SetParameters(parameters=values)
+                | edits.SetOptions(options=values)
+                | edits.SetModel(settings=values)
+            ):
+                pass
         for name, value in values.items():
             if given.setdefault((place, name), value) != value:
                 raise NotPatchableError(f"Two of the changes set `{name}` to different values.")
-
-
-def _settings(change: edits.Change) -> tuple[str, dict[str, Scalar]]:
-    if isinstance(change, edits.SetParameters):
-        return change.op_id, change.parameters
-    if isinstance(change, edits.SetOptions):
-        return "options", change.options
-    return ("model", change.settings) if isinstance(change, edits.SetModel) else ("", {})
 
 
 def _set(workspace: Workspace, change: edits.SetParameters) -> None:

@@ -279,18 +279,6 @@ def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     assert "several places" in refused(twice, ops(twice), change, options=given)
 
 
-def test_an_option_is_set_behind_those_that_the_pipeline_has() -> None:
-    text = REBOUND.replace(
-        "model.compile", "o = tf.data.Options()\nds = ds.with_options(o)\nmodel.compile"
-    )
-    all_ops = [*ops(text), op(text, "with_options")]
-    after = patched(text, all_ops, SetOptions({"deterministic": False}))
-    assert (
-        "ds = ds.with_options(o)\noptions = tf.data.Options()\n"
-        "options.deterministic = False\nds = ds.with_options(options)\n" in after
-    )
-
-
 STEPS = """import tensorflow
 class Trainer:
     @timed
@@ -339,15 +327,6 @@ def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
         '    """Call a model in a graph."""\n    return model(*args, **kwargs)\n'
         "\nscores = [\n    call_model(self.model, (a, b), training=False)[0],\n]\n"
     )
-
-
-def test_two_models_of_a_file_are_called_through_one_function() -> None:
-    """The second change finds its line although the first one moved it down."""
-    text = "import tensorflow as tf\n\nstate = encoder(x)\ny = decoder(state, x)\n"
-    lines = CompileCall(SCRIPT, 3, "encoder"), CompileCall(SCRIPT, 4, "decoder")
-    after = patched(text, [], *lines)
-    assert after.count("def call_model(") == 1
-    assert after.endswith("state = call_model(encoder, x)\ny = call_model(decoder, state, x)\n")
 
 
 def test_a_step_becomes_a_function_before_its_outermost_loop() -> None:
