@@ -119,16 +119,13 @@ def test_confirmed_edits_are_one_patch_and_each_is_its_own(script: Path) -> None
     assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
 
 
+def without_calls(*findings: str) -> Combined:
+    dropped = [DroppedEdit(edit=CALLS.id, reason="It added nothing.")]
+    return Combined(speedup=2.1, ci95=(1.9, 2.3), findings=list(findings), dropped=dropped)
+
+
 def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(script: Path) -> None:
-    alone = Combined(
-        state="confirmed",
-        speedup=2.1,
-        ci95=(1.9, 2.3),
-        blocks=5,
-        basis="step",
-        findings=[CACHE.id],
-        dropped=[DroppedEdit(edit=CALLS.id, reason="It added nothing.")],
-    )
+    alone = without_calls(CACHE.id)
     tried = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=alone)
     patch = with_patches(tried, LATER).patch
     assert patch.edits == [CALLS.id]
@@ -139,15 +136,7 @@ def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path)
         Edit(name, name, (SetModel({"dtype_policy": "mixed_bfloat16"}),))
         for name in ("skipped", "other")
     ]
-    alone = Combined(
-        state="confirmed",
-        speedup=2.1,
-        ci95=(1.9, 2.3),
-        blocks=5,
-        basis="step",
-        findings=[edit.id for edit in by_hand],
-        dropped=[DroppedEdit(edit=CALLS.id, reason="They can't be tried together.")],
-    )
+    alone = without_calls("skipped", "other")
     confirmed = [(edit, "confirmed") for edit in (*by_hand, CALLS)]
     patch = with_patches(tried_session(script, *confirmed, combined=alone), LATER).patch
     assert patch.edits == [CALLS.id]
