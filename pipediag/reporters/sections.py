@@ -123,8 +123,7 @@ def overview(session: Session) -> Iterator[Row]:
         yield "Step", f"{milliseconds(steps.mean_ms)}: {divided}", ""
     for device in session.devices[:1]:
         if device.kind != "cpu":
-            said = devices.summary(device, device.name)
-            yield "Device", f"{said.lead}{said.rest}", ""
+            yield "Device", "".join(devices.summary(device, device.name)), ""
     plan = plan_memory(session)
     if plan is not None and (plan.lacking_bytes or plan.given):
         yield "Memory", embeddings.memory_needed(plan), "bad" if plan.lacking_bytes else ""

@@ -159,7 +159,7 @@ def environment() -> Environment:
     templates.filters |= {name: getattr(quantities, name) for name in amounts.split()}
     templates.filters |= {
         "prose": _prose,
-        "shorten": _shorten,
+        "shorten": lambda text, limit=_LONGEST_TEXT: clipped(text, limit),
         "shown_iterator": devices.shown_iterator,
         "within": lambda percent: min(100.0, max(0.0, percent)),
     }
@@ -180,9 +180,5 @@ def environment() -> Environment:
 
 def _prose(text: str) -> Markup:
     """Return a sentence of ours as HTML: escaped, what stands between backticks set as code."""
-    escaped = str(escape(_shorten(quantities.bind_units(text))))
+    escaped = str(escape(clipped(quantities.bind_units(text), _LONGEST_TEXT)))
     return Markup(_CODE.sub(r"<code>\1</code>", escaped))
-
-
-def _shorten(text: str, limit: int = _LONGEST_TEXT) -> str:
-    return clipped(text, limit)

@@ -95,9 +95,8 @@ def _headline(device: DeviceActivity | None) -> Text:
     unused = 100.0 - devices.compute_percent(device)
     moderate = "yellow" if unused >= _MODERATE_PERCENT else "green"
     style = "red" if unused >= _HIGH_PERCENT else moderate
-    summary = devices.summary(device, _device_name(device))
-    lead = prose(summary.lead, f"bold {style}")
-    return Text.assemble(("● ", style), lead, unbroken(summary.rest))
+    lead, rest = devices.summary(device, _device_name(device))
+    return Text.assemble(("● ", style), prose(lead, f"bold {style}"), unbroken(rest))
 
 
 def _profile(report: TraceReport) -> Table:

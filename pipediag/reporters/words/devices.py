@@ -50,22 +50,17 @@ def main_part(device: DeviceActivity) -> str | None:
     return None if part is None else part.label
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One sentence without its full stop, in two parts."""
+def summary(device: DeviceActivity, name: str) -> tuple[str, str]:
+    """Return how much the device computed, and the rest of the sentence, without its full stop.
 
-    lead: str
-    rest: str
-
-
-def summary(device: DeviceActivity, name: str) -> Summary:
-    """Return how much the device computed; a copy without a kernel beside it is no computing."""
+    A copy without a kernel beside it is no computing.
+    """
     main = main_part(device)
     mostly = f"mostly {labels.in_sentence(main)}" if main else ""
     whole = f" of {duration(device.span_ms)}"
     if device.kind == "cpu":
         lead = f"No accelerator. The model's operations ran {percent(compute_percent(device))}"
-        return Summary(lead, whole + (f"; {mostly}" if mostly else ""))
+        return lead, whole + (f"; {mostly}" if mostly else "")
     beside = (
         (_percent(device.exposed_copy_ms, device.span_ms), "only copying"),
         (_percent(device.exposed_collective_ms, device.span_ms), "only collectives"),
@@ -75,7 +70,7 @@ def summary(device: DeviceActivity, name: str) -> Summary:
     rest = ", ".join(filter(None, [*others, mostly]))
     does = "is busy" if device.compute_ms is None else "computes"
     lead = f"{name} {does} {percent(compute_percent(device))}"
-    return Summary(lead, whole + (f": {rest}" if rest else ""))
+    return lead, whole + (f": {rest}" if rest else "")
 
 
 def compute_percent(device: DeviceActivity) -> float:

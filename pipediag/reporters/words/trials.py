@@ -80,14 +80,13 @@ def _measured(trial: Trial) -> str:
 def _basis(trial: Trial) -> str | None:
     if trial.speedup is None or trial.blocks is None:
         return None
-    of = " of the pipeline alone" if trial.consumer == "pipeline alone" else ""
-    if trial.basis == "epoch":
-        of = " of an epoch's start and its steps"
-    elif trial.basis == "traces":
-        of = " of the steps, and the traces of this run"
-    elif trial.basis == "pauses":
-        of = " of the steps, and the pauses after them"
-    return f"{counted(trial.blocks, 'round')}{of}"
+    alone = " of the pipeline alone" if trial.consumer == "pipeline alone" else ""
+    of = {
+        "epoch": " of an epoch's start and its steps",
+        "traces": " of the steps, and the traces of this run",
+        "pauses": " of the steps, and the pauses after them",
+    }
+    return f"{counted(trial.blocks, 'round')}{of.get(trial.basis or '', alone)}"
 
 
 def _says(trial: Trial) -> str | None:
