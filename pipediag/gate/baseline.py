@@ -7,14 +7,17 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 
-from pipediag.comparison.compare import (
+from pipediag.comparison.quantities import (
     GrownOperation,
+    Quantity,
+    Sides,
     function_name,
     grown,
     only_in,
+    quantities,
     refuse_other_machines,
+    run_in_the_middle,
 )
-from pipediag.comparison.quantities import Quantity, Sides, quantities, run_in_the_middle
 from pipediag.comparison.statistics import Change, Outcome
 from pipediag.facts.script import script_failure
 from pipediag.gate.config import GateConfig

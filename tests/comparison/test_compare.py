@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison.compare import grown, only_in
-from pipediag.comparison.quantities import Sides
+from pipediag.comparison.quantities import Sides, grown, only_in
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
