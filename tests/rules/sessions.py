@@ -172,20 +172,6 @@ def gpu(causes_ms: dict[GapCause, float] | None = None, **overrides: Any) -> Dev
     return make_device(**{**values, **overrides})
 
 
-def under_floor(ms: float = 82.5, floor_us: float = 1000.0, **overrides: Any) -> DeviceActivity:
-    """A GPU that is idle in gaps too short to be looked into."""
-    return gpu(
-        **{
-            "busy_ms": SPAN_MS - ms,
-            "idle_ms": ms,
-            "idle_percent": ms,
-            "noise_ms": ms,
-            "gap_floor_us": floor_us,
-            **overrides,
-        }
-    )
-
-
 def cpu(causes_ms: dict[GapCause, float]) -> DeviceActivity:
     return gpu(causes_ms, name="CPU", kind="cpu", model=None)
 

@@ -18,6 +18,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
+from pipediag.session.findings import Finding
 from pipediag.session.loops import Differential
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -276,35 +277,10 @@ def trial(state: TrialState, speedup: float) -> Trial:
     return Trial(state=state, reason=None, speedup=speedup, ci95=(speedup / 1.1, speedup * 1.1))
 
 
-def after(*trials: tuple[TrialState, float], graph_ops: dict[str, int] | None = None) -> Any:
-    """The two ways of a sleeping function, 16 calls first, with what their trials showed."""
-    session = session_with(a_map(graph_ops, **SLEEPS))
-    findings = [
-        finding.model_copy(update={"trial": trial(state, speedup)})
-        for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
-    ]
-    return session, findings
-
-
-@pytest.mark.parametrize(
-    ("trials", "way"),
-    [
-        ([("confirmed", 6.7), ("confirmed", 1.8)], MANY),
-        ([("refuted", 1.0), ("confirmed", 1.8)], TUNED),
-    ],
-)
-def test_the_fastest_confirmed_way_is_the_one_advice(
-    trials: list[tuple[TrialState, float]], way: object
-) -> None:
-    (finding,) = settled(*after(*trials))
-    assert (finding.status, finding.severity) == ("fail", PARALLEL_MAP.severity)
-    assert changes(finding) == way
-    assert "also_tried" in finding.evidence
-
-
 PROCESSES = (Replace("map", IN_PROCESSES, {"processes": 2}),)
 LONG = {**COMPUTES, "python_calls_per_step": 2.0}
 LONG_IN_PARALLEL = replace(PARALLEL, **LONG)
+COUNTS = make_function(stateful=True, graph_ops={"PyFunc": 1}, side_effect="it counts")
 
 
 @cases(
@@ -314,15 +290,7 @@ LONG_IN_PARALLEL = replace(PARALLEL, **LONG)
         "short calls": (a_map(**COMPUTES), False),
         "waits": (a_map(**{**LONG, "python_cpu_ms_per_step": 4.4}), False),
         "takes tensors": (a_map({"EagerPyFunc": 1}, **LONG), False),
-        "changes something": (
-            a_map(
-                function=replace(
-                    make_function(stateful=True, graph_ops={"PyFunc": 1}), side_effect="it counts"
-                ),
-                **LONG,
-            ),
-            False,
-        ),
+        "changes something": (a_map(function=COUNTS, **LONG), False),
     },
     "op, tried",
 )
@@ -330,31 +298,37 @@ def test_python_that_computes_for_long_is_tried_in_processes(op: Operation, trie
     assert (PROCESSES in map(changes, run(PARALLEL_MAP, session_with(op)))) is tried
 
 
-@pytest.mark.parametrize(
-    ("trials", "kept"),
-    [
-        ([("refuted", 1.0), ("confirmed", 1.8), ("refuted", 1.0)], PROCESSES),
-        ([("confirmed", 1.9), ("confirmed", 1.8), ("refuted", 1.0)], TUNED),
-    ],
-)
-def test_processes_and_threads_are_one_advice(
-    trials: list[tuple[TrialState, float]], kept: object
-) -> None:
-    session = session_with(a_map(**LONG))
+def after(
+    *trials: tuple[TrialState, float],
+    python: dict[str, float] = SLEEPS,
+    graph_ops: dict[str, int] | None = None,
+) -> tuple[Session, list[Finding]]:
+    """The ways of a function, 16 calls first where it sleeps, with what their trials showed."""
+    session = session_with(a_map(graph_ops, **python))
     findings = [
         finding.model_copy(update={"trial": trial(state, speedup)})
         for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
     ]
+    return session, findings
+
+
+@pytest.mark.parametrize(
+    ("python", "trials", "way"),
+    [
+        (SLEEPS, [("confirmed", 6.7), ("confirmed", 1.8)], MANY),
+        (SLEEPS, [("refuted", 1.0), ("confirmed", 1.8)], TUNED),
+        (LONG, [("refuted", 1.0), ("confirmed", 1.8), ("refuted", 1.0)], PROCESSES),
+        (LONG, [("confirmed", 1.9), ("confirmed", 1.8), ("refuted", 1.0)], TUNED),
+    ],
+)
+def test_the_fastest_confirmed_way_is_the_one_advice(
+    python: dict[str, float], trials: list[tuple[TrialState, float]], way: object
+) -> None:
+    session, findings = after(*trials, python=python)
     (finding,) = settled(session, findings)
-    assert changes(finding) == kept
+    assert (finding.status, finding.severity) == ("fail", PARALLEL_MAP.severity)
+    assert changes(finding) == way
     assert all(one.edit and one.edit.label in str(finding.evidence) for one in findings)
-
-
-def test_where_processes_do_not_help_either_nothing_else_is_advised() -> None:
-    session = session_with(a_map(**LONG))
-    refuted = {"trial": trial("refuted", 1.0)}
-    findings = [one.model_copy(update=refuted) for one in run(PARALLEL_MAP, session)]
-    assert settled(session, findings) == findings
 
 
 def test_where_all_are_refuted_what_remains_is_advised() -> None:
@@ -363,14 +337,25 @@ def test_where_all_are_refuted_what_remains_is_advised() -> None:
     assert refuted.trial.state == "refuted"
 
 
-@pytest.mark.parametrize(
-    ("first", "graph_ops"), [(("refuted", 1.0), LOOKUP), (("inconclusive", 1.1), None)]
+REFUTED = Trial(state="refuted", reason=None, speedup=1.0)
+ROW_BY_ROW = PYTHON_EACH_ROW.finding("fail", op=a_map(), edit=Edit(EACH_ROW, "moved", MOVED))
+
+
+@cases(
+    {
+        "open": (after(("inconclusive", 1.1), ("refuted", 0.97)),),
+        "no Python": (after(("refuted", 1.0), ("refuted", 0.97), graph_ops=LOOKUP),),
+        "processes do not help either": (after(*[("refuted", 1.0)] * 3, python=LONG),),
+        "for each row": (
+            (session_with(a_map()), [ROW_BY_ROW.model_copy(update={"trial": REFUTED})]),
+        ),
+    },
+    "tried",
 )
 def test_what_is_open_or_needs_no_processes_stays_as_it_is(
-    first: tuple[TrialState, float], graph_ops: dict[str, int] | None
+    tried: tuple[Session, list[Finding]],
 ) -> None:
-    session, findings = after(first, ("refuted", 0.97), graph_ops=graph_ops)
-    assert settled(session, findings) == findings
+    assert settled(*tried) == tried[1]
 
 
 def test_a_way_that_was_tried_takes_the_place_of_one_that_was_not() -> None:
@@ -378,11 +363,3 @@ def test_a_way_that_was_tried_takes_the_place_of_one_that_was_not() -> None:
     untried = other.model_copy(update={"trial": NOT_TRIED})
     assert settled(session, [open_, untried]) == [open_]
     assert settled(session, [untried]) == [untried]
-
-
-def test_calls_for_each_batch_that_were_refuted_stay_as_they_are() -> None:
-    session = session_with(a_map())
-    edit = Edit(f"{EACH_ROW}:map", "moved", MOVED)
-    refuted = PYTHON_EACH_ROW.finding("fail", "Move it.", op=a_map(), edit=edit)
-    refuted = refuted.model_copy(update={"trial": trial("refuted", 1.0)})
-    assert settled(session, [refuted]) == [refuted]
