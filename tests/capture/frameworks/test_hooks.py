@@ -69,8 +69,7 @@ def test_what_somebody_else_has_put_there_since_stays() -> None:
 class FakeClock:
     def __init__(self) -> None:
         self.holds = 0
-        self.epochs_ended = 0
-        self.fits_over = self.epochs_over = 0
+        self.epochs_ended = self.epochs_over = 0
         self.ended_ns: list[int | None] = []
 
     @property
@@ -78,10 +77,7 @@ class FakeClock:
         self.holds -= 1
         return self.holds >= 0
 
-    def fit_over(self) -> None:
-        self.fits_over += 1
-
-    def evaluated(self, span: Any) -> None: ...
+    def fit_over(self) -> None: ...
 
     def epoch_over(self) -> None:
         self.epochs_over += 1
@@ -246,17 +242,6 @@ def test_ends_of_epochs_are_heard_where_callbacks_are_defined(stage: Stage, name
     assert callbacks.on_epoch_begin(5, logs={}) == 5
     assert callbacks.on_epoch_end(6) == 6
     assert (stage.clock.epochs_ended, stage.clock.epochs_over) == (2, 1)
-
-
-def test_the_end_of_a_fit_is_told_to_who_holds_its_loop(stage: Stage) -> None:
-    trainer = type("TensorFlowTrainer", (), {"fit": lambda self: stage.clock.fits_over})
-    walks = type("TFEpochIterator", (), {})
-    keras = stage.arrives(
-        "keras.src.backend.tensorflow.trainer", TensorFlowTrainer=trainer, TFEpochIterator=walks
-    )
-
-    assert keras.TensorFlowTrainer().fit() == 0
-    assert stage.clock.fits_over == 1
 
 
 @pytest.mark.parametrize("package", ["tf_keras.src", "keras.src"])
