@@ -128,10 +128,9 @@ class ProcessReader:
     def _available_bytes(self) -> int | None:
         """Return bytes available to new allocations, within the group's limit."""
         try:
-            meminfo = read_file(f"{self._proc}/meminfo")
-        except OSError:
+            available = _number(read_file(f"{self._proc}/meminfo"), b"MemAvailable:") * 1024
+        except (OSError, IndexError):  # sandboxes show less of it
             return None
-        available = _number(meminfo, b"MemAvailable:") * 1024
         use = None if self._memory_limit is None else memory_use(self._root)
         if use is None or self._memory_limit is None:
             return available
