@@ -125,7 +125,7 @@ def versions(
             copy.write_bytes(content)
             replaced[path] = str(copy)
         settings = RunSettings(
-            script=script.path, args=tuple(script.args), module=script.module, capture_directory=""
+            script=script.path, args=script.args, module=script.module, capture_directory=""
         )
         yield (
             native_run(name, settings, directory, Path(folder, "script.json")),

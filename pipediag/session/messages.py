@@ -7,7 +7,7 @@ The timeline is written by the same codec.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -60,7 +60,7 @@ class RunSettings(RunOptions, WrittenFile):
 
     script: str
     """As typed: a path, or a module name where `module` is true."""
-    args: tuple[str, ...]
+    args: Sequence[str]
     module: bool
     capture_directory: str
     """Directory in which the child writes its recording, `timeline.jsonl` and `trace/`."""
@@ -82,13 +82,8 @@ class RunSettings(RunOptions, WrittenFile):
     """True if SIGINT is blocked until the script begins, and not blocked for the script."""
     safe_path: bool = False
     """True if the interpreter was asked (`-P`, `-I`) not to prepend the script's directory."""
-
     replaced_files: dict[str, str] | None = None
     """Of a run that is not observed: by their paths, files in place of which others are run."""
-
-    def __post_init__(self) -> None:
-        # JSON knows no tuples.
-        object.__setattr__(self, "args", tuple(self.args))
 
     @property
     def input_only(self) -> bool:
