@@ -87,6 +87,7 @@ def test_loops_that_python_feeds_are_trainings(fed: Captured, mark: str, kind: s
     loop = fed.loop(mark)
     assert (loop.kind, loop.role, loop.from_python) == (kind, "training", True)
     assert 55 <= loop.steps <= 60
+    assert loop.batch_size == (None if kind == "eager" else 4)
 
 
 def test_steps_on_batches_of_a_dataset_are_its_loops(fed: Captured) -> None:

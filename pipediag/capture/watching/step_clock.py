@@ -132,14 +132,18 @@ class StepClock:
         if active is not None and last is not None and last.loop is active.loop:
             active.embeddings.function_called(function, args, kwargs)
 
-    def fed_step(self, function: Any = None) -> None:
-        """Begin a training step without an iterator, of a function or of eager code."""
+    def fed_step(self, function: Any = None, arguments: Any = ()) -> None:
+        """Begin a training step without an iterator, of a function with its batch among the
+        `arguments`, or of eager code."""
         thread = self._threads.here
         consumer = thread.fed.begins(self._loops, thread.last, eager=function is None)
         if consumer is None or self._over:
             return
         if function is not None:
             consumer.loop.runs(function)
+        record = consumer.loop.record
+        if arguments and record.batch_size is None:
+            record.batch_size = consumer.loop.runtime.rows(arguments)
         self.streak.settle()
         # Nothing is waited for: what Python does to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)

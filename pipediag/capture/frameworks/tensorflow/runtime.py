@@ -54,10 +54,10 @@ def _options_of(options: Any, within: str = "") -> dict[str, Scalar]:
 
 
 def batch_rows(batch: Any) -> int | None:
-    """Return the leading dimension of a batch's first tensor, or None."""
+    """Return the leading dimension of a batch's first tensor that is no variable, or None."""
     nest = sys.modules["tensorflow.python.util.nest"]
     for component in nest.flatten(batch):
-        shape = getattr(component, "shape", None)
+        shape = None if hasattr(component, "assign") else getattr(component, "shape", None)
         if shape is not None and len(shape) > 0 and shape[0] is not None:
             return int(shape[0])
     return None

@@ -261,7 +261,7 @@ class FunctionCalls:
         if not self._updates.loops_itself(function):
             self._give_iterator(visit)
             if visit.consumer is None and self._updates.trains(function):
-                self._steps.fed_step(function)
+                self._steps.fed_step(function, (args, kwargs))
         if visit.consumer is None and self._steps.choice.reads_batches:
             self._steps.function_called(function, args, kwargs)
         self._updates.enter(function)
