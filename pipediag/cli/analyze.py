@@ -128,8 +128,9 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Run SCRIPT with its ARGS as `python` would, and find out why its training is slow.
 
-    Pipediag stops your script once it has seen enough; with --run-to-end it finishes. Options of
-    pipediag come before SCRIPT; what follows belongs to the script.
+    Pipediag stops your script once it has seen enough, and files that it was writing may be
+    incomplete; with --run-to-end it finishes. Options of pipediag come before SCRIPT; what follows
+    belongs to the script.
 
     Example: `pipediag analyze --epochs 20 train.py --data /data`
     """

@@ -301,8 +301,8 @@ WATCHED = (
     "`pipediag analyze --rerun train.py` tries changes in a second run, which is then stopped."
 )
 STOPPED = (
-    "The script was stopped: files that it was writing may be incomplete, and its next run may "
-    "find and use them."
+    "The second run was stopped: files that it was writing may be incomplete, and the script's next "
+    "run may find and use them."
 )
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
 
@@ -348,8 +348,6 @@ def record(run: EndedRun) -> Recorded:
         session = with_trials(untried, run.outcomes, fault or why_not_tried(run))
         if rerun or not settings.run_to_end:
             session = with_remark(session, remark(session, rerun=rerun))
-        if session.script.outcome == "stopped" and settings.call is None:
-            session = session.but(notes=[*session.notes, STOPPED])
         session = _with_code(session, run)
         save_session(session, output.path / SESSION_FILE)
         output.keep_trace()
