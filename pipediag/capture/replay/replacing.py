@@ -110,7 +110,13 @@ def _made_ahead(
 
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """Return the elements of the script's generator, of which TensorFlow takes several at once."""
+    from tensorflow.python.util import nest
+
     assert node.call is not None
+    shapes = [spec.shape for spec in nest.flatten(node.dataset.element_spec)]
+    # Those that a check reads may all be of one size.
+    if any(shape.rank is None or None in shape[1:] for shape in shapes):
+        raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     # NumPy must not be imported for a script that does without it.
     in_chunks = importlib.import_module("pipediag.in_chunks").in_chunks
     return in_chunks(node.call.generator, node.dataset.element_spec, parameters["elements"])
