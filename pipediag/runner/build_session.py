@@ -301,8 +301,8 @@ WATCHED = (
     "`pipediag analyze --rerun train.py` tries changes in a second run, which is then stopped."
 )
 STOPPED = (
-    "The second run was stopped: files that it was writing may be incomplete, and the script's next "
-    "run may find and use them."
+    "The second run was stopped: files that it was writing may be incomplete, and the script's "
+    "next run may find and use them."
 )
 OFFER = "`--rerun` would run the script a second time to try it in the running loop."
 
