@@ -145,16 +145,18 @@ def _measured(
             continue
         if into.exists() and (made is None or cut_short):
             into.rename(options["output"] / UNFINISHED)
-        if not cut_short and (made is not None or status not in (INTERRUPTED, *range(128, 256))):
-            say("pipediag: a run failed, so nothing is compared.")
-            raise click.exceptions.Exit(status)
-        say("pipediag: interrupted; what was measured is compared.")
+        interrupted = made is None and status in (INTERRUPTED, *range(128, 256))
+        failed = not cut_short and not interrupted
+        what = "a run failed, so nothing" if failed else "interrupted; what was measured"
+        say(f"pipediag: {what} is compared.")
         break
     else:
-        status = 0
+        status, failed = 0, False
     if all(sides.values()):
         both = " ".join(str(options["output"] / side) for side in directories)
         say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
+    if failed:
+        raise click.exceptions.Exit(status)
     return sides, status, notes
 
 

@@ -194,6 +194,15 @@ def test_who_ends_a_run_ends_all_and_what_was_measured_is_compared(
     assert (versions / "reports" / "compare" / "unfinished" / "session.json").exists()
 
 
+def test_sessions_made_before_a_run_that_fails_are_named(measuring: Any) -> None:
+    measuring(lambda _name, count: 2 if count == 3 else run_of())
+    result = compare("old", "new", "--", "train.py")
+
+    assert result.exit_code == 2
+    assert "a run failed, so nothing is compared" in result.stderr
+    assert "`pipediag compare reports/compare/base reports/compare/head`" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -122,6 +122,10 @@ def test_says_steps_causes_copies_launches_gaps_and_findings() -> None:
     assert "out/gaps.csv" in text
 
 
+def test_a_gap_takes_one_line_of_a_narrow_terminal() -> None:
+    assert "ms" not in map(str.strip, shown(one_device(), width=44).splitlines())
+
+
 def test_what_could_not_be_decided_is_not_shown() -> None:
     unsettled = factories.make_finding(title="Undecided", status="inconclusive")
     text = " ".join(shown(devices.make_report(findings=[unsettled])).split())

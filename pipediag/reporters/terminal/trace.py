@@ -190,6 +190,7 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
         gaps = _grid(2)
+        gaps.add_column(no_wrap=True)
         for group in devices.gap_groups(device)[:_MOST]:
             gaps.add_row(*_gaps(group))
         yield gaps
