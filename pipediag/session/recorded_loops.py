@@ -333,8 +333,6 @@ class LoopFacts:
     """Steps that the loop would run if left alone, where the script says so."""
     planned_rounds: int | None = None
     """How often the script comes to its line, by the loops of its source around it."""
-    period: int = 1
-    """Epochs after which the script does the same again, as it evaluates after every fifth."""
     shapes_vary: bool = False
     """True if a function of its step was traced again for batches of another length."""
     replicas: int = 1

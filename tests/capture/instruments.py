@@ -106,7 +106,7 @@ class CountingPace:
         return count >= limits[window]
 
     def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
-        return self.waits and not loop.undisturbed_ends
+        return self.waits and not loop.saw_undisturbed_end
 
     def ends_here(self, _: float | None, *, followed: bool) -> bool:
         return self.ends

@@ -83,10 +83,8 @@ class Loop:
     knows_eager_step: bool = False
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
-    ends: int = 0
-    """Interruptions of its steps, as by the end of an epoch."""
-    undisturbed_ends: set[int] = field(default_factory=set)
-    """Places within a period of those that nothing of pipediag's made longer."""
+    saw_undisturbed_end: bool = False
+    """True once an epoch ended that nothing of pipediag's made longer."""
     joined: list[Consumer] = field(default_factory=list)
     """Other iterators that each of its steps draws from."""
     thread: threading.Thread | None = None
@@ -146,18 +144,6 @@ class Loop:
         """Take so much time of ours out of the script's."""
         if self.record.warm_ns is not None:
             self.record.set_aside_ns += ns
-
-    def ended(self, *, undisturbed: bool) -> None:
-        if undisturbed:
-            self.undisturbed_ends.add(self.ends % self.record.period)
-        self.ends += 1
-
-    @property
-    def ends_to_come(self) -> int:
-        """Return the epochs that must end until each end of a period was seen undisturbed."""
-        period = self.record.period
-        lacking = set(range(period)) - self.undisturbed_ends
-        return max(((place - self.ends) % period + 1 for place in lacking), default=0)
 
     def let_go(self) -> None:
         self.fit_frame = self.model = self.dataset = None
@@ -260,17 +246,18 @@ class Loop:
     def seconds_left(self) -> float | None:
         return self._seconds_of(self.steps_left)
 
-    def seconds_to_end(self, ends: int) -> float | None:
-        """Return how long so many epochs take to end; None if unknown, or if no other follows."""
+    @property
+    def seconds_left_in_epoch(self) -> float | None:
+        """None where they are unknown, and in the last epoch."""
         record, planned = self.record, self._planned_steps
         epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
         if not planned or not epochs:
             return None
         each = planned / epochs
-        if record.steps >= planned - ends * each:
+        if record.steps >= planned - each:
             return None
         # None are left behind an epoch's last step, until its end is seen.
-        return self._seconds_of(-record.steps % each + (ends - 1) * each)
+        return self._seconds_of(-record.steps % each)
 
     def _seconds_of(self, steps: float | None) -> float | None:
         """Return how long so many would take, of a loop of the script's own with its pauses."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
 from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
-from pipediag.capture.loops.source import only_reads, period_around, rounds_around
+from pipediag.capture.loops.source import only_reads, rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase
@@ -119,7 +119,6 @@ class LoopRegistry:
                 elapsed_ns=0,
                 started_ns=time.monotonic_ns(),
                 planned_rounds=rounds_around(frames()),
-                period=1 if phase is not None else period_around(frames()),
                 only_reads=only_reads(frames()),
             )
             trainer = self.trainer if phase else None
@@ -167,7 +166,6 @@ class LoopRegistry:
         try:
             record.keras = trainer.describe(frame)
             record.planned_steps = trainer.planned_steps(frame) or None
-            record.period = trainer.period(frame)
             if record.batch_size is None:
                 record.batch_size = trainer.batch_size(frame)
             # Last, as it asks most of what may be the script's own classes.

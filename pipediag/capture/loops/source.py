@@ -158,46 +158,6 @@ def _lines_that_train(tree: ast.Module) -> list[int]:
     return sorted({call.lineno for call in calls if trains(call)})
 
 
-LONGEST_PERIOD = 50
-"""Epochs. Own choice: what comes more rarely is not waited for, nor missed in most runs."""
-
-
-def period_around(frames: Iterable[FrameType]) -> int:
-    """Return the epochs after which the loops around do the same again, as by `epoch % 5`; or 1."""
-    periods = [1]
-    for frame, tree in _scripts(frames):
-        for node in around(tree, frame.f_lineno):
-            if isinstance(node, ast.For) and _in_body(node, frame.f_lineno):
-                counted = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
-                periods += _divisors(node, counted, {**frame.f_globals, **locals_of(frame)})
-    return max(periods)
-
-
-def period_of(method: Any, instance: Any) -> int:
-    """Return the epochs after which a callback's method, which gets their number, comes again."""
-    code = getattr(method, "__code__", None)
-    tree = parsed(code.co_filename) if code is not None else None
-    if code is None or tree is None or code.co_argcount < 2:
-        return 1
-    within = [one for one in around(tree, code.co_firstlineno) if isinstance(one, _Function)]
-    if not within:
-        return 1
-    names = {**method.__globals__, code.co_varnames[0]: instance}
-    return max([1, *_divisors(within[-1], {code.co_varnames[1]}, names)])
-
-
-def _divisors(written: ast.AST, counted: set[str], names: dict[str, Any]) -> Iterator[int]:
-    """Iterate over the known numbers by which what is counted is divided with remainder."""
-    for node in ast.walk(written):
-        match node:
-            case ast.BinOp(left=left, op=ast.Mod(), right=right):
-                if counted.isdisjoint(n.id for n in ast.walk(left) if isinstance(n, ast.Name)):
-                    continue
-                number = _value(right, names)
-                if type(number) is int and 1 < number <= LONGEST_PERIOD:
-                    yield number
-
-
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})
 """Functions that give as many elements as they are given."""
 _SIZED = (list, tuple, dict, set, frozenset, range, str, bytes)

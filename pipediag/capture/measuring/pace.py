@@ -129,21 +129,18 @@ class Pace:
     def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
         """Return True if a loop that would be stopped first runs on to the end of its epoch.
 
-        No undisturbed end was seen, more epochs follow, and the end is near or may be. Where the
-        script does something after every n-th epoch, so many ends are waited for, if near.
+        No undisturbed end was seen, more epochs follow, and the end is near or may be.
         """
-        ends = loop.ends_to_come
-        if self.settings.run_to_end or self.settings.hold_loop is not None or not ends:
+        settings = self.settings
+        if settings.run_to_end or settings.hold_loop is not None or loop.saw_undisturbed_end:
             return False
-        limit_s = max(self.settings.look_ahead_s, self.settings.budget_s / _PART_FOR_EPOCH_END)
+        limit_s = max(settings.look_ahead_s, settings.budget_s / _PART_FOR_EPOCH_END)
         if loop.steps_left is None:
             keras, rounds = loop.record.keras, loop.record.planned_rounds
             epochs = keras.epochs if keras is not None else rounds
             return (epochs or 1) > 1 and waited_ns <= limit_s * _SECOND
-        whole_s = loop.seconds_to_end(ends) if waited_ns <= limit_s * _SECOND else None
-        first_s = None if loop.undisturbed_ends else loop.seconds_to_end(1)
-        near = any(s is not None and s <= limit_s for s in (whole_s, first_s))
-        return near and not loop.at_last_batch
+        left_s = loop.seconds_left_in_epoch
+        return left_s is not None and left_s <= limit_s and not loop.at_last_batch
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Return True if the whole loop is so short that what comes after it may matter more."""

@@ -146,7 +146,8 @@ class Diagnosis:
         self._with.profiler.end_mark()
         self._clock_python(runs=False)
         self.loop.record.boundaries += 1
-        self.loop.ended(undisturbed=self.phase is not Phase.PROFILE)
+        if self.phase is not Phase.PROFILE:
+            self.loop.saw_undisturbed_end = True
         if self.phase not in _WITHOUT_A_WINDOW:
             self._window.interrupted(consumer, exhausted)
 

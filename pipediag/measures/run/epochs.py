@@ -60,9 +60,9 @@ class Epochs:
     one has none, as are `later_starts_ns` and `ends_ns`."""
     later_starts_ns: list[int] = field(default_factory=list)
     """Waits for first batches, but the first of a training."""
-    usual_ends: list[int] = field(default_factory=list)
-    """The numbers of the ends in `ends_ns`, in their training. None where each end came within
-    pipediag's own time, as within trials: what the script did there was not timed."""
+    usual_ends: int = 0
+    """Number of ends in `ends_ns`; 0 where each came within pipediag's own time, as within trials:
+    what the script did there was not timed."""
     built_again: dict[Place, float] = field(default_factory=dict)
     """By place of compiling, the part of it that comes again and again among the steps."""
 
@@ -111,7 +111,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         ends_ns=ended[0].ends_ns if ended else {},
-        usual_ends=ended[0].usual_ends if ended else [],
+        usual_ends=ended[0].usual_ends if ended else 0,
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
 
@@ -172,7 +172,7 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
         for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
         if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
     ]
-    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=kept)
+    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=len(kept))
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:

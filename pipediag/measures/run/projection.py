@@ -22,7 +22,6 @@ from pipediag.measures.run.amounts import (
 from pipediag.measures.run.epochs import Epochs, first_iterator_ns
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent, own_ns
 from pipediag.session.ledger import (
-    A_LATER_EPOCHS_END,
     AFTERWARDS,
     AN_EPOCHS_END,
     BETWEEN_ROUNDS,
@@ -257,13 +256,10 @@ class Projection:
         else:
             waits = projected(later, count)
         self.places[starts_of(self.loop)] = waits
-        seen_within = {number % self.loop.period for number in epochs.usual_ends}
         if not epochs.usual_ends:
             self.not_seen.append(AN_EPOCHS_END)
-        elif seen_within < {*range(min(self.loop.period, count))}:
-            self.not_seen.append(A_LATER_EPOCHS_END)
         for place, times in epochs.ends_ns.items():
-            one = projected(self._of_all_epochs(times, count), count)
+            one = projected(times, count)
             seen = self.amounts.count.get(place)
             if place.what == PAUSES:
                 one = replace(one, count=None)
@@ -277,19 +273,6 @@ class Projection:
             self.places[place] = one
         if any(place.what == PAUSE for place in self.amounts.ns):
             self.not_seen.append(PAUSE_SEEN_ONCE)
-
-    def _of_all_epochs(self, times: list[int], count: int) -> list[int]:
-        """Return the times of all ends, where the script does something after every n-th epoch;
-        else those seen. An end whose place in a period was not seen takes as long as the shortest.
-        """
-        period, numbers = self.loop.period, self.epochs.usual_ends
-        if period == 1 or len(times) != len(numbers):
-            return times
-        seen: dict[int, list[int]] = {}
-        for number, ns in zip(numbers, times, strict=True):
-            seen.setdefault(number % period, []).append(ns)
-        means = {place: round(sum(each) / len(each)) for place, each in seen.items()}
-        return [means.get(number % period, min(means.values())) for number in range(count)]
 
     def _in_epochs(self, steady: Projected, count: int) -> Projected | None:
         """Return what whole epochs took, which have slow steps that no steady step shows."""

@@ -19,7 +19,6 @@ from pipediag.reporters.words.quantities import (
     speedup_interval,
 )
 from pipediag.session.ledger import (
-    A_LATER_EPOCHS_END,
     AFTERWARDS,
     AN_EPOCHS_END,
     BETWEEN_ROUNDS,
@@ -51,7 +50,6 @@ _ONCE_SHOWN_S = 0.05
 """Less is nothing beside seconds with one decimal."""
 _SHORT = {
     AN_EPOCHS_END: "the ends of epochs (validation, callbacks)",
-    A_LATER_EPOCHS_END: "what comes after every few epochs",
     AFTERWARDS: "what follows this training",
     FURTHER_ROUNDS: "further rounds of a loop around this training",
 }
@@ -107,13 +105,10 @@ def whole(run: Run) -> str:
     if run.projected_total_s is None:
         return f"{seconds(run.total_s)}{epochs}"
     not_seen = {*run.not_seen}
-    ends = {AN_EPOCHS_END, A_LATER_EPOCHS_END}
-    least = "at least " if not_seen & {*ends, FURTHER_ROUNDS, BETWEEN_ROUNDS} else ""
+    least = "at least " if not_seen & {AN_EPOCHS_END, FURTHER_ROUNDS, BETWEEN_ROUNDS} else ""
     seen = f"{seconds(run.total_s)} measured, the rest projected"
     if AN_EPOCHS_END in not_seen:
         seen += "; no epoch's end was seen"
-    elif A_LATER_EPOCHS_END in not_seen:
-        seen += "; what comes after every few epochs was not seen"
     return f"{least}{seconds(run.projected_total_s)}{epochs} ({seen})"
 
 

@@ -14,8 +14,6 @@ import pytest
 from pipediag.capture.callsites import frames
 from pipediag.capture.loops.source import (
     only_reads,
-    period_around,
-    period_of,
     rounds_around,
     trains_behind,
 )
@@ -220,46 +218,3 @@ def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
 
     assert told_at_trains(tmp_path, source, rounds_around, asked=asked) is None
     assert asked == [1]
-
-
-@pytest.mark.parametrize(
-    ("behind", "period"),
-    [
-        ("if epoch % 5 == 0: evaluate()", 5),
-        ("if (epoch + 1) % arguments.every == 0: evaluate()", 4),
-        ("if epoch % 2 or not (1 + epoch) % 10: evaluate()", 10),
-        ("if not epoch % 1: evaluate()", 1),
-        ("if epoch % 1000 == 0: evaluate()", 1),
-        ("if steps % 5 == 0: evaluate()", 1),
-        ("if epoch % len([*kinds(), 1, 2]) == 0: evaluate()", 1),
-        ("evaluate()", 1),
-    ],
-)
-def test_what_comes_every_few_epochs(tmp_path: Path, behind: str, period: int) -> None:
-    source = f"""
-        for epoch in range(3):
-            for batch in (1, 2):
-                trains()
-            {behind}
-    """
-    names = {"arguments": Namespace(every=4), "evaluate": list, "kinds": list, "steps": 1}
-    assert told_at_trains(tmp_path, source, period_around, **names) == period
-
-
-class Seldom:
-    def __init__(self) -> None:
-        self.every = 3
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if (epoch + 1) % self.every:
-            return
-        len([7 % 6, logs])
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        len([epoch, 9 % 5, logs])
-
-
-def test_a_callback_that_does_something_every_few_epochs() -> None:
-    assert period_of(Seldom.on_epoch_end, Seldom()) == 3
-    assert period_of(Seldom.on_epoch_begin, Seldom()) == 1
-    assert period_of(len, Seldom()) == 1

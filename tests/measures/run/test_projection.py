@@ -14,7 +14,6 @@ from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
 from pipediag.session.ledger import (
-    A_LATER_EPOCHS_END,
     AFTERWARDS,
     AN_EPOCHS_END,
     COMES_ONCE,
@@ -100,25 +99,6 @@ def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
     report = ledger(run, recording_of(fit_loop(epochs=10)), 60.0, "stopped")
     assert report.not_seen == [AN_EPOCHS_END, AFTERWARDS]
     assert not any(part.part == "evaluation" for part in report.parts)
-
-
-@pytest.mark.parametrize(
-    ("period", "seconds", "not_seen"),
-    [
-        (1, 5.0, [AFTERWARDS]),
-        (2, 4.75, [AFTERWARDS]),  # by turns 0.5 s or 0.6 s, and 0.4 s
-        (3, 5.0, [AFTERWARDS]),  # 3 times 0.5, 0.4 and 0.6 s, and 0.5 s
-        (5, 4.6, [A_LATER_EPOCHS_END, AFTERWARDS]),  # those not seen take 0.4 s
-    ],
-)
-def test_what_comes_every_few_epochs_is_projected_by_its_place(
-    period: int, seconds: float, not_seen: list[str]
-) -> None:
-    loop = fit_loop(epochs=10, period=period)
-    report = ledger(epochs_of_a_fit(3), recording_of(loop), 60.0, "stopped")
-    found = row(report, "evaluation", "validation in `fit`").seconds
-    assert found == pytest.approx(seconds)
-    assert report.not_seen == not_seen
 
 
 def test_an_epoch_of_unknown_length_has_the_steps_of_the_first_that_ended() -> None:

@@ -26,7 +26,6 @@ from pipediag.capture.callsites import (
     unwrap,
 )
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.source import LONGEST_PERIOD, period_of
 from pipediag.capture.runtime import TrainersPhase
 from pipediag.capture.trying.model_variants import (
     all_layers,
@@ -127,18 +126,6 @@ def describe(frame: FrameType) -> KerasUse:
         compile_file=compile_file,
         compile_line=compile_line,
     )
-
-
-def period(frame: FrameType) -> int:
-    """Return the epochs after which a `fit`'s validation and the user's callbacks do the same."""
-    values = locals_of(frame)
-    given = _number(values.get("validation_freq")) if values.get("validation_data") else None
-    periods = [given] if given is not None and given <= LONGEST_PERIOD else []
-    for callback in _users(_listed(values.get("callbacks"))):
-        for name in ("on_epoch_begin", "on_epoch_end"):
-            method = unwrap(inspect.getattr_static(type(callback), name, None))
-            periods.append(period_of(method, callback))
-    return max([1, *periods])
 
 
 def model_of(frame: FrameType) -> Any:
