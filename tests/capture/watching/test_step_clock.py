@@ -18,6 +18,7 @@ from pipediag.capture.runtime import IteratorModel
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching import loop_choice as module
 from pipediag.capture.watching.loop_choice import Evaluations, LoopChoice
+from pipediag.capture.watching.step_parts import FedSteps
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages
 from pipediag.session.messages import RunSettings
@@ -75,6 +76,24 @@ def test_several_batches_asked_for_one_by_one_are_one_step(stage: Stage) -> None
     assert consumer.batches == 9
     assert consumer.loop.record.steps == 12
     assert consumer.loop.diagnosis.waits == [None, 12, 12]
+
+
+def test_steps_are_counted_whose_arguments_can_not_be_read(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = stage.consumer("training")
+    consumer.loop.record.batch_size = None
+
+    class Settings:
+        def __getattr__(self, name: str) -> Any:
+            return {}[name]
+
+    monkeypatch.setattr(ToyRuntime, "rows", lambda _, arguments: arguments[0].shape)
+    monkeypatch.setattr(FedSteps, "begins", lambda *_, **__: consumer)
+    for _ in range(4):
+        stage.clock.fed_step(len, (Settings(),))
+
+    assert (consumer.loop.record.steps, consumer.loop.record.batch_size) == (4, None)
 
 
 @pytest.mark.parametrize(("behind", "longer_s"), [("training", 0), ("predict", 60)])
