@@ -192,7 +192,8 @@ def tried_live(script: Path, budget_s: float) -> dict[str, Trial]:
         def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
             recording = read_recording(Path(directory) / RECORDING_FILE)
             assert recording is not None
-            last = next(one.root_op_id for one in recording.loops if one.id == waiting.loop_id)
+            loop = next(one for one in recording.loops if one.id == waiting.loop_id)
+            last = loop.root_op_id
             if last is None:
                 raise click.ClickException("The loop reads no recorded pipeline.")
             nothings: dict[str, Change] = {
@@ -202,7 +203,7 @@ def tried_live(script: Path, budget_s: float) -> dict[str, Trial]:
                 "deterministic": SetOptions({"deterministic": True}),
             }
             findings = [_finding(name, change) for name, change in nothings.items()]
-            found.update(run_trials(None, findings, ChildExecutor(ask), budget_s).trials)
+            found.update(run_trials(loop, findings, ChildExecutor(ask), budget_s).trials)
 
         supervise(
             RunSettings(str(script.resolve()), (), False, directory),

@@ -13,9 +13,9 @@ from pipediag.facts.run import PAUSED_NS
 from pipediag.facts.step import lengths_vary
 from pipediag.session.edits import distributes, saves_pauses
 from pipediag.session.findings import Finding
-from pipediag.session.loops import Loop
 from pipediag.session.messages import BlockRun
 from pipediag.session.pipeline import InputService
+from pipediag.session.recorded_loops import LoopFacts
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials import Executor, OnEvent, VariantRefusedError
 from pipediag.trials.bench import BASE_VARIANT, Bench, TakenBy, TrialsEndedError
@@ -48,7 +48,7 @@ class TrialOutcome:
 
 
 def run_trials(
-    loop: Loop,
+    loop: LoopFacts,
     findings: Sequence[Finding],
     executor: Executor,
     budget_s: float,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import ast
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import aa
 from benchmarks.diagnosis import SCRIPTS, judge
 from benchmarks.public_scripts.made_data import KINDS
 from benchmarks.public_scripts.scripts import SourceError, public_scripts
 from pipediag.session.findings import Finding
+from pipediag.session.messages import RunSettings, TrialsAwaited
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial
+from pipediag.trials import ExecutorLostError
 from tests.factories import make_finding, make_loop, make_session, make_verdict
+from tests.recordings import make_recording
 from tests.samples.expectation import (
     SAMPLES,
     Expectation,
@@ -120,3 +126,19 @@ def test_the_table_of_public_scripts_is_whole() -> None:
         assert {word.partition(":")[0] for word in script.data} <= set(KINDS)
     with pytest.raises(SourceError, match="nobody"):
         public_scripts(["nobody"])
+
+
+def test_edits_that_do_nothing_are_tried_in_a_loop_as_it_was_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(*_: object) -> None:
+        raise ExecutorLostError("the script's process is gone.")
+
+    def supervise(settings: RunSettings, **told: Any) -> None:
+        recording = make_recording()
+        settings.recording_path.write_text(json.dumps(asdict(recording)), encoding="utf-8")
+        told["on_trials"](TrialsAwaited(recording.loops[0].id, False, False, 0), gone)
+
+    monkeypatch.setattr(aa, "supervise", supervise)
+    tried = aa.tried_live(Path("train.py"), budget_s=1.0)
+    assert {trial.state for trial in tried.values()} == {"not_tried"}
