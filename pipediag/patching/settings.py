@@ -12,6 +12,7 @@ from pipediag.patching.chains import (
     assigned,
     assigns,
     behind,
+    block_of,
     inserted,
     statement_of,
     with_arguments,
@@ -22,7 +23,9 @@ from pipediag.patching.source import (
     NotPatchableError,
     Source,
     called,
+    chain_root,
     only,
+    receiver,
 )
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
@@ -37,29 +40,64 @@ def attribute(name: str) -> str:
     return f"experimental_{name}" if name.partition(".")[0] in EXPERIMENTAL else name
 
 
-def with_options(
-    source: Source, last: cst.Call, options: Mapping[str, Scalar], given: Mapping[str, Scalar]
-) -> list[Change]:
-    """Set options of the pipeline that ends with this call; change those that it was `given`."""
+def with_options(source: Source, last: cst.Call, options: Mapping[str, Scalar]) -> list[Change]:
+    """Set options of the pipeline that ends with this call; change those that the file gives it."""
     changes: list[Change] = []
     missing: list[str] = []
     for name, value in options.items():
         if not _DOTTED.fullmatch(name):
             raise NotPatchableError("An option with that name can't be written.")
         written = attribute(name)
-        set_ = [
-            (source.code(node.targets[0].target), node.value)
-            for node in source.all(cst.Assign)
-            if isinstance(node.targets[0].target, cst.Attribute)
-        ]
-        set_ = [one for one in set_ if one[0].endswith(f".{written}")]
-        if len(set_) > 1:
-            raise NotPatchableError(f"The file sets `{written}` in several places.")
-        if set_ and name not in given:
-            raise NotPatchableError(f"The file sets `{set_[0][0]}`, perhaps for another pipeline.")
-        changes += [Change.replace(source.span(one), repr(value)) for _, one in set_]
-        missing += [] if set_ else [f"{written} = {value!r}"]
+        given = _given(source, last, written)
+        if given is not None:
+            changes.append(Change.replace(source.span(given), repr(value)))
+        else:
+            missing.append(f"{written} = {value!r}")
     return [*changes, *_added(source, last, missing)] if missing else changes
+
+
+def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression | None:
+    """Return the value that the file gives this option of the pipeline, where it does so once."""
+    set_ = [
+        node
+        for node in source.all(cst.Assign)
+        if isinstance(node.targets[0].target, cst.Attribute)
+        and source.code(node.targets[0].target).endswith(f".{written}")
+    ]
+    if len(set_) > 1:
+        raise NotPatchableError(f"The file sets `{written}` in several places.")
+    if not set_:
+        return None
+    call = _call_with_options(source, last)
+    target = source.code(set_[0].targets[0].target)
+    options = argument(call, "options") if call is not None else None
+    if call is None or options is None or target != f"{source.code(options)}.{written}":
+        raise NotPatchableError(f"The file sets `{target}`, perhaps for another pipeline.")
+    if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
+        raise NotPatchableError(f"The file sets `{target}` only in some cases.")
+    return set_[0].value
+
+
+def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
+    if called(last) == "with_options":
+        return last
+    above = source.parent(source.parent(last) or last)
+    if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
+        return above
+    found = assigns(source, last)
+    if found is None:
+        return None
+    # Directly of the variable, or of a chain that is it again: a part of it is another pipeline.
+    calls = [
+        call
+        for call in source.calls_of("with_options")
+        if chain_root(call) == found[1]
+        and (
+            isinstance(receiver(call), cst.Name)
+            or ((own := assigns(source, call)) is not None and own[1] == found[1])
+        )
+    ]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
@@ -146,7 +184,7 @@ def with_workers(source: Source, name: str | None, values: Mapping[str, str]) ->
     """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
     named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
     found = only(named, f"The file does not define `{name}` exactly once.")
-    methods = source.all(cst.FunctionDef, found)
+    methods = [one for one in found.body.body if isinstance(one, cst.FunctionDef)]
     made = next((one for one in methods if one.name.value == "__init__"), None)
     if made is None:
         calls = source.calls_of(str(name))

@@ -265,9 +265,7 @@ def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
 def _options(workspace: Workspace, change: edits.SetOptions) -> None:
     suits: Suits = "any" if set(change.options) <= _THREADS else "one"
     source, call = workspace.only_call(_last(workspace).id, suits=suits)
-    pipeline = workspace.session.pipeline
-    given = pipeline.options if pipeline is not None else {}
-    workspace.change(source, with_options(source, call, change.options, given))
+    workspace.change(source, with_options(source, call, change.options))
 
 
 def _last(workspace: Workspace) -> Operation:

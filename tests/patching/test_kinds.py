@@ -244,9 +244,16 @@ def workers(text: str) -> str:
 
 
 BARE = "import keras\n\n\nclass Rows(Base):\n    size = 3\n\n\nmodel.fit(Rows())\n"
+INNER = BARE.replace(
+    "    size = 3\n",
+    "    class Cache(dict):\n        def __init__(self):\n            super().__init__()\n",
+)
 
 
-@pytest.mark.parametrize(("text", "call"), [(PYDATASET, "super().__init__("), (BARE, "fit(Rows(")])
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [(PYDATASET, "super().__init__("), (BARE, "fit(Rows("), (INNER, "fit(Rows(")],
+)
 def test_workers_are_given_where_a_pydataset_calls_keras_or_is_made(text: str, call: str) -> None:
     assert workers(text) == text.replace(call, f"{call}workers=16, max_queue_size=32")
 
