@@ -153,6 +153,7 @@ class Session(Record):
     schema_version: str
     """Version of the format; files of other versions are refused."""
     pipediag_version: str
+    """Version of pipediag that wrote it."""
     created_at: str
     """ISO 8601, UTC."""
     script: Script

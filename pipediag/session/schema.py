@@ -38,7 +38,7 @@ def with_table(page: str) -> str:
     before, rest = page.split(_BEGIN)
     words = _docstrings()
     keys = [name for name in Session.model_fields if not name.endswith("_missing")]
-    rows = [f"| `{name}` | {words.get(name, '')} |" for name in keys]
+    rows = [f"| `{name}` | {words[name]} |" for name in keys]
     table = "\n".join(["| key | what it holds |", "|---|---|", *rows])
     return f"{before}{_BEGIN}{table}\n{_END}{rest.split(_END)[1]}"
 
