@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -102,13 +102,19 @@ class StackSampler:
             SWITCH_INTERVAL.restore()
 
     def _sample(self) -> None:
-        at_ns, own, lines = time.monotonic_ns(), threading.get_ident(), []
+        at_ns = time.monotonic_ns()
         with SWITCH_INTERVAL.usual():
-            for ident, frame in current_frames().items():
-                found = None if ident == own or _is_parked(frame) else script_line_of(frame)
-                if found is not None and not found.in_framework:
-                    lines.append((found, "main" if ident == self._training_thread else "source"))
+            lines = self._lines_in(current_frames())
         self._samples.append((at_ns, lines))
+
+    def _lines_in(self, frames: Mapping[int, FrameType]) -> list[tuple[ScriptLine, str]]:
+        """Return the lines of the user's code; no frame is held once other threads may run."""
+        own, lines = threading.get_ident(), []
+        for ident, frame in frames.items():
+            found = None if ident == own or _is_parked(frame) else script_line_of(frame)
+            if found is not None and not found.in_framework:
+                lines.append((found, "main" if ident == self._training_thread else "source"))
+        return lines
 
 
 def python_threads() -> list[int]:

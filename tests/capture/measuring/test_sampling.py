@@ -6,6 +6,7 @@ import queue
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -204,3 +205,32 @@ def test_no_thread_runs_while_the_frames_of_others_are_walked(
     sampler.stop("loop1", [])
     assert len(walked_at) >= 3
     assert set(walked_at) == {usual_s} == {sys.getswitchinterval()}
+
+
+def test_no_frame_is_held_once_other_threads_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame that is kept while its thread goes on crashed Python 3.11.7 as well."""
+
+    class Frame:
+        f_code, f_back = spin.__code__, None
+
+    walked: list[weakref.ref[Frame]] = []
+    alive_behind: list[bool] = []
+
+    def frames() -> dict[int, Frame]:
+        frame = Frame()
+        walked.append(weakref.ref(frame))
+        return {-1: frame}
+
+    @contextmanager
+    def usual() -> Iterator[None]:
+        yield
+        alive_behind.append(walked[-1]() is not None)
+
+    sampler = StackSampler(threading.get_ident())
+    sampler.stop("loop1", [])
+    monkeypatch.setattr(sampling, "current_frames", frames)
+    monkeypatch.setattr(sampling, "script_line_of", lambda _: None)
+    monkeypatch.setattr(sampling.SWITCH_INTERVAL, "usual", usual)
+    sampler._sample()
+
+    assert alive_behind == [False]
