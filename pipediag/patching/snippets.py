@@ -19,13 +19,13 @@ from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
     """Code that does what the changes do; None where no code says it.
 
-    Behind one operation stands first what is added, then what is moved there, then a prefetch, as
-    in capture/replay/changes.py.
+    Behind one operation stands first what is added, then what is moved there, then a copy to the
+    device, as in capture/replay/changes.py.
     """
 
     def place(change: edits.Change) -> int:
         if isinstance(change, edits.Insert):
-            return 2 if change.kind.startswith("prefetch") else 0
+            return 2 if change.kind == "prefetch_to_device" else 0
         return 1
 
     written = sorted(map(edits.as_written, changes), key=place)

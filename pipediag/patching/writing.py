@@ -65,8 +65,6 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
 
 
 def _pass_of(change: edits.Change) -> str:
-    if isinstance(change, edits.Insert) and change.kind == "prefetch":
-        return "prefetch"
     if isinstance(change, edits.Replace) and change.kind in ("in_chunks", edits.IN_PROCESSES):
         return change.kind
     return change.do
@@ -143,7 +141,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
-    if change.kind not in ("cache", "prefetch", edits.CUT_PADDING):
+    if change.kind not in ("cache", edits.CUT_PADDING):
         otherwise = f"`{change.kind}` can't be written as one call."
         raise NotPatchableError(_NOT_INSERTED.get(change.kind, otherwise))
     suits: Suits = "any"
@@ -166,9 +164,7 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         workspace.change(source, padding_cut(source, call))
         with_any_length(workspace)
         return
-    # Of these kinds only a prefetch has a parameter: its buffer's size.
-    given = ", ".join(_texts(source, change.parameters).values())
-    workspace.change(source, inserted(source, call, f".{change.kind}({given})"))
+    workspace.change(source, inserted(source, call, ".cache()"))
 
 
 def _up_to(workspace: Workspace, op_ids: Sequence[str]) -> dict[str, Operation]:
@@ -363,8 +359,6 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
 
 _NOT_INSERTED = {
     "prefetch_to_device": "The copy to the device must stay at the end of the pipeline.",
-    "repeat": "An epoch would never end: `fit` also needs `steps_per_epoch`, and nothing else may "
-    "read the dataset to its end.",
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _in_file(_predict),
@@ -374,7 +368,6 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "compile": _in_file(_compile_function),
     "set": _set,
     "replace": _replace,
-    "prefetch": _insert,
     "move": _move,
     "insert": _insert,
     "distribute": _distribute,

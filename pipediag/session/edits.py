@@ -25,7 +25,7 @@ class SetParameters:
 
 @dataclass(frozen=True)
 class Insert:
-    """A new operation takes the elements of `after`: `cache()`, `prefetch(buffer_size=-1)`.
+    """A new operation takes the elements of `after`, as those of `cache()` do.
 
     `cut_padding` is a map that cuts rows of ids to the longest of their batch.
     """

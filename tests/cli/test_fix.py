@@ -72,13 +72,13 @@ def fix(*arguments: object) -> Result:
 
 
 def test_names_the_calls_whose_pipelines_get_the_change_unmeasured(script: Path) -> None:
-    text = "def make(x):\n    return read(x).cache()\n\n\nfit(make(a))\npreview(make(b))\n"
+    text = "def make(x):\n    return read(x).map(abs)\n\n\nfit(make(a))\npreview(make(b))\n"
     script.write_text(text, encoding="utf-8")
-    made = session(script, Insert("cache", "prefetch", {"buffer_size": 2}))
-    op = make_operation("cache", "cache", file=str(script), line=2)
+    made = session(script, Insert("map", "cache"))
+    op = make_operation("map", "map", file=str(script), line=2)
     made = made.model_copy(update={"pipeline": make_pipeline(ops=[op], bottleneck_op_id=None)})
     result = fix(save_session(with_patches(made, LATER), script.parent))
-    assert "+    return read(x).cache().prefetch(2)" in result.output
+    assert "+    return read(x).map(abs).cache()" in result.output
     assert (
         "`make` is called in train.py:5 and train.py:6: all pipelines that it makes get"
         in result.output
@@ -123,7 +123,7 @@ def costly(script: Path, change: Change | None = None, *, beside: bool = False) 
     """Parallel calls make the run longer; the others, where there are any, do not."""
     made = session(script, change or PARALLEL, speedup=0.8)
     longer = made.findings[0].model_copy(update={"rule": "too-costly"})
-    helps = session(script, Insert("map", "prefetch", {"buffer_size": 2})).findings[0]
+    helps = session(script, Insert("map", "cache")).findings[0]
     helps = helps.model_copy(update={"edit": replace(helps.edit, id="other"), "rule": "helps"})
     findings = [longer, helps] if beside else [longer]
     made = with_patches(made.model_copy(update={"findings": findings}), LATER)
@@ -160,13 +160,13 @@ def test_what_no_patch_can_hold_is_shown_as_code_and_not_promised(
 
 def test_the_others_are_written_without_it(script: Path) -> None:
     path = costly(script, beside=True)
-    assert "+ds = ds.prefetch(2)" in fix(path).stdout
+    assert "+ds = ds.cache()" in fix(path).stdout
     both = fix(path, "--with", "too-costly").stdout.splitlines()
     changed = [line for line in both if line.startswith(("-ds", "+ds"))]
     assert changed == [
         "-ds = ds.map(abs)",
         "+ds = ds.map(abs, num_parallel_calls=16)",
-        "+ds = ds.prefetch(2)",
+        "+ds = ds.cache()",
     ]
 
 

@@ -48,8 +48,7 @@ def test_a_cache_with_the_shuffle_behind_it_suits_every_pipeline_of_the_function
     )
 
 
-def test_so_do_a_prefetch_a_map_behind_its_batch_and_what_was_recorded_twice() -> None:
-    assert ".batch(64).prefetch(2)\n" in written(Insert("batch", "prefetch", {"buffer_size": 2}))
+def test_so_do_a_map_behind_its_batch_and_what_was_recorded_twice() -> None:
     assert ".batch(64).map(featurise)\n" in written(Move("map", "batch"))
     twins = [*OPS, op(TEXT, "map", id="map_of_the_other")]
     changes = (Move("shuffle", "map"), Insert("map", "cache", {}))

@@ -106,12 +106,6 @@ TABLE: dict[str, tuple[str, tuple[Change, ...], str, str]] = {
         ".map(f)  # costs much\n    .cache()\n",
     ),
     "a cache in one line": (ONE_LINE, (CACHE,), ".map(f)", ".map(f).cache()"),
-    "a prefetch at the end": (
-        ONE_LINE,
-        (Insert("batch", "prefetch", {"buffer_size": AUTOTUNE}),),
-        ".batch(3)",
-        ".batch(3).prefetch(tf.data.AUTOTUNE)",
-    ),
     "a line moved": (REBOUND, (BEHIND,), SHUFFLE + MAP, MAP + SHUFFLE),
     "a call moved down": (ONE_LINE, (BEHIND,), ".shuffle(9).map(f)", ".map(f).shuffle(9)"),
     "a call moved up": (
@@ -528,7 +522,6 @@ UNWRITABLE: dict[str, tuple[Change, str]] = {
     "what is no option": (SetOptions({"a = 1;b": 1}), "option"),
     "an operation that is not known": (Move("other", "map"), "recorded"),
     "what is taken out": (Remove("shuffle"), "Only you know"),
-    "a repeat": (Insert("batch", "repeat"), "steps_per_epoch"),
     "a service behind one that is not known": (Distribute("other"), "recorded"),
 }
 

@@ -72,9 +72,9 @@ def test_calls_behind_the_same_one_are_in_the_order_that_was_measured(turned: bo
     )
 
 
-def test_a_prefetch_stands_behind_what_is_moved_to_the_same_place() -> None:
+def test_a_copy_to_the_device_stands_behind_what_is_moved_to_the_same_place() -> None:
     code = of_a_pipeline(
-        Insert("map", "prefetch", {"buffer_size": 2}),
+        Insert("map", "prefetch_to_device", {"device": "/GPU:0"}),
         Move("shuffle", "map"),
         Insert("batch", "cache", {}),
         Insert("map", "cache", {}),
@@ -84,7 +84,7 @@ def test_a_prefetch_stands_behind_what_is_moved_to_the_same_place() -> None:
         ".cache()  # after the batch on line 39",
         ".cache()  # after the map on line 38",
         ".shuffle(...)  # after that cache",
-        ".prefetch(buffer_size=2)  # after that shuffle",
+        ".apply(tf.data.experimental.prefetch_to_device('/GPU:0'))  # after that shuffle",
     ]
 
 
