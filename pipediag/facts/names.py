@@ -1,4 +1,4 @@
-"""Names of times, sizes, parts of a run, runs, and files in reports."""
+"""Names of times, sizes, parts of a run and of a step, runs, and files in reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pipediag.encoding import clipped
-from pipediag.vocabulary import RunPartName
+from pipediag.vocabulary import RunPartName, StepClass
 
 if TYPE_CHECKING:
     # The command needs these names before the script starts, which pydantic would delay.
@@ -40,20 +40,12 @@ def place(file: str | None, line: int | None) -> str:
     return f" at {name}:{line}" if line else f" in {name}"
 
 
-def share(percent: float) -> str:
-    """Return a percentage such as `34.1 %`, `under 0.1 %`, `0 %`."""
-    if 0.0 < percent < 0.05:
-        return "under 0.1 %"
-    return f"{percent:.1f} %" if percent else "0 %"
-
-
 def memory_size(count: float) -> str:
-    """Return bytes with a binary prefix, such as `700 KiB`, `42 MiB`, `3.2 GiB`."""
-    if count >= _KIB**3:
-        return f"{count / _KIB**3:.1f} GiB"
-    if count >= _KIB**2:
-        return f"{count / _KIB**2:.0f} MiB"
-    return f"{count / _KIB:.0f} KiB" if count >= _KIB else f"{count:.0f} bytes"
+    """Return bytes with a binary prefix, such as `700 KiB`, `42.1 MiB`, `3.25 GiB`."""
+    unit, *larger = "bytes", "KiB", "MiB", "GiB", "TiB"
+    while abs(count) >= _KIB and larger:
+        count, unit = count / _KIB, larger.pop(0)
+    return f"{count:,.0f} {unit}" if abs(count) >= _FOUR_DIGITS else f"{count:.3g} {unit}"
 
 
 RUN_PART: dict[RunPartName, str] = {
@@ -67,6 +59,24 @@ RUN_PART: dict[RunPartName, str] = {
     "between_loops": "Between training loops",
     "after_training": "After training, exit",
 }
+
+
+STEP_CLASS: dict[StepClass, str] = {
+    "input_wait": "Waiting for input",
+    "device_compute": "Device compute",
+    "device_copy": "Device copies",
+    "collective": "Collectives",
+    "compile": "Compile and retrace",
+    "dispatch": "Launching operations",
+    "python": "Python",
+    "device_wait": "Waiting for a result",
+    "unattributed": "Not attributed",
+}
+
+
+def in_sentence(label: str) -> str:
+    """Return a label as it stands within a sentence: in small letters, but for a name."""
+    return label if label == "Python" else label[:1].lower() + label[1:]
 
 
 def run_id(session: Session) -> str:

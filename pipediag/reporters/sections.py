@@ -8,7 +8,7 @@ from itertools import islice
 
 from pipediag.encoding import clipped
 from pipediag.facts.embeddings import plan_memory
-from pipediag.facts.names import RUN_PART
+from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.facts.run_gain import promised
 from pipediag.facts.service import plan_service
@@ -115,7 +115,7 @@ def overview(session: Session) -> Iterator[Row]:
     else:
         largest = sorted((session.breakdown or {}).items(), key=lambda item: -item[1].percent)
         named = [
-            f"{labels.in_sentence(labels.STEP_CLASS[name])} {percent(share.percent)}"
+            f"{in_sentence(STEP_CLASS[name])} {percent(share.percent)}"
             for name, share in largest[:_MOST_PARTS]
             if share.percent >= _LEAST_PERCENT
         ]
@@ -219,7 +219,7 @@ def _step(session: Session) -> Section:
         range(1, 4),
         [
             (
-                labels.STEP_CLASS[name],
+                STEP_CLASS[name],
                 milliseconds(share.ms),
                 percent(share.percent),
                 percent_interval(share.ci95_percent),

@@ -38,7 +38,7 @@ from tests.rules.sessions import make_ids
         ),
         (
             quantities.byte_count,
-            {0: "0 B", 1840: "1.80 KiB", 61 * 2**20: "61 MiB", 2**50: "1,024 TiB"},
+            {0: "0 bytes", 1840: "1.8 KiB", 61 * 2**20: "61 MiB", 2**50: "1,024 TiB"},
         ),
         # With the digits that mean something.
         (

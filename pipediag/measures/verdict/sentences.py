@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.facts.names import length, place
+from pipediag.facts.names import STEP_CLASS, in_sentence, length, place
 from pipediag.facts.pipeline import bottleneck, filled_shuffles
 from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
@@ -124,17 +124,6 @@ def call_in_each_step(loop: Loop | None) -> NestedCall | None:
     return most if most is not None and most.percent >= _MOST_OF_A_STEP else None
 
 
-_CLASS_WORDS: dict[StepClass, str] = {
-    "device_compute": "device compute",
-    "device_copy": "copies to and from the device",
-    "collective": "collectives",
-    "compile": "compiling or retracing",
-    "dispatch": "launching operations",
-    "python": "Python",
-    "device_wait": "waiting for a result",
-}
-
-
 _SPENT: dict[RunPartName, str] = {
     "startup": "goes to starting Python and importing modules",
     "before_training": "is spent before the first training step",
@@ -204,7 +193,7 @@ def other_sentence(
     """Return the sentence of another bottleneck, with its classes; `at_most` as above, named where
     it is as large as that of an input-bound step: a wait that is smaller has a sentence already."""
     named = [
-        f"{_CLASS_WORDS[name]} {breakdown[name].percent:.0f} %"
+        f"{in_sentence(STEP_CLASS[name])} {breakdown[name].percent:.0f} %"
         for name in GROUPS[group]
         if breakdown[name].percent >= _NAMED_PERCENT
     ]

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from pipediag.encoding import clipped, html_value
 from pipediag.facts.embeddings import plan_memory
-from pipediag.facts.names import RUN_PART
+from pipediag.facts.names import RUN_PART, STEP_CLASS
 from pipediag.facts.order import culprit_place, to_act_on, worth_doing
 from pipediag.facts.step import uneven
 from pipediag.reporters.html import source_lines
@@ -27,7 +27,7 @@ from pipediag.reporters.words import (
     run,
     trials,
 )
-from pipediag.reporters.words.labels import STEP_CLASS, evidence
+from pipediag.reporters.words.labels import evidence
 from pipediag.reporters.words.quantities import milliseconds, seconds
 from pipediag.session.ledger import Run
 from pipediag.session.model import Session
@@ -172,6 +172,7 @@ def environment() -> Environment:
         "interval": quantities.interval,
         "run_labels": RUN_PART,
         "source": source_lines,
+        "step_labels": STEP_CLASS,
         "to_act_on": to_act_on,
         "uneven": uneven,
     }

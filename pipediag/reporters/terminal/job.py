@@ -12,9 +12,8 @@ from rich.text import Text
 from pipediag.encoding import as_csv
 from pipediag.facts.job import Job, WorkersStep, job_of
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.facts.names import as_typed
+from pipediag.facts.names import STEP_CLASS, as_typed
 from pipediag.reporters.terminal import MAX_WIDTH, Encoded, prose, right
-from pipediag.reporters.words.labels import STEP_CLASS
 from pipediag.reporters.words.quantities import milliseconds, number, percent
 from pipediag.session.store import load_session
 from pipediag.vocabulary import StepClass

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.encoding import clipped
+from pipediag.facts.names import STEP_CLASS, in_sentence
 from pipediag.reporters.terminal import (
     MAX_WIDTH,
     Encoded,
@@ -127,7 +128,7 @@ def _steps_of(host: TraceHost) -> str:
         return host.steps_missing or labels.NO_REASON
     shares = sorted(steps.breakdown.items(), key=lambda item: -item[1].percent)
     largest = ", ".join(
-        f"{percent(share.percent)} {labels.in_sentence(labels.name_of(labels.STEP_CLASS, name))}"
+        f"{percent(share.percent)} {in_sentence(labels.name_of(STEP_CLASS, name))}"
         for name, share in shares[:_CLASSES_SHOWN]
         if share.percent >= _LEAST_PERCENT
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.facts.names import in_sentence
 from pipediag.reporters.words import labels
 from pipediag.reporters.words.quantities import NO_BREAK, counted, duration, number, percent
 from pipediag.session.devices import DeviceActivity, DeviceGap
@@ -56,7 +57,7 @@ def summary(device: DeviceActivity, name: str) -> tuple[str, str]:
     A copy without a kernel beside it is no computing.
     """
     main = main_part(device)
-    mostly = f"mostly {labels.in_sentence(main)}" if main else ""
+    mostly = f"mostly {in_sentence(main)}" if main else ""
     whole = f" of {duration(device.span_ms)}"
     if device.kind == "cpu":
         lead = f"No accelerator. The model's operations ran {percent(compute_percent(device))}"

@@ -54,18 +54,6 @@ SEVERITY: dict[VerdictSeverity, str] = {
     "unknown": "severity unknown",
 }
 
-STEP_CLASS: dict[StepClass, str] = {
-    "input_wait": "Waiting for input",
-    "device_compute": "Device compute",
-    "device_copy": "Device copies",
-    "collective": "Collectives",
-    "compile": "Compile and retrace",
-    "dispatch": "Launching operations",
-    "python": "Python",
-    "device_wait": "Waiting for a result",
-    "unattributed": "Not attributed",
-}
-
 STEP_CLASS_MEANING: dict[StepClass, str] = {
     "input_wait": "blocked in GetNext until the pipeline hands over a batch",
     "device_compute": "the model's operations, as they run",
@@ -167,11 +155,6 @@ def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
 def name_of(labels: Mapping[Any, str], key: str) -> str:
     """Return the label of a value, also of one that this version does not know."""
     return labels.get(key) or key.replace("_", " ")
-
-
-def in_sentence(label: str) -> str:
-    """Return a label as it stands within a sentence: in small letters, but for a name."""
-    return label if label == "Python" else label[:1].lower() + label[1:]
 
 
 def command_line(script: Script) -> str:

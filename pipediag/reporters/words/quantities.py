@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pipediag.facts.names import memory_size
 from pipediag.session.record import Interval
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -106,13 +107,7 @@ def interval(bounds: Interval | None, unit: str = "") -> str:
 
 def byte_count(value: float | None) -> str:
     """Bytes with binary prefixes."""
-    if value is None:
-        return NOTHING
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{number(value)}{NO_BREAK}{unit}"
-        value /= 1024
-    return f"{number(value)}{NO_BREAK}TiB"
+    return NOTHING if value is None else memory_size(value).replace(" ", NO_BREAK)
 
 
 def speedup(value: float | None) -> str:

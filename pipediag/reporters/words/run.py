@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipediag.facts.names import RUN_PART, length
+from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence, length
 from pipediag.facts.run import loop_time
 from pipediag.facts.step import most_of_free_input
 from pipediag.measures.verdict.sentences import elsewhere
-from pipediag.reporters.words.labels import STEP_CLASS, in_sentence
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
