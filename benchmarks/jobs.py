@@ -191,7 +191,7 @@ def main(names: tuple[str, ...], keep: Path) -> None:
 def _run(name: str, planted: _Planted, directory: Path) -> None:
     """Run all workers of a job to their ends; one is killed where that is planted."""
     (directory / "train.py").write_text(SCRIPT, encoding="utf-8")
-    hosts = [f"127.0.0.1:{port}" for port in _free_ports(planted.workers)]
+    hosts = [f"127.0.0.1:{port}" for port in free_ports(planted.workers)]
     own = ["analyze", "-q", "--budget", "0", "--timeout", f"{LIMIT_S:g}", "train.py", name]
     workers = []
     for rank in range(planted.workers):
@@ -212,7 +212,8 @@ def _run(name: str, planted: _Planted, directory: Path) -> None:
         one.wait(LIMIT_S + 60)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback interface that nothing listened on a moment ago."""
     with ExitStack() as stack:
         bound = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in bound:

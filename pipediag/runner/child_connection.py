@@ -58,7 +58,7 @@ IDLE_S = 20.0
 LONGEST_S = 600.0
 """Own choice: a script that is still busy after that ignored the request to stop."""
 LONGEST_IN_JOB_S = 60.0
-"""The same for a worker of a job, which may wait for a peer that has gone, as busy as ever."""
+"""Own choice: a worker of a job may wait for a peer that has gone, as busy as ever."""
 
 BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5

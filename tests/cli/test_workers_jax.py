@@ -9,10 +9,10 @@ from textwrap import dedent
 
 import pytest
 
+from benchmarks.jobs import free_ports
 from pipediag.facts.job import job_of
 from pipediag.session.store import load_session
 from tests.capture.captured import environment
-from tests.cli.test_workers_tensorflow import free_ports
 
 pytestmark = pytest.mark.jax
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from textwrap import dedent
 
 import pytest
 
+from benchmarks.jobs import free_ports
 from pipediag.facts.job import job_of
 from pipediag.session.store import load_session
 from tests.capture.captured import environment
@@ -55,16 +55,6 @@ def step(batch):
 for batch in strategy.distribute_datasets_from_function(rows):
     step(batch)
 """
-
-
-def free_ports(count: int) -> list[int]:
-    bound = [socket.socket() for _ in range(count)]
-    for one in bound:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in bound]
-    for one in bound:
-        one.close()
-    return ports
 
 
 @pytest.fixture(scope="module")
