@@ -34,7 +34,6 @@ from pipediag.capture.measuring.profiler import Profiler
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder, describe_environment
-from pipediag.capture.replay.rebuilding import enter_as_it_is, made_again
 from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
@@ -69,7 +68,7 @@ class Capture:
         self._updates = UpdateWatch()
         self._descriptions = [framework.describe for framework in FRAMEWORKS]
         self._timeline = Timeline(settings.timeline_path, self._recorder.note)
-        plan = PlanRecorder(self._recorder)
+        plan = PlanRecorder(self._recorder, came_late=program_goes_on)
         profiler = Profiler(self._recorder, settings.trace_directory)
         runtime = TensorFlowRuntime()
         loops = LoopRegistry(self._recorder, plan, runtime, facts)
@@ -114,7 +113,6 @@ class Capture:
     def install_in(self, before_training: Callable[[], None] = nothing) -> None:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
         self._steps.choice.before_training = before_training
-        self._plan.met_earlier = partial(enter_as_it_is, plan=self._plan)
         self._replaced = Replaced()
         self.install(self._replaced)
 
@@ -139,10 +137,6 @@ class Capture:
         """Note that the loop of the last iterator trains, or stands for one that does."""
         record = self._loops.all()[-1].record
         record.role, record.role_reason = "training", reason
-
-    def recorded(self, dataset: Any) -> Any:
-        """Make a dataset from before us again, so that it is recorded; else NotReplayableError."""
-        return made_again(dataset, self._plan)
 
     def note(self, sentence: str) -> None:
         self._recorder.note(sentence)

@@ -9,7 +9,7 @@ from typing import Any
 from pipediag.capture import Capture, StopScript
 from pipediag.capture.callsites import KERAS, call_site, package_of_module
 from pipediag.capture.measuring.kept_state import NotRestoredError, TrainingState, lacks_memory
-from pipediag.capture.replay import NotReplayableError, first_line
+from pipediag.capture.replay import first_line
 from pipediag.errors import PipediagError
 from pipediag.library.measurement import Measurement
 from pipediag.library.result import Result
@@ -31,8 +31,8 @@ _BUILT = (
     "stays built, with its first weights."
 )
 _AS_IT_IS = (
-    "The dataset itself was read, because it can't be rebuilt: {reason} If it reshuffles in each "
-    "pass, the next pass has a different order than it would have had."
+    "The dataset itself was read. If it reshuffles in each pass, the next pass has a different "
+    "order than it would have had."
 )
 
 
@@ -54,9 +54,8 @@ def analyze(
     Python's, NumPy's and TensorFlow's random generators are what they were before.
 
     Args:
-        dataset: a `tf.data.Dataset`, or a function without arguments that makes one. For a dataset
-            that was made before, the lines of its calls are not known; it is rebuilt from its
-            objects, and not read itself.
+        dataset: a function without arguments that makes a `tf.data.Dataset`; or a dataset, whose
+            operations are then not known, so that nothing is tried with it.
         model: a compiled Keras model on TensorFlow, whose `fit` is called; or a function that makes
             one training step with one batch. A model that is not built yet is built from the shapes
             of the dataset's elements, and stays built.
@@ -241,14 +240,11 @@ def _refuse_other_backends(model: Any) -> None:
 
 
 def _recorded(capture: Capture, dataset: Any) -> Any:
-    """Return the dataset to read: made now, or made again, by calls that are recorded."""
+    """Return the dataset to read, which is made now if a function makes it."""
     if not hasattr(dataset, "element_spec") and callable(dataset):
         return dataset()
-    try:
-        return capture.recorded(dataset)
-    except NotReplayableError as refusal:
-        capture.note(_AS_IT_IS.format(reason=refusal))
-        return dataset
+    capture.note(_AS_IT_IS)
+    return dataset
 
 
 def _train(

@@ -64,6 +64,7 @@ def reported(result: pipediag.Result) -> dict[str, object]:
         "run_missing": session.run_missing,
         "verdict": result.verdict,
         "alone": session.pipeline_alone is not None,
+        "trials": sorted({one.trial.state for one in session.findings if one.trial}),
         "notes": session.notes,
     }
 
@@ -101,7 +102,7 @@ def main() -> None:
     kept = [*model.get_weights(), variable.numpy()]
     dataset = made()
     report = {
-        "fit": reported(pipediag.analyze(dataset, model, epochs=90, budget=0, **WINDOWS)),
+        "fit": reported(pipediag.analyze(dataset, model, epochs=90, budget=5, **WINDOWS)),
         "step": reported(pipediag.analyze(made, step, epochs=90, budget=0, **WINDOWS)),
         "input": reported(pipediag.analyze_input(made, budget=3, **WINDOWS)),
         "raised": fails(lambda: pipediag.analyze(made, divides, budget=0)),

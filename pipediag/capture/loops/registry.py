@@ -140,7 +140,7 @@ class LoopRegistry:
         record.element_spec = facts.element_spec
         if facts.root is None:
             return
-        self.plan.enter_unmarked([facts.root])
+        self.plan.enter_earlier([facts.root])
         record.root_op_id = self.plan.operation_of(facts.root)
         record.dataset_options = dict(facts.options)
         record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
@@ -152,7 +152,7 @@ class LoopRegistry:
     def describe_joined(self, consumer: Consumer) -> None:
         facts = self.runtime.describe_dataset(consumer.dataset)
         if facts.root is not None:
-            self.plan.enter_unmarked([facts.root])
+            self.plan.enter_earlier([facts.root])
             root = self.plan.operation_of(facts.root)
             consumer.drawn = DrawnPipeline(root, dict(facts.options))
 

@@ -230,6 +230,8 @@ MARK = "_pipediag_op"
 """Attribute in which a dataset carries the id of the operation that made it."""
 _CALL = "_pipediag_call"
 
+EARLIER = "earlier dataset"
+"""Kind of an operation that stands for a dataset from before us, with all that it reads from."""
 DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "from_generator"})
 """Calls whose arguments may be the user's whole data, or state that a second call would upset."""
 
@@ -292,10 +294,6 @@ def call_of(dataset: Any) -> Call | None:
 InnerCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 """Makes a call of a user's function, of that kind, while an outer call is made again."""
 
-
-making_again: ContextVar[tuple[CallSite | None] | None] = ContextVar("making_again", default=None)
-"""Set while a call is made for the user that they made before we came, in that thread alone: to the
-line of that call, where it is known."""
 
 replaying: ContextVar[InnerCall | None] = ContextVar("replaying", default=None)
 """Set while calls are made again, in that thread alone: nothing is recorded then."""

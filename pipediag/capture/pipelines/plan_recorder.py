@@ -30,13 +30,13 @@ from pipediag.capture.callsites import (
 )
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.calls import (
+    EARLIER,
     MARK,
     InnerCall,
     as_public_call,
     cardinality_of,
     element_bytes_of,
     forget,
-    making_again,
     name_given,
     parameters_of,
     remember,
@@ -135,6 +135,10 @@ _METHODS = (
     "unbatch with_options group_by_window bucket_by_sequence_length snapshot scan take_while "
     "unique rejection_resample"
 ).split()
+_EARLIER = (
+    "A dataset was made before Pipediag was there, so its operations are not known, and no change "
+    "of it is tried: give a function that makes it, or make it within the block."
+)
 _BETWEEN = frozenset({__file__, GUARD_FILE})
 """Files whose frames lie between a hook and what it calls."""
 
@@ -157,8 +161,10 @@ class _Calls:
 class PlanRecorder:
     """Wraps tf.data's public calls and remembers what they made."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, came_late: bool = False) -> None:
+        """Record what is made from now on; a program that ran before us has other datasets too."""
         self._recorder = recorder
+        self._came_late = came_late
         self._operations = recorder.recording.operations
         self._calls = EachThread(_Calls, weakref.WeakSet())
         self._lock = threading.RLock()
@@ -168,8 +174,6 @@ class PlanRecorder:
         self._numbers = itertools.count(1)
         self._dataset_class: type = object
         self._marked: list[weakref.ref[Any]] = []
-        self.met_earlier: Callable[[Any], None] | None = None
-        """Records what made a dataset that has no mark, in a program that ran before us."""
 
     def install(self, dataset_class: type, guard: Guard) -> None:
         self._dataset_class = dataset_class
@@ -198,46 +202,25 @@ class PlanRecorder:
             dataset = inputs[0]
         return None
 
-    def enter_source(self, dataset: Any, kind: str) -> None:
-        """Record a source that was made before us, and that nothing can make again."""
-        operation = self._new_operation(kind, None)
-        operation.name = f"{NAME_BEGINS}{operation.id.removeprefix('op')}"
-        operation.cardinality = cardinality_of(dataset)
-        operation.element_bytes = element_bytes_of(dataset)
-        operation.parent_ids = self._mark(dataset, operation.id)
-
-    def enter_call(
-        self,
-        dataset: Any,
-        kind: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        site: CallSite | None,
-        made_by_framework: bool,
-    ) -> None:
-        """Record a call that was made before us, by the dataset that it returned.
-
-        `args` and `kwargs` are those of the method, the dataset that it was called on first.
-        """
-        operation = self._new_operation(kind, site)
-        operation.name = getattr(dataset, "_name", None) or ""
-        operation.made_by_framework = made_by_framework
-        hooked = getattr(self._dataset_class, kind)
-        original = getattr(hooked, "__wrapped__", hooked)
-        self._keep(operation, (), original, args, kwargs, dataset)
-
     def _new_operation(self, kind: str, site: CallSite | None) -> RecordedOperation:
         file, line = (site.file, site.line) if site else (None, None)
         operation = RecordedOperation(f"op{next(self._numbers)}", kind, "", file, line)
         self._operations.append(operation)
         return operation
 
-    def enter_unmarked(self, given: Iterable[Any]) -> None:
-        if self.met_earlier is None:
-            return
-        for thing in given:
-            if isinstance(thing, self._dataset_class) and MARK not in thing.__dict__:
-                self._recorder.attempt("reading a dataset", self.met_earlier, thing)
+    def enter_earlier(self, given: Iterable[Any]) -> None:
+        """Record each dataset among these that was made before us, as a source."""
+        for one in given if self._came_late else ():
+            if isinstance(one, self._dataset_class) and self.operation_of(one) is None:
+                self._recorder.attempt("reading a dataset", self._enter_source, one)
+
+    def _enter_source(self, dataset: Any) -> None:
+        operation = self._new_operation(EARLIER, None)
+        operation.parent_ids = self._mark(dataset, operation.id)
+        remember(dataset, operation, type(dataset), (), {}, ())
+        self._recorder.note(_EARLIER)
+        operation.cardinality = cardinality_of(dataset)
+        operation.element_bytes = element_bytes_of(dataset)
 
     def forget_all(self) -> None:
         """Leave no mark on datasets of a program that goes on, and may be recorded once more."""
@@ -279,23 +262,20 @@ class PlanRecorder:
         """Return the call to be recorded, or what makes it instead; None if it is no user's."""
         caller = _caller()
         file = caller.f_code.co_filename
-        again = making_again.get() if is_pipediags(file) else None
-        if _is_tensorflows_own(file) or (is_pipediags(file) and again is None):
+        if _is_tensorflows_own(file) or is_pipediags(file):
             return None
         inner = replaying.get()
         if inner is not None:
             return inner
-        self.enter_unmarked((*args, *kwargs.values()))
-        (site,) = again if again is not None else (user_site(),)
-        helper = helper_called(caller) if again is None else None
+        self.enter_earlier((*args, *kwargs.values()))
+        site, helper = user_site(), helper_called(caller)
         own_name, named = name_given(original, args, kwargs)
         self._drop_unneeded()
         outer = self._calls.here.open
         operation = self._new_operation(kind, site)
         new_name = f"{NAME_BEGINS}{operation.id.removeprefix('op')}" if named else ""
         operation.name = own_name or new_name
-        by_framework = site is None or site.by_framework or helper is not None
-        operation.made_by_framework = again is None and by_framework
+        operation.made_by_framework = site is None or site.by_framework or helper is not None
         operation.helper = helper
         operation.inside_function_of = outer[-1].operation.id if outer else None
         if named:
