@@ -178,14 +178,6 @@ def chosen_loop(
             f"that could be measured, it takes the longest ({costs_s[loop.id]:.3g} s). Others were "
             f"seen at {others}; `--loop LINE` selects another."
         )
-    elif wanted is None and recording.outcome == "stopped" and loop.followed_by:
-        # Nothing was seen of what comes after the loop that the script was stopped in.
-        places = _named(PurePath(place).name for place in loop.followed_by)
-        note = (
-            f"According to its source, the script trains again at {places}, after the loop at "
-            f"{_place(loop)} in which it was stopped: `--loop longest` lets it go on and "
-            "diagnoses the longest loop of all."
-        )
     return loop, [note] if note is not None else []
 
 

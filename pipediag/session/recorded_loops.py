@@ -399,5 +399,3 @@ class RecordedLoop(LoopFacts):
     """Steps of its first epoch, once its data has ended."""
     data_steps: int | None = None
     """Batches of its dataset, where that tells its length."""
-    followed_by: list[str] = field(default_factory=list)
-    """What trains behind it by the source, as `file:line`."""

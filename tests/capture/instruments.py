@@ -108,7 +108,7 @@ class CountingPace:
     def waits_for_epoch_end(self, loop: Loop, _waited_ns: int) -> bool:
         return self.waits and not loop.saw_undisturbed_end
 
-    def ends_here(self, _: float | None, *, followed: bool) -> bool:
+    def ends_here(self, _: Loop) -> bool:
         return self.ends
 
     def may_be_a_rehearsal(self, _: float | None) -> bool:

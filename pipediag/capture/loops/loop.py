@@ -234,10 +234,6 @@ class Loop:
         return epoch * record.planned_rounds if epoch and record.planned_rounds else None
 
     @property
-    def may_be_followed(self) -> bool:
-        return self.record.kind == "keras" or bool(self.record.followed_by)
-
-    @property
     def seconds_in_all(self) -> float | None:
         record, left = self.record, self.seconds_left
         return None if left is None else record.elapsed_ns / 1e9 + left

@@ -38,6 +38,10 @@ def around(tree: ast.AST, line: int) -> Iterator[ast.AST]:
         within = following
 
 
+def _lines_of(node: ast.AST) -> range:
+    return range(getattr(node, "lineno", 0), (getattr(node, "end_lineno", None) or -1) + 1)
+
+
 _WHOLE = frozenset({"list", "tuple", "set", "sorted", "sum", "len", "max", "min", "any", "all"})
 """Functions of Python's that go through all that they are given."""
 _CALLS_NO_MODEL = _WHOLE | frozenset(
@@ -47,15 +51,6 @@ _CALLS_NO_MODEL = _WHOLE | frozenset(
 """Functions that run no model, by the last part of their names."""
 
 _Iteration = ast.For | ast.AsyncFor | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-
-
-def _scripts(frames: Iterable[FrameType]) -> Iterator[tuple[FrameType, ast.Module]]:
-    """Iterate over the frames of the user's whose source is there, with its tree."""
-    for frame in frames:
-        file = frame.f_code.co_filename
-        tree = parsed(file) if is_users(file) else None
-        if tree is not None:
-            yield frame, tree
 
 
 def only_reads(frames: Iterable[FrameType]) -> bool:
@@ -87,75 +82,6 @@ def _name(call: ast.Call) -> str | None:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return None
-
-
-_TRAIN = frozenset({"train_on_batch", "apply_gradients", "minimize", "GradientTape"})
-_KERAS_WORDS = frozenset(
-    {"epochs", "batch_size", "steps_per_epoch", "validation_data", "callbacks", "verbose"}
-)
-"""One of these is given where `fit` is Keras', and not that of a scaler or an encoder."""
-_MOST_PLACES = 8
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Definition = _Function | ast.ClassDef
-_Loop = ast.For | ast.AsyncFor | ast.While
-
-
-def trains_behind(frames: Iterable[FrameType], *, in_fit: bool) -> list[str]:
-    """Return places, as `file:line`, that train once the loop is over which the frames, innermost
-    first, run in. Keras runs it `in_fit`, so that a single line of the user's calls it."""
-    found: list[str] = []
-    left_the_loop = in_fit
-    for frame, tree in _scripts(frames):
-        chain: list[ast.AST] = [tree]
-        for node in around(tree, frame.f_lineno):
-            chain = [node] if isinstance(node, _Function) else [*chain, node]
-        kinds = ast.stmt if left_the_loop else _Loop
-        inner = [place for place, node in enumerate(chain) if place and isinstance(node, kinds)]
-        if not inner:
-            continue
-        left_the_loop = True
-        for place in range(inner[-1], 0, -1):
-            for statement in _following(chain[place - 1], chain[place]):
-                lines = () if isinstance(statement, _Definition) else _lines_of(statement)
-                file, trains = frame.f_code.co_filename, _lines_that_train(tree)
-                found += [f"{file}:{one}" for one in trains if one in lines]
-    return list(dict.fromkeys(found))[:_MOST_PLACES]
-
-
-def _following(parent: ast.AST, child: ast.AST) -> list[ast.AST]:
-    """Return the statements behind a child in its parent's block."""
-    for _, block in ast.iter_fields(parent):
-        if isinstance(block, list) and child in block:
-            behind = block[block.index(child) + 1 :]
-            return [one for one in behind if isinstance(one, ast.stmt)]
-    return []
-
-
-def _lines_of(node: ast.AST) -> range:
-    return range(getattr(node, "lineno", 0), (getattr(node, "end_lineno", None) or -1) + 1)
-
-
-@lru_cache(maxsize=8)
-def _lines_that_train(tree: ast.Module) -> list[int]:
-    """Return the lines of a file with calls that train, also by functions of that file."""
-    calls = _calls_in([tree])
-    calls_of = {one.name: _calls_in([one]) for one in ast.walk(tree) if isinstance(one, _Function)}
-    training: set[str] = set()
-
-    def trains(call: ast.Call) -> bool:
-        match call.func:
-            case ast.Name(id=name) if name in calls_of:
-                return name in training
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name in _TRAIN:
-                return True
-            case ast.Attribute(attr="fit"):
-                return any(keyword.arg in _KERAS_WORDS for keyword in call.keywords)
-        return False
-
-    while more := {name for name in calls_of.keys() - training if any(map(trains, calls_of[name]))}:
-        training |= more
-    return sorted({call.lineno for call in calls if trains(call)})
 
 
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})
@@ -204,7 +130,7 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
     return loops
 
 
-def _in_body(loop: _Loop, line: int) -> bool:
+def _in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)
 
 

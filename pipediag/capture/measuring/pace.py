@@ -114,13 +114,17 @@ class Pace:
             return True
         return _reached(_LIMITS[window], count, elapsed_ns)
 
-    def ends_here(self, seconds_left: float | None, *, followed: bool) -> bool:
-        """Return True if a measured loop is stopped; `followed` says that another may come."""
+    def ends_here(self, loop: Loop) -> bool:
+        """Return True if a measured loop is stopped, and does not go on for what follows it.
+
+        A loop of the script's own goes on only where the longest of all is wanted.
+        """
+        seconds_left = loop.seconds_left
         if self.settings.run_to_end:
             return False
         if self.settings.hold_loop is not None:
             return True
-        if seconds_left is None or not followed:
+        if seconds_left is None or loop.record.kind != "keras":
             unknown_or_last = seconds_left is None or seconds_left <= self.settings.look_ahead_s
             # The deadline bounds how long later loops are waited for.
             return not (self.settings.loop == "longest" and unknown_or_last)

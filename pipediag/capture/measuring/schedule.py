@@ -434,7 +434,7 @@ class Diagnosis:
         if fixed or self._with.pace.settings.run_to_end:
             return False
         recorder, pace = self._with.recorder, self._with.pace
-        if pace.ends_here(self.loop.seconds_left, followed=self.loop.may_be_followed):
+        if pace.ends_here(self.loop):
             return True
         rehearsal = pace.may_be_a_rehearsal(self.loop.seconds_in_all)
         return recorder.pipelines_call_python and not rehearsal

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pipediag.capture.callsites import frames
 from pipediag.capture.guard import StopScript, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
-from pipediag.capture.loops.source import trains_behind
 from pipediag.capture.measuring.schedule import Diagnosis
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import describe_environment
@@ -231,10 +229,6 @@ class LoopChoice:
         self._begun += 1
         recorder = self._with.recorder
 
-        def read_what_follows() -> None:
-            loop.record.followed_by = trains_behind(frames(), in_fit=loop.fit_begun)
-
-        recorder.attempt("reading what trains later", read_what_follows)
         self.before_training()
         self._with.tell(LoopFound(loop.record.line))
         describe_environment(recorder.recording.environment, self._with.descriptions)
@@ -275,8 +269,7 @@ class LoopChoice:
             return True
         if self._with.state.lost is not None:
             return False
-        ends = self._with.pace.ends_here(loop.seconds_left, followed=loop.may_be_followed)
-        return not ends and not self._was_disturbed()
+        return not self._with.pace.ends_here(loop) and not self._was_disturbed()
 
     def go_on_or_stop(self, loop: Loop) -> None:
         """Go on to see later loops, where that is cheap, or stop the script."""

@@ -1,4 +1,4 @@
-"""What the source around a loop tells: later trainings, whether it only reads, and its rounds."""
+"""What the source around a loop tells: that it only reads, and its rounds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.callsites import frames
-from pipediag.capture.loops.source import (
-    only_reads,
-    rounds_around,
-    trains_behind,
-)
+from pipediag.capture.loops.source import only_reads, rounds_around
 
 
 class ComeHereError(Exception):
@@ -41,66 +37,6 @@ def told_at_trains(
     with pytest.raises(ComeHereError):
         exec(compile(source, str(script), "exec"), {"trains": trains, "data": data, **names})
     return told[0]
-
-
-CUSTOM = """
-    def step(batch):
-        with tf.GradientTape() as tape:
-            pass
-
-    def train(data):
-        for batch in data:
-            trains()
-            step(batch)
-
-    train(first)
-    report(first)
-    train(second)
-"""
-
-ITERATOR = """
-    iterator = iter(first)
-    for number in range(3):
-        batch = trains()
-        tape = tf.GradientTape
-        optimizer.apply_gradients(batch)
-    evaluate(first)
-"""
-
-FITS = """
-    for fold in range(2):
-        trains()
-        scaler.fit(first)
-        model.evaluate(first)
-    if True:
-        model.fit(second, epochs=2)
-    other.fit(second, verbose=0)
-    def later():
-        other.fit(second, epochs=3)
-"""
-
-LAYERED = "\n".join(
-    [f"def f{n}():\n    f{n + 1}()\n    f{n + 2}()\n    f{n + 3}()" for n in range(60)]
-    + ["def f60():\n    f0()\n    {}", "for one in first:\n    trains()", "f0()"]
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "in_fit", "lines"),
-    [
-        (CUSTOM, False, [13]),
-        (ITERATOR, False, []),
-        (FITS, True, [7, 8]),
-        pytest.param(LAYERED.format("pass"), False, [], id="many paths without a training"),
-        pytest.param(LAYERED.format("tf.GradientTape()"), False, [246], id="many paths to one"),
-    ],
-)
-def test_later_calls_that_train_and_nothing_else(
-    tmp_path: Path, text: str, in_fit: bool, lines: list[int]
-) -> None:
-    asked = partial(trains_behind, in_fit=in_fit)
-    found = told_at_trains(tmp_path, text, asked, first=[1], second=[2])
-    assert found == [f"{tmp_path / 'train.py'}:{line}" for line in lines]
 
 
 READS = [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,22 +147,23 @@ def test_only_a_short_loop_may_be_a_rehearsal(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "followed", "settings", "ends"),
+    ("seconds", "kind", "settings", "ends"),
     [
-        (4.0, True, {}, False),
-        (6.0, True, {}, True),
-        (4.0, False, {}, True),  # nothing to be seen behind it, and trials need it held
-        (None, True, {}, True),
-        (None, False, {"loop": "longest"}, False),
-        (4.0, False, {"loop": "longest"}, False),  # what other files do is not known
-        (6.0, False, {"loop": "longest"}, True),
-        (0.1, True, {"hold_loop": "loop1"}, True),  # a second run ends with its one loop
+        (4.0, "keras", {}, False),
+        (6.0, "keras", {}, True),
+        (4.0, "eager", {}, True),  # trials need it held
+        (None, "keras", {}, True),
+        (None, "eager", {"loop": "longest"}, False),
+        (4.0, "eager", {"loop": "longest"}, False),
+        (6.0, "eager", {"loop": "longest"}, True),
+        (0.1, "keras", {"hold_loop": "loop1"}, True),  # a second run ends with its one loop
     ],
 )
 def test_a_loop_ends_the_run_where_nothing_is_gained_by_waiting(
-    seconds: float | None, followed: bool, settings: dict[str, Any], ends: bool
+    seconds: float | None, kind: str, settings: dict[str, Any], ends: bool
 ) -> None:
-    assert pace(**settings).ends_here(seconds, followed=followed) is ends
+    loop: Any = SimpleNamespace(seconds_left=seconds, record=SimpleNamespace(kind=kind))
+    assert pace(**settings).ends_here(loop) is ends
 
 
 @pytest.mark.parametrize(
