@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -35,25 +32,6 @@ AROUND = 2
 """Lines of source that are shown above and below the one at fault. Own choice."""
 
 _LONGEST_NAME = 80
-
-
-@contextmanager
-def machine_lock() -> Iterator[None]:
-    """Wait until no other process of this user measures; others wait meanwhile.
-
-    There is no wait where no lock can be made, as on a file system without any.
-    """
-    path = Path(tempfile.gettempdir()) / f"pipediag-{os.getuid()}.lock"
-    with ExitStack() as held:
-        with suppress(OSError):
-            # A link that somebody else has put there is not followed.
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(path, flags, 0o600)
-            held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # Closing alone would leave it to children that were forked meanwhile.
-            held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
-        yield
 
 
 @dataclass(repr=False)
@@ -84,10 +62,9 @@ class Measurements:
 
         given = {"budget": 0.0, **how}
         try:
-            with machine_lock():
-                if model is None:
-                    return analyze_input(dataset, **given)
-                return analyze(dataset, model, **{"epochs": EPOCHS, **given})
+            if model is None:
+                return analyze_input(dataset, **given)
+            return analyze(dataset, model, **{"epochs": EPOCHS, **given})
         except PipediagError as error:
             raise pytest.fail.Exception(str(error)) from None
 

@@ -1,10 +1,8 @@
-"""The plugin's cost, the tests that pages show, and one measurement at a time."""
+"""The plugin's cost, and the tests that pages show."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.pytest_plugin.measurements import machine_lock
 from tests.factories import make_compute_bound_session, make_session
-from tests.probe import environment
 from tests.pytest_plugin.conftest import Library
 
 pytest_plugins = ["pytester"]
@@ -95,31 +91,3 @@ def test_the_test_of_the_readme_runs(pytester: pytest.Pytester, library: Library
     names = "from training import make_dataset, make_model\n\n"
     pytester.makepyfile(training=TRAINING, test_it=names + shown("README.md"))
     pytester.runpytest_inprocess().assert_outcomes(failed=1)
-
-
-HOLDING = """
-import sys
-from pipediag.pytest_plugin.measurements import machine_lock
-
-with machine_lock():
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_one_measures_at_a_time_until_its_process_ends(tmp_path: Path) -> None:
-    lock = tmp_path / f"pipediag-{os.getuid()}.lock"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDING],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment() | {"TMPDIR": str(tmp_path)},
-        text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
-        with lock.open() as other, pytest.raises(BlockingIOError):
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        holder.kill()
-        holder.wait()
-    with machine_lock():
-        pass
