@@ -1,15 +1,11 @@
-"""The devices of a profile: which count, what they waited for, and the clock that they share."""
+"""The devices of a profile: which count, and what they waited for."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
-from pipediag.session.loops import StepRow
-from pipediag.session.model import Session
-from pipediag.session.trials import TrialBlock, TrialRun
 from pipediag.vocabulary import GapCause, Scalar
 
 NO_DEVICE = "The profile shows no activity on any device."
@@ -73,52 +69,3 @@ def idle_evidence(device: DeviceActivity, cause: GapCause) -> dict[str, Scalar]:
         f"longest_{cause}_gap_ms": max(parts, default=None),
         "busy_percent": device.busy_percent,
     }
-
-
-_TOLERANCE_MS = 5.0
-"""Tolerance of a marker against its step: the end of one and the start of the next lie between."""
-_FEWEST_AGREE = 0.9
-"""Own choice, of the gaps that have a step: else the two do not count the same steps."""
-
-
-@dataclass(frozen=True)
-class ProfileClock:
-    """Converts times and step numbers of a profile to those of the session."""
-
-    rows: tuple[StepRow, ...]
-    """The profile's window: the profile numbers its steps by their place in it."""
-
-    def run_ms(self, profile_ms: float) -> float:
-        """Return the session's time of one that counts from the profile's first step."""
-        return round(self.rows[0].start_ms + profile_ms, 6)  # both are whole nanoseconds
-
-    def step_index(self, step: int | None) -> int | None:
-        if step is None or not 0 <= step < len(self.rows):
-            return None
-        return self.rows[step].index
-
-    def agrees(self, gap: DeviceGap) -> bool:
-        """Return True if a gap lies in the step that it says it began in."""
-        if gap.step is None or not 0 <= gap.step < len(self.rows):
-            return False
-        row, at_ms = self.rows[gap.step], self.run_ms(gap.start_ms)
-        early = at_ms - row.start_ms
-        return -_TOLERANCE_MS <= early <= row.duration_ms + _TOLERANCE_MS
-
-
-def profile_clock(session: Session) -> ProfileClock | None:
-    """Return the clock; None without profiled steps, or where gaps are not in the steps named."""
-    rows = tuple(row for row in session.step_rows if row.window == "profile")
-    gaps = [gap for device in session.devices for gap in device.gaps if gap.step is not None]
-    if not rows or not gaps:
-        return None
-    clock = ProfileClock(rows)
-    agreeing = sum(map(clock.agrees, gaps))
-    return clock if agreeing >= _FEWEST_AGREE * len(gaps) else None
-
-
-def block_start_ms(run: TrialRun, block: TrialBlock) -> float | None:
-    """Return the start of a block's counted steps; None where it was not recorded."""
-    if run.start_ms is None or block.since_began_ms is None:
-        return None
-    return run.start_ms + block.since_began_ms

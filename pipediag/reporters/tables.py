@@ -2,8 +2,8 @@
 
 Columns are the fields of the records that docs/session.md lists, with the ends of an interval in
 two columns. Each table begins with the run's id, so that those of several runs can be put together.
-Times called `start_ms`, `at_ms` and `run_start_ms` are of one clock, which starts with the
-recording; steps have the number that `steps.csv` gives them.
+Times called `start_ms` and `at_ms` are of one clock, which starts with the recording; those of gaps
+count from the first step of the profile.
 
 pandas is imported only where a table is made.
 """
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
-from pipediag.facts.devices import block_start_ms, profile_clock
 from pipediag.facts.embeddings import padding_percent
 from pipediag.facts.names import run_id
 from pipediag.measures.profile import all_gaps
@@ -31,7 +30,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts
 from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
-from pipediag.session.trials import Trial, TrialBlock
+from pipediag.session.trials import Trial, TrialBlock, TrialRun
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES
 
@@ -135,8 +134,14 @@ def evidence(session: Session) -> pandas.DataFrame:
 def trials(session: Session) -> pandas.DataFrame:
     """Return one row for each block of a trial; those of evaluations come last."""
     runs = [session.trials] if session.trials else []
+
+    def start_ms(run: TrialRun, block: TrialBlock) -> float | None:
+        if run.start_ms is None or block.since_began_ms is None:
+            return None
+        return run.start_ms + block.since_began_ms
+
     rows = [
-        _cells(TrialBlock, block) | {"loop": run.loop_id, "start_ms": block_start_ms(run, block)}
+        _cells(TrialBlock, block) | {"loop": run.loop_id, "start_ms": start_ms(run, block)}
         for run in (*runs, *session.evaluation_trials)
         for block in run.blocks
     ]
@@ -144,18 +149,9 @@ def trials(session: Session) -> pandas.DataFrame:
 
 
 def gaps(session: Session) -> pandas.DataFrame:
-    """Return one row for each idle gap, with its place among the run's times and steps."""
-    clock = profile_clock(session)
-    rows = [
-        {
-            **_gap(device, gap),
-            "run_start_ms": clock.run_ms(gap.start_ms) if clock else None,
-            "step_index": clock.step_index(gap.step) if clock else None,
-        }
-        for device in session.devices
-        for gap in device.gaps
-    ]
-    return _frame(rows, (*_gap(None, None), "run_start_ms", "step_index"))
+    """Return one row for each idle gap; `step` counts the steps of the profile's window from 0."""
+    rows = [_gap(device, gap) for device in session.devices for gap in device.gaps]
+    return _frame(rows, _gap(None, None))
 
 
 def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:

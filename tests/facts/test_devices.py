@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.devices import block_start_ms, held_up
+from pipediag.facts.devices import held_up
 from pipediag.facts.embeddings import MemoryPlan, plan_memory
 from pipediag.facts.machine import cores_allowed, pool_size, pool_threads
 from pipediag.reporters.words.embeddings import memory_needed
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_environment, make_operation, make_pipeline
-from tests.reporters import trial_sessions
 from tests.rules.sessions import gap, gpu
 
 
@@ -23,19 +22,6 @@ def test_a_gap_counts_for_each_of_its_causes_that_is_known() -> None:
     assert held_up(device, "input") == [(both, 6.0), (plain, 10.0)]
     assert held_up(device, "python") == [(both, 4.0)]
     assert held_up(device, "copy") == []
-
-
-@pytest.mark.parametrize(
-    ("start_ms", "since_began_ms", "expected"),
-    [(6000.0, 500.0, 6500.0), (None, 500.0, None), (6000.0, None, None)],
-)
-def test_a_block_stands_on_the_clock_of_the_windows(
-    start_ms: float | None, since_began_ms: float | None, expected: float | None
-) -> None:
-    run = trial_sessions.make_run(start_ms=start_ms)
-    block = run.blocks[0].model_copy(update={"since_began_ms": since_began_ms})
-
-    assert block_start_ms(run, block) == expected
 
 
 @pytest.mark.parametrize(("quota", "allowed"), [(None, 8.0), (2.5, 2.5), (16.0, 8.0)])

@@ -80,7 +80,7 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
     assert (loop["diagnosed"], loop["steps"], loop["beside"]) == ("true", "60", "")
     whole = {
         "steps": ["index", "block", "batches"],
-        "gaps": ["step", "step_index"],
+        "gaps": ["step"],
         "windows": ["steps"],
         "evidence": ["finding"],
     }
@@ -108,8 +108,12 @@ def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
 def test_one_row_for_each_block_of_a_trial_those_of_evaluations_last() -> None:
     session = trial_sessions.pipeline_only()
     of_evaluation = session.trials.model_copy(update={"loop_id": "loop_1"})
-    session = session.model_copy(update={"evaluation_trials": [of_evaluation]})
+    [first, *others] = session.trials.blocks
+    blocks = [first.model_copy(update={"since_began_ms": 500.0}), *others]
+    trials = session.trials.model_copy(update={"start_ms": 6000.0, "blocks": blocks})
+    session = session.model_copy(update={"trials": trials, "evaluation_trials": [of_evaluation]})
     frame = table(session, "trials")
+    assert list(frame["start_ms"].dropna()) == [6500.0]
     assert list(zip(frame["arm"][:2], frame["round"][:2], strict=True)) == [
         ("base", 0), ("parallel-map:map_0", 0)
     ]  # fmt: skip
@@ -143,22 +147,6 @@ def test_embeddings_have_the_ids_that_were_seen() -> None:
     assert (second["ids_batches"], second["ids_missing"]) == ("", "A loop.")
 
 
-def test_a_gap_is_joined_to_its_step() -> None:
-    session = profiled()
-    joined = table(session, "gaps").merge(
-        table(session, "steps"), left_on=["run_id", "step_index"], right_on=["run_id", "index"]
-    )
-    assert list(joined["index"]) == [41, 42]
-    into = joined["run_start_ms"] - joined["start_ms_y"]
-    assert ((into >= 0) & (into <= joined["duration_ms_y"])).all()
-
-
-def test_gaps_that_do_not_lie_in_their_steps_are_joined_to_none() -> None:
-    gaps = [devices.make_gap(start_ms=100.0, step=1), devices.make_gap(start_ms=70.0, step=0)]
-    frame = table(profiled(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
-    assert frame[["step_index", "run_start_ms"]].isna().all(axis=None)
-
-
 def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
     row = device_table([devices.make_gpu()]).iloc[0]
     causes = [name for name in row.index if name.startswith("idle_") and name.endswith("_ms")]
@@ -189,10 +177,8 @@ def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> Non
     summary = summarise(gpu_profile().save(tmp_path))
     of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
     found = written(tmp_path, ("vm", summary))
-    only_of_a_run = {"run_id", "run_start_ms", "step_index"}
     assert found == [
-        {name: cell for name, cell in row.items() if name not in only_of_a_run}
-        for row in of_session
+        {name: cell for name, cell in row.items() if name != "run_id"} for row in of_session
     ]
     assert [row["step"] for row in found] == ["0", "0", "1"]
     assert (found[1]["cause"], found[1]["iterator"]) == ("input", "Root::Map")
