@@ -41,19 +41,7 @@ Row = tuple[str, str, str]
 
 
 def answer(session: Session) -> Iterator[Row]:
-    """Yield what to change first, what it gains, and why to believe it; or what to try next.
-
-    A file that the heading or an earlier row names is left out: `line 31`.
-    """
-    rows = list(_answer(session))
-    texts = advice.file_named_once(
-        session, [advice.heading(session), *(text for _, text, _ in rows)]
-    )
-    for (name, _, meant), text in zip(rows, islice(texts, 1, None), strict=True):
-        yield name, text, meant
-
-
-def _answer(session: Session) -> Iterator[Row]:
+    """Yield what to change first, what it gains, and why to believe it; or what to try next."""
     script, found = session.script, advice.answer(session)
     if script.outcome not in BY_ITSELF and script.detail:
         yield "Script", clipped(script.detail, _SHORT), ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from pipediag.facts.names import RUN_PART, default_directory
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
@@ -32,7 +32,6 @@ MUCH = 1.2
 """Own choice, as much as an input wait at the limit from which it is the bottleneck would gain."""
 LONGER_RUN_STEPS = 200
 """Enough for a 95 % interval of a few percent at the spread that short steps usually have."""
-_PLACE = re.compile(r"([^\s`(]+\.py):(\d+)")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 _MORE_TIME = 3.0
 """Times the budget that trials had: an interval gets narrower by the root of that."""
@@ -262,8 +261,7 @@ def answer(session: Session) -> Answer | None:
         later = _once_filled(session, [finding])
         why = _why(session, finding)
         return Answer(finding, (), finding.patch, gain(finding), why, from_when=later)
-    every = [trials.change(session, one, with_effect=True) for one in together.findings]
-    changes = tuple(file_named_once(session, every))
+    changes = tuple(trials.change(session, one, with_effect=True) for one in together.findings)
     shared = set(Combined.model_fields) & set(Trial.model_fields)
     trial = finding.trial.model_copy(update=together.model_dump(include=shared))
     all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
@@ -291,26 +289,6 @@ def _once_filled(
         return "once the cache is filled"
     bounds = speedup_interval(together.filling_ci95)
     return f"once the cache is filled, and {speedup(until)} {bounds} before".replace("  ", " ")
-
-
-def file_named_once(session: Session, texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts with `line 31` in place of `train.py:31` where the script is named before.
-
-    A line of another file keeps its name, as the summary is headed by the script's.
-    """
-    script, named = PurePath(session.script.path).name, False
-
-    def place(found: re.Match[str]) -> str:
-        nonlocal named
-        if found[1] != script:
-            return found[0]
-        if named:
-            return f"line {found[2]}"
-        named = True
-        return found[0]
-
-    for text in texts:
-        yield _PLACE.sub(place, text)
 
 
 def nothing_worth_doing(session: Session) -> str | None:
