@@ -195,12 +195,6 @@ def _shorter(about: str, label: str, change: Change, keras: KerasUse) -> Edit:
 
 _WIDE = 256
 """Values of a one-hot row. Own choice: a narrow one may be a class, or a letter."""
-_TARGETS = Threshold(
-    "one-hot targets",
-    4.0,
-    "MB a batch",
-    "own choice: 24 MB cost 34 ms, 1 MB of an array no time that was seen",
-)
 _FEATURES = Threshold("one-hot rows", 1.0, "MB a batch", "own choice: less is little work")
 ONE_HOT_INPUT = Rule(
     id="one-hot-input",
@@ -217,7 +211,7 @@ ONE_HOT_INPUT = Rule(
 
 @ONE_HOT_INPUT.found_by
 def _check_one_hot_input(session: Session) -> Iterator[Finding]:
-    features, _ = _features_and_targets(known(session.diagnosed_loop()))
+    features = _features(known(session.diagnosed_loop()))
     maker = next((op for op in known(session.pipeline).ops if _one_hot(op)), None)
     if maker is None or features is None or features.bytes < _FEATURES.value * 1e6:
         return
@@ -234,58 +228,8 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     )
 
 
-ONE_HOT_TARGETS = Rule(
-    id="one-hot-targets",
-    title="Use ids as targets instead of one-hot rows",
-    why="The pipeline writes, and the loss reads, a number for each class. With 10,000 classes and "
-    "600 targets a batch, steps of an LSTM took 88 ms with one-hot rows and 54 ms with ids.",
-    fix="Yield ids, and compile with `sparse_categorical_crossentropy` and "
-    "`sparse_categorical_accuracy`. Smoothed or mixed targets, of no single class, have to stay.",
-    needs=("loop", "steps", "pipeline"),
-    thresholds=(_TARGETS,),
-    effect="same up to order or rounding",
-    untried="The pipeline has to yield ids, and the model another loss.",
-)
-_MAKES_ONE_HOT = re.compile(r"\bto_categorical\(|\bnp\.eye\(|\bone_hot\(")
-_SEVERAL = re.compile(r"\.?(sum|max|any|maximum)\(")
-"""Calls that make several labels of an example one row, which no single id says."""
-
-
-@ONE_HOT_TARGETS.found_by
-def _check_one_hot_targets(session: Session) -> Iterator[Finding]:
-    loop = known(session.diagnosed_loop())
-    _, rows = _features_and_targets(loop)
-    if rows is None or rows.bytes < _TARGETS.value * 1e6:
-        return
-    made = (op for op in known(session.pipeline).ops if _one_hot(op))
-    # A sum of one-hot rows may have several ones.
-    maker = next((op for op in made if _operations(op).isdisjoint({"Sum", "Max", "Any"})), None)
-    lines = session.host.hot_python if session.host is not None else []
-    line = next((one for one in lines if _MAKES_ONE_HOT.search(one.code or "")), None)
-    if line is not None and _SEVERAL.search(line.code or ""):
-        line = None
-    dense = any(one.labels == "dense" and one.classes == rows.width for one in loop.softmaxes)
-    sure = maker is not None or line is not None
-    if not (sure or dense):
-        return
-    only = "" if sure else ", if each row has a single 1"
-    yield ONE_HOT_TARGETS.finding(
-        "fail" if sure else "informative",
-        "Yield the id of each class instead of its one-hot row, and compile with "
-        f"`sparse_categorical_crossentropy`{only}. Each batch holds {memory_size(rows.bytes)} "
-        f"of one-hot values for {rows.ids:,} ids, and the loss reads them all.",
-        op=maker,
-        place=(line.file, line.line) if line is not None and maker is None else None,
-        evidence={"one_hot_bytes_of_a_batch": rows.bytes, "width": rows.width},
-    )
-
-
-def _operations(op: Operation) -> set[str]:
-    return {*op.function.graph_ops} if op.function is not None else set()
-
-
 def _one_hot(op: Operation) -> bool:
-    return "OneHot" in _operations(op)
+    return op.function is not None and "OneHot" in op.function.graph_ops
 
 
 class _Rows(NamedTuple):
@@ -300,24 +244,21 @@ class _Rows(NamedTuple):
         return 4.0 * self.ids * self.width
 
 
-def _features_and_targets(loop: Loop) -> tuple[_Rows | None, _Rows | None]:
-    """Return the wide rows in the first part of a batch, and in the rest of it."""
+def _features(loop: Loop) -> _Rows | None:
+    """Return the largest of the wide rows of floats, of known dimensions, that a batch begins with.
+
+    Of a tuple that is its first part: what follows are targets and weights.
+    """
     spec, depth, end = loop.element_spec or "", 0, len(loop.element_spec or "")
     for place, character in enumerate(spec):
         depth += (character in "([{") - (character in ")]}")
         if depth == 1 and character == "," and spec.startswith("("):
             end = place
             break
-    batch = loop.batch_size or 1
-    return _largest_rows(spec[:end], batch), _largest_rows(spec[end:], batch)
-
-
-def _largest_rows(element_spec: str, batch: int) -> _Rows | None:
-    """Return the largest of the tensors that are wide rows of floats, of known dimensions."""
     found = []
-    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", element_spec):
+    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", spec[:end]):
         sizes = [one.strip() for one in dimensions.split(",") if one.strip()][1:]
         if sizes and all(map(str.isdigit, sizes)) and int(sizes[-1]) >= _WIDE:
             *others, width = map(int, sizes)
-            found.append(_Rows(batch * math.prod(others), width))
+            found.append(_Rows((loop.batch_size or 1) * math.prod(others), width))
     return max(found, key=lambda rows: rows.bytes, default=None)

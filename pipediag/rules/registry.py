@@ -72,7 +72,6 @@ RULES: tuple[Rule, ...] = (
     tracing.REPEATED_COMPILE,
     epoch_start.SLOW_EPOCH_START,
     model_inputs.ONE_HOT_INPUT,
-    model_inputs.ONE_HOT_TARGETS,
     evaluation.SMALL_PREDICT,
     evaluation.EAGER_EVALUATION,
     evaluation.COSTLY_EVALUATION,

@@ -8,7 +8,6 @@ import pytest
 
 from pipediag.rules.model_inputs import (
     ONE_HOT_INPUT,
-    ONE_HOT_TARGETS,
     PADDING,
     PREPROCESSING_IN_MODEL,
 )
@@ -17,9 +16,8 @@ from pipediag.session.edits import Insert, Replace, SetModel
 from pipediag.session.loops import TextWork
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recorded_loops import InputLayer, Softmax
-from pipediag.vocabulary import SparseOrDense
-from tests.factories import make_embedding, make_host, make_keras, make_loop
+from pipediag.session.recorded_loops import InputLayer
+from tests.factories import make_embedding, make_keras, make_loop
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import (
     batch,
@@ -192,30 +190,15 @@ def test_batches_of_several_lengths_are_tried_without_xla() -> None:
         assert "without XLA" in one.edit.label
 
 
-def one_hot(
-    shape: str,
-    *,
-    ops: dict[str, int] | None = None,
-    targets: bool = True,
-    classes: int = 200,
-    line: str | None = None,
-    labels: SparseOrDense = "sparse",
-) -> Session:
+def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = True) -> Session:
     words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
-    rows = f"TensorSpec(shape=(None, 20, {classes}), dtype=tf.float64, name=None)"
+    rows = "TensorSpec(shape=(None, 20, 3000), dtype=tf.float64, name=None)"
     function = make_function(graph_ops=ops or {"OneHot": 1, "Cast": 2})
     return session_of(
         source(),
         make_operation("rows", "map", function=function),
         make_operation("batched", "batch"),
-        loops=[
-            make_loop(
-                element_spec=f"({words}, {rows})" if targets else words,
-                batch_size=32,
-                softmaxes=[Softmax("dense/kernel", classes, 64, labels)],
-            )
-        ],
-        host=make_host(hot_python=[HOT.model_copy(update={"code": line})]),
+        loops=[make_loop(element_spec=f"({words}, {rows})" if targets else words, batch_size=32)],
         **keeps_up(),
     )
 
@@ -234,20 +217,3 @@ def one_hot(
 def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
     failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
     assert failed == (["rows"] if fails else [])
-
-
-@pytest.mark.parametrize(
-    ("session", "fails"),
-    [
-        (one_hot("(None, 30)", classes=3000), True),
-        (one_hot("(None, 30)", classes=3000, ops={"Mul": 1}), False),
-        (one_hot("(None, 30)", classes=3000, ops={"OneHot": 1, "Sum": 1}), False),  # many labels
-        (one_hot("(None, 30)", classes=3000, ops={"Mul": 1}, labels="dense"), False),
-        (one_hot("(None, 30)", classes=3000, ops={"Mul": 1}, line="to_categorical(y)"), True),
-        (one_hot("(None, 30)", classes=3000, ops={"Mul": 1}, line="np.eye(9)[y].sum(0)"), False),
-        (one_hot("(None, 30)", classes=1000), False),
-        (one_hot("(None, 30, 4500)", targets=False), False),
-    ],
-)
-def test_wide_one_hot_targets_are_ids_for_a_sparse_loss(session: Session, fails: bool) -> None:
-    assert [one.status == "fail" for one in run(ONE_HOT_TARGETS, session)] == [fails]
