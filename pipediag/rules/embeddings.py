@@ -114,8 +114,7 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     """Yield a finding on all tables whose update matters, as one optimizer updates them all."""
     rule = DENSE_EMBEDDING_UPDATE
     tables = [table for table in session.embeddings if table.trainable]
-    whole = [table for table in tables if table.update == "dense"]
-    from_rows = [table for table in whole if table.gradient == "sparse"]
+    from_rows = [one for one in tables if one.update == "dense" and one.gradient == "sparse"]
     edit, advice = row_wise_update(session, rule.id), _update_advice(session, from_rows)
     evidence = _update_evidence(session, from_rows)
     if _matter(session, from_rows):
@@ -128,15 +127,6 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
             edit=edit,
             untried=no_row_wise(session),
         )
-    elif _matter(session, whole):
-        dense = next(table for table in whole if table not in from_rows)
-        yield rule.finding(
-            "informative",
-            f"No optimizer can update only some rows of `{dense.layer}`: its gradient is as "
-            "large as the table, because of a regulariser or because the whole table is used.",
-            evidence=_update_evidence(session, [dense]),
-            title="Make the embedding's gradient sparse",
-        )
     elif unread := [table for table in large(tables) if table.update is None]:
         reason = unread[0].missing or f"Pipediag did not see how {unread[0].layer} is updated."
         yield rule.finding("inconclusive", reason, evidence={"layer": unread[0].layer})
@@ -146,11 +136,11 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         yield rule.finding("informative", small, evidence=evidence, edit=edit)
 
 
-def _matter(session: Session, whole: Sequence[Embedding]) -> bool:
+def _matter(session: Session, tables: Sequence[Embedding]) -> bool:
     """Return True if the tables that are updated as a whole are large, all together."""
-    took = percent_of_step(session, _added(table.passes_ms for table in whole))
+    took = percent_of_step(session, _added(table.passes_ms for table in tables))
     least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
-    return sum(table.table_bytes for table in whole) >= least.value * 1e6
+    return sum(table.table_bytes for table in tables) >= least.value * 1e6
 
 
 def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
