@@ -211,7 +211,7 @@ def _of_maps(session: Session) -> Finding | None:
     op = _after_its_filters(session, op)
     cache = _cache_of(session, op, early=early)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
-    if weight.status != "fail" and (cache.against is not None or not weight.undecided):
+    if weight.status != "fail" and (cache.against is not None or not weight.worth_trying):
         status = "pass" if weight.status == "informative" else weight.status
         return finding(status, weight.sentence)
     if cache.against is not None:

@@ -243,7 +243,7 @@ def _check_input_gap(profile: Profile) -> Iterator[Finding]:
         weight.before(advice),
         weight=weight,
         speedup_at_most=None if free is None or at_most is None else min(at_most, free),
-        edit=edit if weight.worth_trying else None,
+        edit=edit,
     )
 
 

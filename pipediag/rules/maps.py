@@ -118,11 +118,9 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         # Where the cost of a call is not most of its time, a trial says what batching buys.
         try_it = not unsure and weight.worth_trying and edit is not None
         yield finding("informative" if try_it else "pass", advice, edit=edit)
-    elif not weight.worth_trying:
-        yield finding(weight.status, weight.sentence)
-    elif unsure or weight.undecided:
+    elif weight.worth_trying and (unsure or weight.status != "fail"):
         yield finding("informative", weight.before(advice), edit=edit)
-    else:
+    elif weight.worth_trying:
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
@@ -282,7 +280,6 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
         speedup_at_most=None if beside_ms is None else less_input(session, beside_ms, on_cpu=False),
     )
     if not weight.worth_trying:
-        yield finding(weight.status, weight.sentence)
         return
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id) for each, after in places]
@@ -292,7 +289,9 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
         f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
         "one Python call"
     )
-    yield finding(weigh(session, op, beside_ms).to_try, f"{advice}.", edit=edit)
+    # Where little is left to gain around the user's function, a trial says how much.
+    matters = weigh(session, op, beside_ms).status == "fail"
+    yield finding("fail" if matters else "informative", f"{advice}.", edit=edit)
     calls = python_calls(op)
     count = processes_for(session, op, calls.per_step) if calls is not None else None
     if count is not None and weight.status == "fail":

@@ -353,5 +353,5 @@ def _check_disabled_defaults(session: Session) -> Iterator[Finding]:
         f"Remove `{'`, `'.join(off.values())}`.",
         op=next(iter(operations(session, "with_options")), written[-1]),
         evidence={"switched_off": ", ".join(off.values())},
-        edit=edit if weight.worth_trying else None,
+        edit=edit,
     )

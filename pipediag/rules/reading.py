@@ -287,7 +287,6 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     weight = weigh(session, op)
     finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
     if not weight.worth_trying:
-        yield finding(weight.status, weight.sentence)
         return
     count = WAITING_CALLS if python else _as_many_at_once(session, op)
     yield finding(

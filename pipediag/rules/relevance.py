@@ -37,8 +37,6 @@ class Weight:
     status: FindingStatus
     sentence: str
     evidence: dict[str, Scalar]
-    undecided: bool = False
-    """True where measurements leave open if it matters, so that only a trial can say."""
     for_run: RunGain | None = None
     """The most that the run gains, where it was weighed in the ledger."""
     speedup_at_most: float | None = None
@@ -47,12 +45,12 @@ class Weight:
     @property
     def to_try(self) -> FindingStatus:
         """The status of a finding with an edit: what is not known informs, and is tried."""
-        return "informative" if self.undecided else self.status
+        return "informative" if self.status == "inconclusive" else self.status
 
     @property
     def worth_trying(self) -> bool:
         """True where an edit could gain something, as far as was measured."""
-        return self.status == "fail" or self.undecided
+        return self.status != "pass"
 
     def unless(self, sentence: str | None) -> Weight:
         """Return the weight, which only informs where it fails and that stands against it."""
@@ -66,7 +64,8 @@ class Weight:
 
 
 def weigh_input(session: Session) -> Weight:
-    """Return how much the step waits for input. Needs the breakdown."""
+    """Return how much the step waits for input; it informs where only a trial can say if that
+    matters. Needs the breakdown."""
     share, limit = _input_wait(session), INPUT_WAIT.value
     evidence: dict[str, Scalar] = {
         "input_wait_percent_of_step": share.percent,
@@ -81,12 +80,13 @@ def weigh_input(session: Session) -> Weight:
     # pipeline takes CPU time from the step.
     if wait is not None and wait.contention == "cpu" and alone is not None:
         contested = max(contested, alone.input_share_percent)
-    undecided = share.percent >= limit or contested >= limit
+    if share.percent < limit and contested < limit:
+        return Weight("pass", "", evidence)
     sentence = (
         f"The step waits for input {share.percent:.1f} % of the time ({low:.1f} to {high:.1f} %): "
-        f"changing this {'may gain nothing' if undecided else 'gains nothing now'}."
+        "changing this may gain nothing."
     )
-    return Weight("informative", sentence, evidence, undecided=undecided)
+    return Weight("informative", sentence, evidence)
 
 
 def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight:
@@ -103,17 +103,13 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
         unknown = (
             "The cost of this operation was not measured, so its part in the wait is not known."
         )
-        return Weight("inconclusive", unknown, waiting.evidence, undecided=True)
+        return Weight("inconclusive", unknown, waiting.evidence)
     percent = 100.0 * delay / session.steps.mean_ms
     evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
-    if waiting.status == "fail" and percent < OPERATION_SHARE.value:
-        sentence = (
-            f"This operation takes only {percent:.1f} % of the step: the input wait comes from "
-            "elsewhere."
-        )
-        return Weight("informative", sentence, evidence)
-    undecided = waiting.undecided and percent >= OPERATION_SHARE.value
-    return Weight(waiting.status, waiting.sentence, evidence, undecided=undecided)
+    if percent < OPERATION_SHARE.value:
+        # The wait, if there is any, comes from elsewhere.
+        return Weight("pass", "", evidence)
+    return replace(waiting, evidence=evidence)
 
 
 def input_first(session: Session) -> str | None:
