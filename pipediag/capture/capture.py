@@ -11,8 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from pipediag.capture.callsites import SWITCH_INTERVAL, call_site
 from pipediag.capture.frameworks.keras import facts
@@ -45,7 +43,6 @@ from pipediag.vocabulary import BY_ITSELF, OwnEnding
 FRAMEWORKS: tuple[type[TensorFlow | Keras], ...] = (TensorFlow, Keras)
 _PACKAGE = "tensorflow"
 """Package that is imported before all modules that are hooked into."""
-_ABSENT = object()
 
 
 class Capture:
@@ -59,7 +56,6 @@ class Capture:
     ) -> None:
         self._teller = teller
         self._interrupts = interrupts or HeldInterrupts()
-        self._replaced: Replaced | None = None
         self._pid = os.getpid()
         self._began_s = time.time()
         Path(settings.capture_directory).mkdir(parents=True, exist_ok=True)
@@ -104,25 +100,23 @@ class Capture:
             came_late=program_goes_on,
         )
 
-    def install(self, replaced: Replaced | None = None) -> None:
+    def install(self) -> None:
         """Hook onto frameworks as the script imports them, and save a first recording."""
-        install_hooks(self._watchers, replaced)
+        install_hooks(self._watchers)
         self._guard.watch_forks()
         self._recorder.save()
 
     def install_in(self, before_training: Callable[[], None] = nothing) -> None:
         """Hook onto frameworks that a program has imported, which goes on without us later."""
         self._steps.choice.before_training = before_training
-        self._replaced = Replaced()
-        self.install(self._replaced)
+        self.install()
 
     def leave_alone(self, *, stopped: bool = True) -> None:
         """Take back what `install_in` did; `stopped` says that the loop was ended too early."""
         # Where an error or Ctrl-C came in the middle, a window is open still.
         if os.getpid() == self._pid:
             self._close("what was measured ended by an error")
-        if self._replaced is not None:
-            self._replaced.put_back()
+        self._guard.put_back()
         self._steps.let_go()
         self._plan.forget_all()
         self._timeline.closed()
@@ -198,7 +192,7 @@ class Capture:
         os._exit(0)
 
 
-def install_hooks(watchers: Watchers, replaced: Replaced | None = None) -> None:
+def install_hooks(watchers: Watchers) -> None:
     """Hook into what is imported already, and into the rest as it arrives.
 
     A hook that does not fit its module is left out, and noted.
@@ -215,8 +209,7 @@ def install_hooks(watchers: Watchers, replaced: Replaced | None = None) -> None:
         import wrapt
 
         for module, hook in hooks:
-            noted = hook if replaced is None else replaced.noting(hook)
-            wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", noted), module)
+            wrapt.register_post_import_hook(guard.entry(f"hooking into {module}", hook), module)
 
     if _PACKAGE in sys.modules:
         arrives()
@@ -242,37 +235,3 @@ class _Arrival(MetaPathFinder):
     def leave(self) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-
-
-class Replaced:
-    """Attributes that hooks have replaced, found by comparing, to be put back later on."""
-
-    def __init__(self) -> None:
-        self._before: list[tuple[Any, str, Any, Any]] = []
-        """Owner, name, what was there, and what took its place; in the order of the hooks."""
-
-    def noting(self, hook: Hook) -> Hook:
-        """Return the hook with a comparison of the module, and of classes that it knows."""
-
-        def hook_and_note(module: ModuleType) -> None:
-            classes = [value for value in vars(module).values() if isinstance(value, type)]
-            before = {id(owner): (owner, dict(vars(owner))) for owner in (module, *classes)}
-            try:
-                hook(module)
-            finally:
-                for owner, values in before.values():
-                    for name, now in dict(vars(owner)).items():
-                        if now is not (was := values.get(name, _ABSENT)):
-                            self._before.append((owner, name, was, now))
-
-        return hook_and_note
-
-    def put_back(self) -> None:
-        """Put it back, the last first; what others have put there since then stays."""
-        while self._before:
-            owner, name, was, ours = self._before.pop()
-            if vars(owner).get(name) is ours:
-                if was is _ABSENT:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, was)

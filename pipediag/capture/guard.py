@@ -26,6 +26,7 @@ def nothing(*_: Any, **__: Any) -> None:
     """Do nothing, as most entries do natively."""
 
 
+_ABSENT = object()
 Moment = Literal["given up", "before fork", "after fork", "forked", "dismissed"]
 """All of us steps aside while the script goes on; the process is copied, or was, here or in the
 child, where what steps aside by no hook is undone; a program goes on without us."""
@@ -48,6 +49,24 @@ class Guard:
         """True if every hook is its original."""
         self.entries: list[Entry] = []
         self._calls: dict[Moment, list[Callable[[], None]]] = defaultdict(list)
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        """Owner and name of an attribute, what was there, and what took its place; in order."""
+
+    def replace(self, owner: Any, name: str, ours: Any) -> None:
+        """Set an attribute of a module or a class, to be put back later on."""
+        was = vars(owner).get(name, _ABSENT)
+        setattr(owner, name, ours)
+        self._replaced.append((owner, name, was, vars(owner)[name]))
+
+    def put_back(self) -> None:
+        """Put back what was replaced, the last first; what others have put there since stays."""
+        while self._replaced:
+            owner, name, was, ours = self._replaced.pop()
+            if vars(owner).get(name) is ours:
+                if was is _ABSENT:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, was)
 
     def hook(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
         """Return what replaces `original`; `ours` calls that, and our code through entries."""
@@ -100,7 +119,7 @@ class Guard:
     ) -> None:
         """Replace a function of a class or a module by a hook that calls an entry before it."""
         entry = self.entry(what, told, vital=vital)
-        setattr(owner, name, self.before(getattr(owner, name), entry))
+        self.replace(owner, name, self.before(getattr(owner, name), entry))
 
     def entry(
         self,

@@ -163,4 +163,5 @@ class KeptState:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)
             if hasattr(place, name):
-                setattr(place, name, self._guard.before(getattr(place, name), self._before_saving))
+                hook = self._guard.before(getattr(place, name), self._before_saving)
+                self._guard.replace(place, name, hook)

@@ -42,7 +42,7 @@ class Profiler:
         make_way = guard.entry("making way for the script's profiler", self._make_way, self._end)
         sessions.ProfilerSession = guard.before(session, make_way)  # type: ignore[attr-defined]
         self._native = native
-        profiler_v2._pywrap_profiler = sessions
+        guard.replace(profiler_v2, "_pywrap_profiler", sessions)
 
     def _make_way(self, *_: Any, **__: Any) -> None:
         if self._session is not None:

@@ -181,14 +181,14 @@ class PlanRecorder:
             own = dataset_class.__dict__.get(method)
             if isinstance(own, staticmethod):
                 recorded = staticmethod(self._recorded(method, own.__func__, guard))
-                setattr(dataset_class, method, recorded)
+                guard.replace(dataset_class, method, recorded)
             elif own is not None:
-                setattr(dataset_class, method, self._recorded(method, own, guard))
+                guard.replace(dataset_class, method, self._recorded(method, own, guard))
 
     def install_constructor(self, reader_class: type, kind: str, guard: Guard) -> None:
         original = reader_class.__dict__["__init__"]
         constructor = self._recorded(kind, original, guard, maker=reader_class)
-        reader_class.__init__ = constructor  # type: ignore[misc]
+        guard.replace(reader_class, "__init__", constructor)
 
     def operation_of(self, dataset: Any) -> str | None:
         """Return the id of the operation that made a dataset, within options and wrappers."""

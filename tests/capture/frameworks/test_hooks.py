@@ -6,14 +6,12 @@ also run."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pipediag.capture.capture import Replaced
 from pipediag.capture.frameworks.keras import framework
 from pipediag.capture.frameworks.keras.framework import Keras
 from pipediag.capture.guard import Guard
@@ -40,29 +38,21 @@ def state(target: ModuleType) -> dict[str, object]:
     return {**vars(target), **{f"Iterator.{k}": v for k, v in vars(target.Iterator).items()}}
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_what_a_hook_replaces_is_put_back_also_if_it_fails(fails: bool) -> None:
-    def hook(target: ModuleType) -> None:
-        target.trace = max
-        target.Iterator.pull = target.Iterator.inherited = lambda _: "hooked"
-        target.Iterator.made = staticmethod(max)
-        if fails:
-            raise LookupError
-
-    target, replaced = module(), Replaced()
+def test_what_hooks_replace_is_put_back_unless_somebody_else_has_put_something_there() -> None:
+    target, guard = module(), Guard(print)
     before = state(target)
-    with pytest.raises(LookupError) if fails else nullcontext():
-        replaced.noting(hook)(target)
+    for name in ("pull", "inherited"):
+        guard.replace(target.Iterator, name, lambda _: "hooked")
+    guard.replace(target.Iterator, "made", staticmethod(max))
+    guard.replace(target, "trace", max)
+    guard.replace(target, "trace", min)
     assert target.Iterator().inherited() == "hooked"
-    replaced.put_back()
+    guard.put_back()
     assert state(target) == before
 
-
-def test_what_somebody_else_has_put_there_since_stays() -> None:
-    target, replaced = module(), Replaced()
-    replaced.noting(lambda one: setattr(one, "trace", max))(target)
+    guard.replace(target, "trace", max)
     target.trace = sum  # type: ignore[attr-defined]
-    replaced.put_back()
+    guard.put_back()
     assert target.trace is sum
 
 

@@ -149,7 +149,7 @@ class Keras:
                 predicted(took_ns, result, model, args, kwargs)
             return result
 
-        setattr(owner, method, self._guard.hook(original, timed))
+        self._guard.replace(owner, method, self._guard.hook(original, timed))
 
     def _call_ended(self, span: Span | None) -> None:
         self._timeline.ended(span)
@@ -191,7 +191,7 @@ class Keras:
                 # Since then the epoch's iterator was let go, which can take a while.
                 walked(here.over_ns)
 
-        setattr(walker, method, guard.hook(original, enumerate_and_hold))
+        guard.replace(walker, method, guard.hook(original, enumerate_and_hold))
 
     def _on_py_dataset_adapter(self, module: Any) -> None:
         """End an epoch before its PyDataset does: that is the script's code, and no step."""
@@ -269,7 +269,7 @@ def time_callbacks(owner: type, guard: Guard, timeline: Timeline) -> None:
 
         leaves = guard.entry(what, TimedCallbacks.put_back, TimedCallbacks.put_back)
         hook = guard.around(getattr(owner, method), guard.entry(what, enter), leaves)
-        setattr(owner, method, hook)
+        guard.replace(owner, method, hook)
 
     def begin(method: str, callback: Any) -> Span | None:
         hook = getattr(callback, method, None)

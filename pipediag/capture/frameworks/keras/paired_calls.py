@@ -86,7 +86,7 @@ class PairedCalls:
                 self._nested.depth = depth
             return result
 
-        model_class.__call__ = guard.hook(original, call)  # type: ignore[method-assign]
+        guard.replace(model_class, "__call__", guard.hook(original, call))
 
     def _called(
         self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -161,7 +161,8 @@ class TensorFlow:
             register(*args, **kwargs)
             registered()
 
-        module.register_overrides = self._guard.hook(register, register_and_watch)
+        hook = self._guard.hook(register, register_and_watch)
+        self._guard.replace(module, "register_overrides", hook)
 
     def _on_registered(self, module: Any) -> None:
         registry = module.control_flow.for_loop_registry._registry
@@ -171,7 +172,8 @@ class TensorFlow:
     def _on_control_flow(self, module: Any) -> None:
         """Note each `for batch in iterator` inside a tf.function."""
         for name in ("_tf_iterator_for_stmt", "_tf_distributed_iterable_for_stmt"):
-            setattr(module, name, self._guard.before(getattr(module, name), self._loop_found))
+            hook = self._guard.before(getattr(module, name), self._loop_found)
+            self._guard.replace(module, name, hook)
 
     def _note_graph_loop(self, *_: Any, **__: Any) -> None:
         functions, site = self._with.updates.here.functions, user_site()
@@ -196,8 +198,9 @@ class TensorFlow:
                 self._with.updates.knows(thing)
 
     def _on_tracing(self, module: Any) -> None:
-        timed, trace = self._with.updates.timed, module.func_graph_from_py_func
-        module.func_graph_from_py_func = timed(trace, self._guard, self._with.timeline)
+        name = "func_graph_from_py_func"
+        timed = self._with.updates.timed(getattr(module, name), self._guard, self._with.timeline)
+        self._guard.replace(module, name, timed)
 
     def _on_variables(self, module: Any) -> None:
         # TensorFlow itself gives the latter writes of its own later on, around the former's: in a
@@ -259,7 +262,7 @@ def watch_writes(classes: Iterable[type], updates: UpdateWatch, guard: Guard) ->
     tells = guard.entry("telling which steps train", written)
     for owner, name in product(classes, _WRITES):
         if name in vars(owner):
-            setattr(owner, name, guard.before(vars(owner)[name], tells))
+            guard.replace(owner, name, guard.before(vars(owner)[name], tells))
 
 
 def _is_trained(variable: Any) -> bool:
@@ -292,7 +295,7 @@ def watch_saving(module: Any, guard: Guard) -> None:
         cleans(built[0])
         return built
 
-    module._build_meta_graph = guard.hook(original, build)
+    guard.replace(module, "_build_meta_graph", guard.hook(original, build))
 
 
 def without_ours(meta_graph: Any) -> None:

@@ -113,7 +113,7 @@ class PairedSteps:
             applied()
             return result
 
-        owner.apply_gradients = guard.hook(apply, apply_gradients)
+        guard.replace(owner, "apply_gradients", guard.hook(apply, apply_gradients))
 
     def _opened(self, _: Any) -> None:
         frame = _caller()

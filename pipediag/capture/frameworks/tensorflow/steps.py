@@ -55,7 +55,7 @@ class Iterators:
         self._executing_eagerly = context.executing_eagerly
         self._with.runtime.pull = owned._next_internal
         self._owned = owned
-        owned._create_iterator = guard.hook(create, create_iterator)
+        guard.replace(owned, "_create_iterator", guard.hook(create, create_iterator))
         self._watch_next(owned, "_next_internal", owned._next_internal)
 
     def _watch_next(self, owner: Any, method: str, advance: Callable[..., Any]) -> None:
@@ -84,7 +84,7 @@ class Iterators:
             return handed_over(consumer, asked_ns, time.monotonic_ns(), batch)
 
         self._classes += (owner,)
-        setattr(owner, method, guard.hook(getattr(owner, method), get_next))
+        guard.replace(owner, method, guard.hook(getattr(owner, method), get_next))
 
     def _iterator_made(self, iterator: Any, dataset: Any, began_ns: int) -> None:
         made_ns = time.monotonic_ns()
@@ -153,7 +153,7 @@ class Iterators:
                 made(iterator, dataset)
                 return iterator
 
-            dataset_class.__iter__ = guard.hook(original, iterate)
+            guard.replace(dataset_class, "__iter__", guard.hook(original, iterate))
 
         watch_creation(module.DistributedDataset)
         watch_creation(module.DistributedDatasetsFromFunction)
@@ -248,7 +248,7 @@ class FunctionCalls:
             finally:
                 ended(visit)
 
-        polymorphic_function.Function.__call__ = guard.hook(original, call)
+        guard.replace(polymorphic_function.Function, "__call__", guard.hook(original, call))
 
     def _begins(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
