@@ -28,8 +28,7 @@ from pipediag.capture.link import CommandPipe, Teller
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
-from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.measuring.windows import Instruments, Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder, describe_environment
 from pipediag.capture.signals import HeldInterrupts

@@ -171,7 +171,7 @@ BROKEN_OFF = """
 """
 INTERRUPTED = """
     import pipediag
-    from pipediag.capture.measuring.profiler import Profiler
+    from pipediag.capture.measuring.windows import Profiler
 
     analysed = True
     try:

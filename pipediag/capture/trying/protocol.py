@@ -22,10 +22,15 @@ from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import model_settings
 from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph
-from pipediag.capture.replay.rebuilding import Filled, rebuild, refuse_to_disturb
+from pipediag.capture.replay.rebuilding import (
+    READING_LIMIT_S,
+    Filled,
+    rebuild,
+    refuse_to_disturb,
+    verify,
+)
 from pipediag.capture.replay.replacing import Attribute, attributes_set, padding_cut
 from pipediag.capture.replay.rewriting import other_code, traces, verify_code
-from pipediag.capture.replay.verification import READING_LIMIT_S, verify
 from pipediag.capture.runtime import Settings
 from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.model_variants import ModelVariants

@@ -13,8 +13,7 @@ import pytest
 from pipediag.capture.guard import Guard
 from pipediag.capture.measuring import kept_state
 from pipediag.capture.measuring.kept_state import KeptState, NotRestoredError, TrainingState
-from pipediag.capture.measuring.profiler import Profiler
-from pipediag.capture.measuring.windows import Window, lived_on_a_stock
+from pipediag.capture.measuring.windows import Profiler, Window, lived_on_a_stock
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import IteratorModel
 from pipediag.session.recording import ModelNode

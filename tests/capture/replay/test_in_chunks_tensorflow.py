@@ -14,7 +14,7 @@ SCRIPT = r"""
     import tensorflow as tf
     from pipediag.capture.replay.rebuilding import rebuild
     from pipediag.capture.replay import NotReplayableError
-    from pipediag.capture.replay.verification import verify
+    from pipediag.capture.replay.rebuilding import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import Move, Replace
 

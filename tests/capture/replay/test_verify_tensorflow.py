@@ -12,9 +12,9 @@ SCRIPT = """
     import gc, json, time
     import numpy as np
     import tensorflow as tf
-    from pipediag.capture.replay import verification
+    from pipediag.capture.replay import rebuilding
     from pipediag.capture.replay import NotReplayableError
-    from pipediag.capture.replay.verification import verify
+    from pipediag.capture.replay.rebuilding import verify
     from pipediag.capture.replay.graph import Graph
     from pipediag.session.edits import *
     from tensorflow.python.data.ops import iterator_ops
@@ -146,7 +146,7 @@ SCRIPT = """
         time.sleep(0.3)
         return x
     late = numbers.map(lambda x: tf.numpy_function(slow, [x], tf.int64)).map(lambda x: x).batch(64)
-    verification.READING_LIMIT_S = 0.5
+    rebuilding.READING_LIMIT_S = 0.5
     check("slow upstream", late, SetParameters(op(late, "map", 1), {"num_parallel_calls": 2}))
     results["alive"] = alive()
     print("RESULTS", json.dumps(results))
