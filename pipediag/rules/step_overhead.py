@@ -303,8 +303,8 @@ SMALL_BATCH = Rule(
     id="small-batch",
     title="Train with a larger batch",
     why="Dispatch, Python and the exchange of gradients cost the same, however many examples.",
-    fix="Use a batch four times as large; under a strategy, that of one device times the replicas. "
-    "With fewer updates, the learning rate and the number of epochs must be tuned again.",
+    fix="Use a batch four times as large, at least 32; under a strategy, that of one device times "
+    "the replicas. With fewer updates, the learning rate and the number of epochs must be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -312,6 +312,12 @@ SMALL_BATCH = Rule(
     untried="Keras or your own code makes the batches, and a trial can't change them there.",
 )
 FACTOR = 4
+USUAL = 32
+"""Examples in a batch of Keras's `fit`, where the script doesn't say: the least to try."""
+
+
+def _larger_size(size: int) -> int:
+    return max(FACTOR * size, USUAL)
 
 
 @SMALL_BATCH.found_by
@@ -337,7 +343,8 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     few = size / loop.replicas < BATCH.value
     # A global batch as large as that of one device leaves each replica little to compute.
     exchanged = class_percent(session, ["collective"]) if loop.replicas > 1 else 0.0
-    could_gain = (bound(100.0, percent, calls=FACTOR) or 1.0) >= WORTHWHILE
+    larger = _larger_size(size)
+    could_gain = (bound(100.0, percent, calls=larger // size) or 1.0) >= WORTHWHILE
     if not (few and percent + exchanged >= FIXED_COST.value) and (edit is None or not could_gain):
         return
     waits = input_first(session) or _own_code_first(session, loop)
@@ -346,9 +353,9 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     yield finding(
         "fail" if likely else "informative",
         waits
-        or f"Try a batch of {FACTOR * size} instead of {size}, and tune the learning rate again: "
+        or f"Try a batch of {larger} instead of {size}, and tune the learning rate again: "
         f"the time to start a step{exchange} hardly grows with the batch.",
-        speedup_at_most=FACTOR,
+        speedup_at_most=larger / size,
         edit=edit,
     )
 
@@ -357,8 +364,8 @@ def _larger(batch: Operation) -> Edit | None:
     written = batch.parameters.get("batch_size")
     if not isinstance(written, int):
         return None
-    larger = SetParameters(batch.id, {"batch_size": FACTOR * written})
-    label = f"batches of {FACTOR * written} instead of {written} from the {place_name(batch)}"
+    larger = SetParameters(batch.id, {"batch_size": _larger_size(written)})
+    label = f"batches of {_larger_size(written)} instead of {written} from the {place_name(batch)}"
     caveat = "The trial measures examples per second, not how well the model then learns."
     return SMALL_BATCH.edit(batch, label, larger, caveat=caveat)
 

@@ -107,6 +107,7 @@ test_a_batch_that_shares_the_cost_among_few_examples = decides(
     SMALL_BATCH,
     {
         "small": (batched(32, 40.0, 20.0), ("fail", larger(128))),
+        "of one example": (batched(1, 40.0, 20.0), ("fail", larger(32))),
         "hardly any": (batched(32, 3.0), "pass"),
         "input first": (batched(32, 30.0, 20.0, wait=40.0), ("informative", larger(128))),
         "made by Keras": (started(40.0, 20.0, pipeline=None), "fail"),
