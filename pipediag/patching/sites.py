@@ -241,6 +241,8 @@ def _is_handed_to_an_operation(source: Source, function: cst.CSTNode) -> bool:
 _PASS_ON = frozenset({"enumerate", "tqdm", "trange", "zip"})
 """Functions that go through a dataset that they are given, once for each call."""
 _STATEFUL = frozenset({"iter", "next", "as_numpy_iterator", "make_initializable_iterator"})
+_SHOW = frozenset("debug error format info print warning write".split())
+"""Functions that show what they are given, and change nothing in it."""
 _Loop = cst.For | cst.While
 
 
@@ -308,7 +310,7 @@ def _is_worked_on(source: Source, loop: _Loop, expression: cst.BaseExpression) -
     return any(
         not read.isdisjoint(source.names_in(part))
         for call in worked_on
-        for part in (call.func, *call.args)
+        for part in (call.func, *(() if called(call) in _SHOW else call.args))
     )
 
 

@@ -281,9 +281,10 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     more = 0 if alone else min(_EDITS, max(1, to_try)) - 1
     # An edit that is about long waits has one in its first block alone.
     waits = WAITS - FEWEST_ROUNDS if alone else WAITS + more * (2 * FEWEST_ROUNDS + 2)
-    # Each of these epochs frees its iterator.
-    pauses = pauses_of_run(session)
-    wait_s = wait_ms / 1000.0 + (pauses.expected_s if pauses is not None else 0.0)
+    wait_s = wait_ms / 1000.0
+    if (pauses := pauses_of_run(session)) is not None:
+        # Each of these epochs frees its iterator, which pauses for less than it lived.
+        wait_s += min(pauses.expected_s, wait_s / spare)
     return Epoch(float(batches * loop.batch_size), wait_s * waits / spare, behind)
 
 

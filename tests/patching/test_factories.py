@@ -405,6 +405,12 @@ FACTORY = HEAD + "def data(training):\n    return read(training).map(f)\n\n\n"
             "batches = data(True)\nwhile more():\n    for b in batches:\n        step(b)\n",
         ),
         (
+            "for epoch in range(9):\n    for b in data(given['x']):\n        step(b)\n"
+            "    print('of', given['y'])\n",
+            "training_data = data(given['x'])\nfor epoch in range(9):\n"
+            "    for b in training_data:\n        step(b)\n    print('of', given['y'])\n",
+        ),
+        (
             "def train(files):\n    for fold in range(2):\n        for epoch in range(9):\n"
             "            for b in data(files):\n                step(b)\n",
             "def train(files):\n    training_data = data(files)\n    for fold in range(2):\n"
