@@ -304,7 +304,8 @@ SMALL_BATCH = Rule(
     title="Train with a larger batch",
     why="Dispatch, Python and the exchange of gradients cost the same, however many examples.",
     fix="Use a batch four times as large, at least 32; under a strategy, that of one device times "
-    "the replicas. With fewer updates, the learning rate and the number of epochs must be tuned again.",
+    "the replicas. With fewer updates, the learning rate and the number of epochs must be tuned "
+    "again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
