@@ -37,7 +37,6 @@ from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
     SHORTER_SHUFFLES,
     Epoch,
-    candidates,
     epoch_worth_trying,
     is_of_prediction,
     shorter_shuffles,
@@ -119,11 +118,6 @@ def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:
             except (NotPatchableError, OSError) as error:
                 raise VariantRefusedError(str(error)) from None
     return {path: source.text for path, source in files.items()}
-
-
-def _most(findings: Iterable[Finding]) -> float:
-    """Return what the best of their edits could gain."""
-    return max((one.at_most for one in candidates(findings)), default=1.0)
 
 
 OF_EVALUATION = 0.25
@@ -301,8 +295,7 @@ class TrialsOfRun:
         The part is half where later loops may matter more than this one, but what whole epochs
         need.
         """
-        with_edits = [one for one in session.findings if one.edit is not None]
-        evaluated = [one for one in with_edits if one.edit and one.edit.loop_id is not None]
+        evaluated = [one for one in session.findings if one.edit and one.edit.loop_id is not None]
         part = 1.0 if all(map(is_of_prediction, evaluated)) else 1.0 - OF_EVALUATION
         most_s = part * self.budget_s
         budget_s = most_s / 2 if waiting.more_to_come else most_s
@@ -312,10 +305,10 @@ class TrialsOfRun:
             return budget_s, f"{epoch.behind} may gain more: apply that first, and analyse again"
         # The budget counts from when pipediag began to look closer.
         needed_s = epoch.budget_s + max(0.0, time.monotonic() - waiting.since_ns / 1e9)
-        if needed_s > most_s and _most(evaluated) <= _most(
-            one for one in with_edits if one.edit and one.edit.whole_epoch
-        ):
-            # The evaluation has what is left.
+        # The evaluation has what is left where it takes less of the run.
+        run = session.run
+        less = run is not None and run.seconds_of("epoch_start") > run.seconds_of("evaluation")
+        if needed_s > most_s and less:
             part, most_s = 1.0, self.budget_s
         if needed_s <= most_s:
             return max(budget_s, min(most_s, SPARE_FOR_EPOCHS * needed_s)), None

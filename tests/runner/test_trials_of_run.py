@@ -24,7 +24,7 @@ from pipediag.session.model import Session
 from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.candidates import epoch_worth_trying
 from tests.factories import make_finding, make_keras, make_loop, make_session
-from tests.ledgers import make_waits, validation
+from tests.ledgers import make_part, make_waits, validation
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
@@ -158,13 +158,13 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
 
 
 @pytest.mark.parametrize(
-    ("each_s", "more_to_come", "evaluation_at_most", "part_s"),
+    ("each_s", "more_to_come", "evaluation_s", "part_s"),
     [
         (10.0, False, None, 120.0),
         (10.0, True, None, 120.0),
         (10.0, True, 1.0, 90.0),
         (13.0, True, 1.0, 120.0),
-        (13.0, True, 9.0, 45.0),
+        (13.0, True, 99.0, 45.0),
         (5.0, True, None, 61.8),
         (1.0, True, None, 60.0),
         (1.0, True, 1.0, 45.0),
@@ -172,14 +172,14 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
     ],
 )
 def test_whole_epochs_get_what_they_need_and_some_more(
-    each_s: float, more_to_come: bool, evaluation_at_most: float | None, part_s: float
+    each_s: float, more_to_come: bool, evaluation_s: float | None, part_s: float
 ) -> None:
     loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
     found = [make_finding(edit=make_edit("cache", whole_epoch=True))]
-    if evaluation_at_most is not None:
-        edit = replace(make_edit("other"), loop_id="loop_1")
-        found.append(make_finding(edit=edit, speedup_at_most=evaluation_at_most))
+    if evaluation_s is not None:
+        found.append(make_finding(edit=replace(make_edit("other"), loop_id="loop_1")))
     waits = make_waits(2 * each_s, each_s=each_s)
+    waits.parts.append(make_part("evaluation", evaluation_s or 0.0))
     session = make_session(loops=[loop], run=waits, findings=found)
     tried = trials_of(session, budget_s=120.0)
     asked = waiting(more_to_come=more_to_come, since_ns=time.monotonic_ns())
