@@ -108,13 +108,23 @@ ABOUT_EQUAL = 0.9
 which of two such operations is the slowest may change from run to run."""
 
 
+SEVERAL_ITERATORS = (
+    "Each step draws from several iterators, and it is not known which of their pipelines it waits "
+    "for. Combine their datasets with `tf.data.Dataset.zip`, or measure each of them with "
+    "`pipediag.analyze_input`."
+)
+
+
 def measure_pipeline(
     recording: Recording, loop: RecordedLoop, trace: TraceSummary | None
 ) -> tuple[Pipeline, dict[IteratorKey, str]]:
     """Return the joined plan, model and profile, and which operation each iterator is.
 
-    Without either of the last two the costs are None.
+    Without either of the last two the costs are None. A step that draws from several pipelines has
+    none: the one that it waits for is not known.
     """
+    if loop.several_iterators:
+        return Pipeline(ops=[], bottleneck_op_id=None, missing=SEVERAL_ITERATORS), {}
     plan = plan_of(recording.operations, loop.root_op_id)
     rates = node_rates([s for s in recording.snapshots if s.loop_id == loop.id])
     names = {operation.name for operation in plan if operation.name}

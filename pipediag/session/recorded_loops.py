@@ -386,6 +386,8 @@ class RecordedLoop(LoopFacts):
     """Between `warm_ns` and `last_ns`, what pipediag spent: reading the model, profiler, trials."""
     dataset_options: dict[str, Scalar] = field(default_factory=dict)
     autotune_enabled: bool = True
+    several_iterators: bool = False
+    """True if its measured steps drew from other iterators as well."""
     vocabulary_operations: list[str] = field(default_factory=list)
     """Operations on a number for each of many classes: logits, their loss, and back, with the
     update of weights that are no embedding table."""

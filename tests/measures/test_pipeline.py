@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.measures.pipeline import (
+    SEVERAL_ITERATORS,
     measure_pipeline,
     plan_of,
     slowest,
@@ -71,6 +72,13 @@ def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
     )
     assert pipeline.bottleneck_op_id == "op2"
     assert pipeline.missing is None
+
+
+def test_a_step_that_draws_from_several_pipelines_has_none_with_a_reason() -> None:
+    loop = make_recorded_loop(several_iterators=True)
+    pipeline, operation_of = measure_pipeline(make_recording(loops=[loop]), loop, None)
+    assert (pipeline.ops, pipeline.bottleneck_op_id, operation_of) == ([], None, {})
+    assert pipeline.missing == SEVERAL_ITERATORS
 
 
 def test_the_profile_stands_in_where_autotune_is_off() -> None:

@@ -13,7 +13,6 @@ from pipediag.capture.callsites import source_location
 from pipediag.capture.guard import nothing
 from pipediag.capture.runtime import Runtime, Trainer
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
-from pipediag.vocabulary import Scalar
 
 # More tell nothing new, and all are written down again after each window.
 _MOST_BOUNDARIES = 512
@@ -54,13 +53,6 @@ class ScriptsOwnError(Exception):
 HandOver = Literal["next", "call", "fed"]
 """How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it; or
 that there is no iterator, as Python feeds the step itself."""
-
-
-class DrawnPipeline(NamedTuple):
-    """Pipeline of another iterator that a loop draws from in each step."""
-
-    root_op_id: str | None
-    options: dict[str, Scalar]
 
 
 @dataclass
@@ -155,30 +147,9 @@ class Loop:
             return False
         if consumer.loop is self:
             self.record.iterators -= 1  # as of `zip`: its epochs are counted by one of them
-        gone = (one for one in self.joined if one.iterator() is None)
-        former = next((one for one in gone if one.loop is consumer.loop), None)
-        if former is not None:
-            consumer.drawn = former.drawn
+        gone = [one for one in self.joined if one.iterator() is None]
         self.joined = [one for one in self.joined if one.iterator() is not None] + [consumer]
-        return former is None
-
-    def measured(self, consumer: Consumer) -> Consumer:
-        """Return the consumer whose pipeline is the loop's: its own, or a joined one."""
-        root = self.record.root_op_id
-        drawn = (one for one in self.joined if one.drawn and one.drawn.root_op_id == root)
-        return next(drawn, consumer)
-
-    def measures_slowest(self, consumer: Consumer) -> Consumer | None:
-        """Make the pipeline that was waited for longest the loop's; return None if unknown."""
-        slowest = max((consumer, *self.joined), key=lambda one: one.waited_in_all_ns)
-        drawn, record = slowest.drawn, self.record
-        if drawn is None or drawn.root_op_id is None:
-            return None
-        record.root_op_id, record.dataset_options = drawn.root_op_id, drawn.options
-        record.autotune_enabled = drawn.options.get("autotune.enabled") is not False
-        if self.dataset is not None:
-            self.dataset = slowest.dataset
-        return slowest
+        return all(one.loop is not consumer.loop for one in gone)
 
     @property
     def fit_begun(self) -> bool:
@@ -280,9 +251,6 @@ class Consumer:
     batches: int = 0
     waited_ns: int = 0
     """Time in `next` since the last step began."""
-    waited_in_all_ns: int = 0
-    drawn: DrawnPipeline | None = None
-    """Its pipeline, where another iterator's pipeline is that of the loop."""
     stage: Stage = Stage.OWN
     substitute: Any = None
     """The iterator that hands out batches in its place; None where it does so itself."""

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames
-from pipediag.capture.loops.loop import Consumer, DrawnPipeline, Loop
+from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.source import only_reads, rounds_around
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.recorder import Recorder
@@ -148,13 +148,6 @@ class LoopRegistry:
         sizes = (operation.parameters.get("batch_size") for operation in above)
         record.batch_size = next((size for size in sizes if isinstance(size, int)), None)
         record.data_steps = max(above[0].cardinality or 0, 0) or None if above else None
-
-    def describe_joined(self, consumer: Consumer) -> None:
-        facts = self.runtime.describe_dataset(consumer.dataset)
-        if facts.root is not None:
-            self.plan.enter_earlier([facts.root])
-            root = self.plan.operation_of(facts.root)
-            consumer.drawn = DrawnPipeline(root, dict(facts.options))
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

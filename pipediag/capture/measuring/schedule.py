@@ -284,8 +284,7 @@ class Diagnosis:
     def _baseline(self, consumer: Consumer) -> Steps[None]:
         """Measure the step time, once more where batches that were ready are being used up."""
         self._with.tell(WindowBegun("baseline"))
-        if self.loop.joined:
-            self._choose_pipeline(consumer)
+        self.loop.record.several_iterators = bool(self.loop.joined)
         before = self._window.snapshot(consumer)
         self._with.recorder.save()
         for stocks in range(_MOST_STOCKS + 1):
@@ -329,20 +328,6 @@ class Diagnosis:
                 self._skip = pace.steps_to_skip(self._typical_ns())
         self._beside.close()
         return window.end_block(consumer)
-
-    def _choose_pipeline(self, consumer: Consumer) -> None:
-        record, several = self.loop.record, 1 + len(self.loop.joined)
-        slowest = self.loop.measures_slowest(consumer)
-        which = (
-            "one of them, as that waited for longest is not known"
-            if slowest is None
-            else "the one waited for longest, of the iterator made at line "
-            f"{slowest.loop.record.line}"
-        )
-        self._with.recorder.note(
-            f"Each step of the training loop at line {record.line} takes batches of {several} "
-            f"iterators. Its input wait is for all of them; the pipeline that is shown is {which}."
-        )
 
     def _sample_stacks(self) -> Steps[Consumer]:
         self._with.tell(WindowBegun("stacks"))

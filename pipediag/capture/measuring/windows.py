@@ -204,14 +204,14 @@ class Window:
 
     def snapshot(self, consumer: Consumer) -> IteratorModel | None:
         """Record the pipeline's model, if it has one, and return it; two of them give rates."""
-        loop, measured = self._loop, self._loop.measured(consumer)
-        model = loop.runtime.model_of(measured.iterator())
+        loop = self._loop
+        model = loop.runtime.model_of(consumer.iterator())
         if model is not None:
             self._recording.snapshots.append(
                 ModelSnapshot(
                     loop_id=loop.record.id,
-                    iterator=measured.ordinal,
-                    iterator_steps=measured.batches,
+                    iterator=consumer.ordinal,
+                    iterator_steps=consumer.batches,
                     nodes=model.nodes,
                     output_id=model.output_id,
                 )

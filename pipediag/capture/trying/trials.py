@@ -172,6 +172,8 @@ class Trials:
         for loop in [loop for loop in known if loop.trains] + longest:
             if self._commands is None or self.was_held(loop) or not self.may_hold(loop):
                 continue
+            if loop.record.several_iterators:  # one of them alone says nothing of the step
+                continue
             loop.record.untried = self._no_more
             if self._no_more is None:
                 self._of(self._commands, loop, alone=True, more_to_come=False).begin(None)

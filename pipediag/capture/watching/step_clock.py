@@ -34,7 +34,7 @@ from pipediag.session.timeline import Span
 
 _JOINED = (
     "Each step draws from several iterators, and trials would use up the others' batches, so "
-    "nothing was tried in the running loop."
+    "nothing was tried."
 )
 
 
@@ -297,7 +297,7 @@ class StepClock:
             # The step that begins may be the first to be complete.
             self._updates.here.tracing_ns = 0
         if loop.joined:
-            wait_ns = thread.waited_for_all(consumer, wait_ns, continuous)
+            wait_ns = thread.waited_for_all(wait_ns)
         self.choice.step(consumer, now_ns, wait_ns, continuous)
 
     def _tell_timeline(
@@ -345,10 +345,8 @@ class StepClock:
                 record.steps -= (consumer.batches - 1) * record.batches_per_call
             else:
                 join_role(loop, consumer.loop)
-            describe = self._loops.describe_joined
-            self._with.recorder.attempt("describing a second pipeline", describe, consumer)
         if consumer.batches != 1 or lead.batches != 1:
-            thread.wait_for_joined(consumer, wait_ns)
+            thread.wait_for_joined(wait_ns)
             return
         # An epoch's steps begin with the first batch that the last of its iterators hands over.
         asked_ns = now_ns - (wait_ns or 0)

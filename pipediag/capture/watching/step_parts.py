@@ -160,18 +160,15 @@ class StepParts:
             self._known[lead.loop.record.id] = self._before[: position + 1]
         return True
 
-    def wait_for_joined(self, consumer: Consumer, wait_ns: int | None) -> None:
-        consumer.waited_in_all_ns += wait_ns or 0
+    def wait_for_joined(self, wait_ns: int | None) -> None:
         known = wait_ns is not None and self._waited_ns is not None
         self._waited_ns = (self._waited_ns or 0) + (wait_ns or 0) if known else None
 
-    def waited_for_all(self, lead: Consumer, wait_ns: int | None, continuous: bool) -> int | None:
+    def waited_for_all(self, wait_ns: int | None) -> int | None:
         """Return what the last step has waited for all its iterators; None if that is unknown."""
         joined_ns, self._waited_ns = self._waited_ns, 0
         if wait_ns is None or joined_ns is None:
             return None
-        if continuous:
-            lead.waited_in_all_ns += wait_ns
         return wait_ns + joined_ns
 
     def is_joined(self, consumer: Consumer) -> bool:

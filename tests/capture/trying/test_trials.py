@@ -40,7 +40,12 @@ class Stage:
         )
         self.held = Trials(commands or SilentParent(), instruments)
         record = SimpleNamespace(
-            id="loop1", kind="keras", batches_per_call=1, untried=None, epoch_boundaries=[]
+            several_iterators=False,
+            id="loop1",
+            kind="keras",
+            batches_per_call=1,
+            untried=None,
+            epoch_boundaries=[],
         )
         self.loop: Any = SimpleNamespace(
             record=record, dataset=None, model=None, runtime=ToyRuntime(), trainer=None
@@ -117,6 +122,7 @@ def loop_named(stage: Stage, name: str, *, trains: bool, seconds: int = 0) -> An
         batches_per_call=1,
         untried=None,
         elapsed_ns=seconds,
+        several_iterators=False,
         epoch_boundaries=[],
         evaluation=None if trains else object(),
     )
@@ -160,3 +166,10 @@ def test_time_for_trials_counts_from_where_the_step_is_known(
     [awaited] = [one for one in stage.told if isinstance(one, TrialsAwaited)]
     assert awaited.since_ns == since_ns
     assert awaited.since_ms == (awaited.since_ns - recording.started_ns) / 1e6
+
+
+def test_one_of_several_pipelines_that_a_step_draws_from_is_not_tried_alone(stage: Stage) -> None:
+    stage.loop.trains, stage.loop.dataset = True, object()
+    stage.loop.record.several_iterators = True
+    stage.held.try_pipelines_alone([stage.loop])
+    assert stage.told == []

@@ -74,7 +74,6 @@ class Stage:
             all=lambda: self.loops,
             describe_keras=lambda loop: None,
             keep_evaluated=lambda: None,
-            describe_joined=lambda consumer: None,
         )
         self.timeline = FakeTimeline()
         settings = RunSettings(
