@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from pipediag.session.pipeline import IteratorFigures
-from pipediag.session.recording import NAME_BEGINS, ModelNode, ModelSnapshot, RecordedOperation
+from pipediag.session.recording import (
+    EARLIER,
+    NAME_BEGINS,
+    ModelNode,
+    ModelSnapshot,
+    RecordedOperation,
+)
 from pipediag.tensorflow_names import DEVICE_PREFETCH, HOLDS_ELEMENTS, works_ahead
 from pipediag.trace.pipeline import IteratorActivity, IteratorKey, kind_of
 from pipediag.trace.summary import TraceSummary
@@ -329,6 +335,8 @@ def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[Re
     it. Where one did, an operation that has a name would have been found by that."""
     if iterator.names:
         return []
+    if [operation.kind for operation in waiting] == [EARLIER]:
+        return waiting
     if iterator.names is not None:
         waiting = [operation for operation in waiting if not operation.name]
     kind = _VERSION.sub("", iterator.kind)

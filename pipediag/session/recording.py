@@ -135,6 +135,10 @@ NAME_BEGINS = "pipediag_op"
 """What the names begin with that operations are given, where the user gave none."""
 
 
+EARLIER = "earlier dataset"
+"""Kind of an operation that stands for a dataset from before us, with all that it reads from."""
+
+
 @dataclass
 class RecordedFunction:
     """The Python function given to a tf.data operation, and the graph it was traced into."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.pipelines.calls import EARLIER
 from pipediag.measures.verdict.decision import NOTHING_TRAINED
+from pipediag.session.recording import EARLIER
 from tests.capture.captured import environment
 
 pytestmark = pytest.mark.tensorflow

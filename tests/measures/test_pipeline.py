@@ -23,7 +23,7 @@ from pipediag.measures.pipeline_iterators import (
     ran_iterators,
 )
 from pipediag.session.pipeline import Operation
-from pipediag.session.recording import ModelSnapshot, RecordedPythonCalls
+from pipediag.session.recording import EARLIER, ModelSnapshot, RecordedPythonCalls
 from tests.measures.traces import make_activity, make_trace
 from tests.recordings import (
     make_block,
@@ -389,6 +389,28 @@ def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() ->
     joined = join(plan, [above, fused, read])
     assert joined.operation_of == {above.key: "op3", fused.key: "op2", read.key: "op1"}
     assert joined.inserted == []
+
+
+@pytest.mark.parametrize("names", [None, ()])
+def test_all_that_an_earlier_dataset_reads_from_belongs_to_it(
+    names: tuple[str, ...] | None,
+) -> None:
+    plan = [
+        make_recorded_operation("op1", EARLIER, name=""),
+        make_recorded_operation("op2", "batch", parent_ids=["op1"], name=""),
+    ]
+    ahead, batch, mapped, source = (
+        replace(ran(path), names=names)
+        for path in (
+            "Prefetch",
+            "Prefetch::BatchV2",
+            "Prefetch::BatchV2::Map",
+            "Prefetch::BatchV2::Map::Range",
+        )
+    )
+    joined = join(plan, [ahead, batch, mapped, source])
+    assert dict(joined.of_operation) == {"op2": [batch], "op1": [mapped, source]}
+    assert [iterator for iterator, _ in joined.inserted] == [ahead]
 
 
 def test_the_longest_pair_of_the_fullest_iterator_counts() -> None:

@@ -230,8 +230,6 @@ MARK = "_pipediag_op"
 """Attribute in which a dataset carries the id of the operation that made it."""
 _CALL = "_pipediag_call"
 
-EARLIER = "earlier dataset"
-"""Kind of an operation that stands for a dataset from before us, with all that it reads from."""
 DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "from_generator"})
 """Calls whose arguments may be the user's whole data, or state that a second call would upset."""
 

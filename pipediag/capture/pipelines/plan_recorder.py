@@ -30,7 +30,6 @@ from pipediag.capture.callsites import (
 )
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.pipelines.calls import (
-    EARLIER,
     MARK,
     InnerCall,
     as_public_call,
@@ -47,7 +46,7 @@ from pipediag.capture.pipelines.functions import describe_function, users_side_e
 from pipediag.capture.process import EachThread
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.signals import let_pass
-from pipediag.session.recording import NAME_BEGINS, RecordedOperation
+from pipediag.session.recording import EARLIER, NAME_BEGINS, RecordedOperation
 
 _TENSORFLOWS = "tensorflow/python/data/experimental/ops/"
 _MODULES = frozenset(

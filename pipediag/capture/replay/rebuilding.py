@@ -17,7 +17,6 @@ from math import prod
 from typing import Any
 
 from pipediag.capture.callsites import is_keras_class
-from pipediag.capture.pipelines.calls import EARLIER
 from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.process import random_state_kept
 from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
@@ -49,6 +48,7 @@ from pipediag.session.edits import (
     as_written,
     touched,
 )
+from pipediag.session.recording import EARLIER
 from pipediag.vocabulary import Scalar
 
 _MODULES = ("builtins", "itertools", "_csv")
