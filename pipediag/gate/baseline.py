@@ -158,31 +158,26 @@ def _reason(quantity: Quantity) -> str:
             return f"More than chance, and at least the {floor} that counts."
         case "same" if quantity.change.basis == "runs":
             return f"Less than the {floor} that counts."
-        case "same" if quantity.change.low > 0.0:
-            return (
-                f"More than chance within these runs, but less than the {floor} that counts "
-                "between single runs. Measure three runs of each."
-            )
         case "same":
-            return f"Less than the {floor} that counts between single runs."
+            return (
+                f"Less than the {floor} that counts between single runs; three runs of each show "
+                "smaller changes."
+            )
         case _:
             return _undecided(quantity.change, quantity.floor, floor)
 
 
 def _undecided(change: Change, floor: float, shown: str) -> str:
-    if change.value >= floor and change.low > 0.0:
-        fastest = "steps of each run" if not change.all_along else _BASIS[change.basis]
-        return (
-            f"It reaches the {shown} that counts, but the fastest {fastest} differ far less: "
-            "another load may have slowed parts of it. Measure more runs."
-        )
     if change.drifting:
         return (
             "The machine seems to change steadily from run to run, which may be the only cause. "
             "Alternate both: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
         )
     if change.value >= floor:
-        return f"It reaches the {shown} that counts, but may be chance. Measure more runs."
+        return (
+            f"It reaches the {shown} that counts, but may be chance, or another load beside some "
+            "of the runs. Measure more runs."
+        )
     return "The noise would hide a large change. Measure more runs, or on a quieter machine."
 
 
