@@ -25,8 +25,8 @@ from pipediag.reporters.words import labels
 from pipediag.session.devices import DeviceGap
 from pipediag.session.files import replacing
 from pipediag.trace.classes import STEP_CLASSES
-from pipediag.trace.device_events import CORRELATION, stream_lines
-from pipediag.trace.events import HOST_PLANE, Indices, Line, Times, TraceEvents
+from pipediag.trace.device_events import stream_lines
+from pipediag.trace.events import HOST_PLANE, Times, TraceEvents
 from pipediag.trace.files import read_profile
 from pipediag.trace.summary import TraceSummary
 
@@ -188,23 +188,8 @@ def _write_originals(writer: TraceWriter, pid: int, events: TraceEvents) -> None
             for lane in np.unique(lanes).tolist():
                 here = chosen[lanes == lane]
                 track = f"{name} ({lane + 1})" if lane else name
-                details = _with_correlations(line, here, names)
+                details = [names[place] for place in line.name_ids[here].tolist()]
                 writer.track(pid, track, line.spans(here), details)
-
-
-def _with_correlations(line: Line, events: Indices, names: Sequence[str]) -> Iterable[str]:
-    """Return the events' details, with what ties a launch to what it launched: a search finds both.
-
-    `names` are the details by the place of a name.
-    """
-    own = [names[place] for place in line.name_ids[events].tolist()]
-    ids, present = line.statistics.integers(CORRELATION, events)
-    if not present.any():
-        return own
-    return [
-        f'{name},"args":{{"{CORRELATION}":{number}}}' if known else name
-        for name, number, known in zip(own, ids.tolist(), present.tolist(), strict=True)
-    ]
 
 
 def nesting_lanes(start_ns: Times, end_ns: Times) -> NDArray[np.int8]:

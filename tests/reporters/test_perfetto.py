@@ -129,10 +129,8 @@ def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
         assert sum(causes.values()) == pytest.approx(gap["dur"])
 
 
-def test_a_gap_tells_its_start_and_its_step_and_a_launch_what_it_launched(tmp_path: Path) -> None:
+def test_a_gap_tells_its_start_and_its_step(tmp_path: Path) -> None:
     written = Export(gpu_profile(), tmp_path)
     gaps = [gap["args"] for gap in written.slices("GPU:0 idle")]
     assert [gap["start_ms"] for gap in gaps] == [0.0, 0.06, 0.16]
     assert [gap["step"] for gap in gaps] == [0, 0, 1]
-    joined = [e["name"] for e in written.events if e.get("args", {}).get("correlation_id") == 41]
-    assert joined == ["gemm", "cuLaunchKernel"]
