@@ -23,21 +23,15 @@ from pipediag.reporters.terminal import (
 )
 from pipediag.reporters.words import advice, devices, labels
 from pipediag.reporters.words.quantities import (
-    NO_BREAK,
-    byte_count,
     counted,
     duration,
-    measured,
-    microseconds,
     number,
     percent,
     speedup,
 )
 from pipediag.session.devices import (
     DeviceActivity,
-    DeviceCopies,
     DeviceGap,
-    DeviceLaunches,
     TraceHost,
     TraceReport,
 )
@@ -179,7 +173,6 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         causes.add_row(f"  {part.label}", bar, *figures)
     if causes.row_count:
         yield causes
-    yield named_rows((name, prose(text)) for name, text in _facts(device))
     if device.kernels:
         yield Text("Kernels", "bold")
         kernels = _grid(2)
@@ -195,42 +188,6 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         for group in devices.gap_groups(device)[:_MOST]:
             gaps.add_row(*_gaps(group))
         yield gaps
-
-
-def _facts(device: DeviceActivity) -> Iterator[tuple[str, str]]:
-    for copied in device.copies[:_MOST]:
-        yield "Copies", _copies(copied)
-    if device.collective_ms:
-        exposed = duration(device.exposed_collective_ms)
-        yield "Collectives", f"{duration(device.collective_ms)}, {exposed} of them exposed"
-    if device.launches is not None:
-        yield "Launches", _launches(device.launches)
-
-
-def _copies(copied: DeviceCopies) -> str:
-    known = [
-        labels.COPY_DIRECTION[copied.direction],
-        duration(copied.ms),
-        f"{duration(copied.exposed_ms)} exposed",
-        f"{number(copied.count)}x",
-    ]
-    if copied.bytes is not None:
-        known.append(byte_count(copied.bytes))
-    if copied.gb_per_s is not None:
-        known.append(f"{measured(copied.gb_per_s)}{NO_BREAK}GB/s")
-    return " ".join(known)
-
-
-def _launches(launches: DeviceLaunches) -> str:
-    text = (
-        f"{counted(launches.kernels, 'kernel')}, {measured(launches.per_s)} per second; "
-        f"median kernel {microseconds(launches.median_kernel_us)}"
-    )
-    if launches.median_launch_us is not None:
-        text += f", median launch call {microseconds(launches.median_launch_us)}"
-    if launches.shorter_than_launch_percent is not None:
-        text += f"; {percent(launches.shorter_than_launch_percent)} shorter than their launch"
-    return text
 
 
 def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
