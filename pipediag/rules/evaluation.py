@@ -77,10 +77,11 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
 def _how_often(
     session: Session, run: Run, row: RunPart, loop: Loop | None, count: int | None
 ) -> Finding:
+    if count is not None and count < OFTEN.value:
+        return COSTLY_EVALUATION.finding("pass")
     diagnosed = known(session.diagnosed_loop())
-    seldom = count is not None and count < OFTEN.value
-    # Where it comes often, every fifth has to remain, or one.
-    left = 0.0 if seldom or count is None else max(1, count // EVERY) / count
+    # Every fifth has to remain, or one.
+    left = 0.0 if count is None else max(1, count // EVERY) / count
     weight = weigh_rows(run, [row], row.seconds * (1.0 - left))
     # The validation within the `fit` that was diagnosed.
     validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
@@ -91,10 +92,7 @@ def _how_often(
         "Evaluate every few epochs, or on a part of the data (`validation_freq`, "
         f"`validation_steps`). Batches{size} can be larger here, as no gradients are kept."
     )
-    if seldom:
-        times = "once" if count == 1 else f"{count} times"
-        weight = weight.unless(f"It runs {times}, which a run may need.")
-    elif watching:
+    if watching:
         names = " and ".join(f"`{name}`" for name in watching)
         advice += f" {names} then sees fewer values, so give it a smaller `patience`."
     return COSTLY_EVALUATION.weighed(

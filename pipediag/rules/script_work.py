@@ -31,7 +31,7 @@ from pipediag.session.ledger import (
     callback_words,
 )
 from pipediag.session.model import Session
-from pipediag.vocabulary import FindingStatus, RunPartName
+from pipediag.vocabulary import RunPartName
 
 NEIGHBOURS = 3
 """Lines no further apart count as one loop. Own choice: a blank line or a comment is between."""
@@ -137,19 +137,16 @@ def _check_work_beside_training(session: Session) -> Iterator[Finding]:
             rows = [row for row in rows if row.line is not None and run.scope == "run"]
             least_s = SHARE.value / 100.0 * run.whole_s
         for block in blocks_of(rows):
-            if block.seconds >= least_s:
+            if block.seconds >= least_s and not block.of_framework:
                 yield _beside(session, run, block, early)
 
 
 def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
-    most = "Most of it is the framework's own work for this line." if block.of_framework else None
-    weight = weigh_rows(run, block.rows, block.seconds).unless(most)
-    weight = replace(weight, speedup_at_most=None)
+    weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
     if early:
         # By its seconds alone, as the length of the whole training is not known.
-        status: FindingStatus = "pass" if block.of_framework else "informative"
         unknown = "The length of the whole training is not known."
-        weight = Weight(status, unknown, {"taken_s": block.seconds})
+        weight = Weight("informative", unknown, {"taken_s": block.seconds})
     part = block.hottest.part
     return WORK_BESIDE_TRAINING.weighed(
         weight,
@@ -241,13 +238,14 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
         for_run=gain_at_most(run, block.seconds * (1.0 - left)),
         speedup_at_most=bound(1.0, 1.0 - left),
     )
-    seldom = "It happens too rarely in the run to be done less often."
+    if count is not None and count < OFTEN.value:
+        weight = replace(weight, status="pass")  # it can't be done less often
     less = (
         f"do it every few epochs (`if (epoch + 1) % {EVERY} == 0`), save uncompressed, save only "
         "the weights, or save only improvements; write or draw in a thread"
     )
     return SLOW_EPOCH_END.weighed(
-        weight.unless(seldom if count is not None and count < OFTEN.value else None),
+        weight,
         f"{block.work} in total: {how or less}.",
         place=_place(session, block),
         evidence={"times": count},
