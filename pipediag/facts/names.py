@@ -1,18 +1,15 @@
-"""Names of times, sizes, parts of a run and of a step, runs, and files in reports."""
+"""Names of times, sizes, parts of a run and of a step, and files in reports.
+
+The command needs them before the script starts, so nothing here imports pydantic.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from pipediag.encoding import clipped
 from pipediag.vocabulary import RunPartName, StepClass
-
-if TYPE_CHECKING:
-    # The command needs these names before the script starts, which pydantic would delay.
-    from pipediag.session.model import Session
 
 _KIB = 1024.0
 _FOUR_DIGITS = 999.5
@@ -77,23 +74,6 @@ STEP_CLASS: dict[StepClass, str] = {
 def in_sentence(label: str) -> str:
     """Return a label as it stands within a sentence: in small letters, but for a name."""
     return label if label == "Python" else label[:1].lower() + label[1:]
-
-
-def run_id(session: Session) -> str:
-    """Return a stable id for the session; collisions are practically impossible.
-
-    It begins with a letter: digits with an `e` among them would be read as a number.
-    """
-    script = session.script
-    identifying = (
-        session.created_at,
-        script.path,
-        *script.args,
-        session.environment.fingerprint,
-        repr(session.wall_s),
-    )
-    digest = hashlib.sha256("\0".join(identifying).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"r{digest[:11]}"
 
 
 REPORTS = "reports"

@@ -1,7 +1,7 @@
 """The session as tables: one function gives each as a DataFrame, and the CSV files are these.
 
 Columns are the fields of the records that docs/session.md lists, with the ends of an interval in
-two columns. Each table begins with the run's id, so that those of several runs can be put together.
+two columns.
 Times called `start_ms` and `at_ms` are of one clock, which starts with the recording; those of gaps
 count from the first step of the profile.
 
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
 from pipediag.facts.embeddings import padding_percent
-from pipediag.facts.names import run_id
 from pipediag.measures.profile import all_gaps
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
 from pipediag.session.files import replacing
@@ -55,9 +54,7 @@ def table(session: Session, name: str) -> pandas.DataFrame:
     """
     if name not in TABLES:
         raise PipediagError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}.")
-    frame = TABLES[name](session)
-    frame.insert(0, "run_id", run_id(session))
-    return frame
+    return TABLES[name](session)
 
 
 def breakdown(session: Session) -> pandas.DataFrame:
@@ -108,27 +105,6 @@ def findings(session: Session) -> pandas.DataFrame:
         }
 
     return _table(session.findings, row)
-
-
-def evidence(session: Session) -> pandas.DataFrame:
-    """Return one row for each fact that a finding rests on.
-
-    `finding` is its row in `findings.csv`, from 0; `value` is the fact as text, and `number` as a
-    number where it is one.
-    """
-    rows = [
-        {
-            "finding": place,
-            "rule": finding.rule,
-            "op_id": finding.op_id,
-            "name": name,
-            "value": str(value).lower() if isinstance(value, bool) else value and str(value),
-            "number": value if type(value) in (int, float) else None,
-        }
-        for place, finding in enumerate(session.findings)
-        for name, value in finding.evidence.items()
-    ]
-    return _frame(rows, ("finding", "rule", "op_id", "name", "value", "number"))
 
 
 def trials(session: Session) -> pandas.DataFrame:
@@ -186,7 +162,6 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "pipeline": pipeline,
     "embeddings": embeddings,
     "findings": findings,
-    "evidence": evidence,
     "trials": trials,
     "gaps": gaps,
     "devices": lambda session: device_table(session.devices),

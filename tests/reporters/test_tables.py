@@ -11,7 +11,6 @@ import pytest
 
 from pipediag.encoding import as_csv
 from pipediag.errors import PipediagError
-from pipediag.facts.names import run_id
 from pipediag.measures import profile as measured
 from pipediag.measures.profile import describe_devices
 from pipediag.reporters.tables import TABLES, device_table, table, text, write_gaps
@@ -31,25 +30,13 @@ def read(session: Session, name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_each_table_begins_with_the_run_and_has_a_header_when_it_is_empty(name: str) -> None:
+def test_each_table_has_its_header_when_it_is_empty(name: str) -> None:
     session = profiled()
     frame, empty = table(session, name), table(nothing_measured(), name)
     assert list(frame.columns) == list(empty.columns)
     assert frame.columns.is_unique
-    assert frame.columns[0] == "run_id"
-    assert set(frame["run_id"]) <= {run_id(session)}
     assert len(empty) == 0
     assert as_csv(empty).count("\n") == 1
-
-
-def test_a_run_has_an_id_of_its_own() -> None:
-    session = factories.make_session()
-    assert run_id(session) == run_id(factories.make_session())
-    others = [
-        session.model_copy(update={"wall_s": session.wall_s + 0.001}),
-        session.model_copy(update={"created_at": "2026-01-02T03:04:06+00:00"}),
-    ]
-    assert len({run_id(one) for one in (session, *others)}) == 3
 
 
 def test_an_unknown_table_is_refused() -> None:
@@ -82,7 +69,6 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
         "steps": ["index", "block", "batches"],
         "gaps": ["step"],
         "windows": ["steps"],
-        "evidence": ["finding"],
     }
     for name, columns in whole.items():
         for column in columns:
@@ -119,22 +105,6 @@ def test_one_row_for_each_block_of_a_trial_those_of_evaluations_last() -> None:
     ]  # fmt: skip
     count = len(session.trials.blocks)
     assert list(frame["loop"]) == [session.trials.loop_id] * count + ["loop_1"] * count
-
-
-def test_evidence_is_one_row_a_fact() -> None:
-    finding = factories.make_finding(
-        evidence={"calls": 3, "share": 0.5, "calls_python": True, "kind": "map", "none": None}
-    )
-    first = factories.make_finding("first", evidence={})
-    rows = read(factories.make_session(findings=[first, finding]), "evidence")
-    assert [(row["name"], row["value"], row["number"]) for row in rows] == [
-        ("calls", "3", "3.0"),
-        ("share", "0.5", "0.5"),
-        ("calls_python", "true", ""),
-        ("kind", "map", ""),
-        ("none", "", ""),
-    ]
-    assert {(row["finding"], row["rule"]) for row in rows} == {("1", finding.rule)}
 
 
 def test_embeddings_have_the_ids_that_were_seen() -> None:
@@ -177,9 +147,7 @@ def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> Non
     summary = summarise(gpu_profile().save(tmp_path))
     of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
     found = written(tmp_path, ("vm", summary))
-    assert found == [
-        {name: cell for name, cell in row.items() if name != "run_id"} for row in of_session
-    ]
+    assert found == of_session
     assert [row["step"] for row in found] == ["0", "0", "1"]
     assert (found[1]["cause"], found[1]["iterator"]) == ("input", "Root::Map")
 
