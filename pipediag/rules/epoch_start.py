@@ -258,8 +258,9 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
     elif steps_wait and not _loads_first(session):
         against = "The steps wait for input as well. Fix that first, as it may shorten both waits."
     yield SLOW_EPOCH_START.weighed(
-        weigh_rows(run, rows, saved_s).unless(against),
+        weigh_rows(run, rows, saved_s),
         advice,
+        unless=against and f"{against} {advice}".rstrip(),
         place=(loop.file, loop.line),
         evidence={"times": sum(row.count or 0 for row in rows) or None},
         part="epoch_start",

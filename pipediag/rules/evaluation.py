@@ -119,25 +119,8 @@ def _on_its_data(
     if waits < INPUT_WAIT.value:
         return
 
-    # One evaluation that is the only one fills a cache for none.
-    cures = [] if count == 1 else _caches(session, loop, loop.pipeline, waits, count)
-    for op in loop.pipeline.ops:
-        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
-            same: EffectOnResults = "same up to order or rounding"
-            if calls_python(op) or only_looks_up(op.function):
-                same = "not known" if calls_python(op) else "same results"
-            given = {
-                "op": op,
-                "title": "Run the evaluation's `map` in parallel",
-                "edit": _for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
-                "effect": same,
-            }
-            # At most, all of the wait is its own and is divided.
-            saved = waits * (1.0 - 1.0 / max(1.0, cpus(session)))
-            advice = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
-            cures.append((advice, saved, given))
-    for advice, saved_percent, given in cures:
-        yield COSTLY_EVALUATION.weighed(
+    def cure(advice: str, saved_percent: float, **given: Any) -> Finding:
+        return COSTLY_EVALUATION.weighed(
             weigh_rows(run, [row], row.seconds * saved_percent / 100.0),
             f"{advice}: its steps wait for input {waits:.0f} % of the time.",
             evidence={"times": count, "input_wait_percent_of_evaluation": waits},
@@ -145,23 +128,38 @@ def _on_its_data(
             **given,
         )
 
-
-_Cure = tuple[str, float, dict[str, Any]]
-"""Advice, the percent of the evaluation that it could save, and what else its finding has."""
+    # One evaluation that is the only one fills a cache for none.
+    cache = _cache(session, loop, loop.pipeline) if count != 1 else None
+    if cache is not None:
+        saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
+        yield cure(saved_percent=saved, title="Cache the evaluation data", **cache)
+    for op in loop.pipeline.ops:
+        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+            same: EffectOnResults = "same up to order or rounding"
+            if calls_python(op) or only_looks_up(op.function):
+                same = "not known" if calls_python(op) else "same results"
+            yield cure(
+                f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
+                # At most, all of the wait is its own and is divided.
+                waits * (1.0 - 1.0 / max(1.0, cpus(session))),
+                op=op,
+                title="Run the evaluation's `map` in parallel",
+                edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
+                effect=same,
+            )
 
 
 def _for(loop: Loop, edit: Edit) -> Edit:
     return replace(edit, label=f"{edit.label}, for the evaluation", loop_id=loop.id)
 
 
-def _caches(
-    session: Session, loop: Loop, pipeline: Pipeline, waits: float, count: int | None
-) -> list[_Cure]:
+def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] | None:
+    """Return the advice to cache what is made anew each time, and what else its finding has."""
     work, place = cached_work(pipeline)
     if place is None:
-        return []
+        return None
     if not fits_in_memory(session, max(0, place.cardinality or 0) * (place.element_bytes or 0)):
-        return []
+        return None
     above = [place, *upstream_of(pipeline.ops, place)]
     condition = condition_of_cache(pipeline.ops, place, "evaluation")
     effect: EffectOnResults = "same results"
@@ -173,11 +171,15 @@ def _caches(
     edit = _kept(loop, pipeline, place)
     if any(map(changes_something, above)):
         untried, edit = "It calls Python with side effects, which a cache would stop.", None
-    given = {"op": work, "title": "Cache the evaluation data", "edit": edit, "effect": effect}
-    given |= {"condition": condition, "untried": untried}
     only = "" if condition is None else f", but only {condition}"
-    saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
-    return [(f"Put `.cache()` after {call_name(place)}{only}", saved, given)]
+    return {
+        "advice": f"Put `.cache()` after {call_name(place)}{only}",
+        "op": work,
+        "edit": edit,
+        "effect": effect,
+        "condition": condition,
+        "untried": untried,
+    }
 
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:

@@ -52,12 +52,6 @@ class Weight:
         """True where an edit could gain something, as far as was measured."""
         return self.status != "pass"
 
-    def unless(self, sentence: str | None) -> Weight:
-        """Return the weight, which only informs where it fails and that stands against it."""
-        if self.status != "fail" or sentence is None:
-            return self
-        return replace(self, status="informative", sentence=sentence)
-
     def before(self, advice: str) -> str:
         """Return the advice after what stands against it; nothing where the rule passes."""
         return "" if self.status == "pass" else f"{self.sentence} {advice}".strip()
