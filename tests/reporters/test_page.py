@@ -135,7 +135,7 @@ def test_each_card_shows_its_trial() -> None:
     first, last = words(outcomes[0]), words(outcomes[-1])
     assert "1.9x [1.9, 2.0] over 8 rounds" in first
     assert "The shuffle starts anew in each block." in first
-    assert "This advice does nothing here." in last
+    assert "This change gains less than 3 % here." in last
 
 
 def test_a_large_table_has_its_memory() -> None:

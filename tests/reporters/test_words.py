@@ -99,19 +99,6 @@ def test_libraries_are_shown_from_their_package_and_do_not_widen_the_root() -> N
     assert places.at("/home/a/train.py", None) == "train.py"
 
 
-def test_what_was_not_tried_in_the_order_of_the_session() -> None:
-    session = factories.make_session(
-        findings=[
-            factories.make_finding("small", speedup_at_most=1.1),
-            factories.make_finding("none", speedup_at_most=None),
-            factories.make_finding("large", speedup_at_most=3.0),
-            factories.make_finding("tried", trial=trial_sessions.REFUTED),
-            factories.make_finding("fine", status="pass"),
-        ]
-    )
-    assert [finding.rule for finding in trials.not_tried(session)] == ["small", "large"]
-
-
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))
 def test_every_effect_on_results_is_put_in_words(effect: EffectOnResults) -> None:
     finding = factories.make_finding(effect_on_results=effect, edit=trial_sessions.CACHE)

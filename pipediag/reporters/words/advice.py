@@ -17,7 +17,7 @@ from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
 from pipediag.reporters.words.quantities import counted, speedup, speedup_interval
 from pipediag.session.devices import TraceReport
-from pipediag.session.edits import ExtractStep, timed_call
+from pipediag.session.edits import timed_call
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
@@ -316,12 +316,8 @@ def _why(session: Session, finding: Finding) -> str:
         reason = trial.reason if trial != NOT_TRIED else session.trials_missing
         bound = "An upper bound; not tried." if gain(finding) else "Not tried."
         return f"{bound} {reason}" if reason else bound
-    if isinstance(timed_call(finding.edit), ExtractStep):
-        return f"The step was made both ways on the same batch, {counted(trial.blocks, 'time')}."
     if timed_call(finding.edit) is not None:
-        return (
-            f"Both calls were timed where your script makes them, {counted(trial.blocks, 'time')}."
-        )
+        return f"Both ways were timed where your script does this, {counted(trial.blocks, 'time')}."
     if trials.is_estimate(trial):
         return f"{trials.estimate_basis(trial)} Over {counted(trial.blocks, 'round')}."
     return (

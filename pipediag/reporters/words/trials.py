@@ -99,9 +99,7 @@ def _says(trial: Trial) -> str | None:
         return trial.reason
     if trial.ci95 is not None and trial.ci95[1] < 1.0:
         return "This change makes it slower here."
-    if trial.ci95 is not None and trial.ci95[0] > 1.0:
-        return f"This change gains less than {100 * (WORTHWHILE - 1):.0f} % here."
-    return "This advice does nothing here."
+    return f"This change gains less than {100 * (WORTHWHILE - 1):.0f} % here."
 
 
 def tried(session: Session) -> list[Finding]:
@@ -117,17 +115,6 @@ def each_edit_once(session: Session) -> list[Finding]:
         if changes is None or all(one.edit is None or one.edit.changes != changes for one in found):
             found.append(finding)
     return found
-
-
-def not_tried(session: Session) -> list[Finding]:
-    """Return the failed findings whose gain is bounded at best, in the session's order."""
-    return [
-        finding
-        for finding in session.findings
-        if finding.status == "fail"
-        and finding.trial.state == "not_tried"
-        and outcome(finding) is not None
-    ]
 
 
 def change(session: Session, edit_id: str, *, with_effect: bool = False) -> str:
