@@ -3,14 +3,16 @@
     python -m benchmarks.service [--link MBIT]
 
 Six pipelines: four that wait, as for a store over a network, one that waits for several elements at
-once, and one that computes and waits. They wait because a machine of a few CPUs can't stand for the
-CPUs of four hosts: more workers than CPUs make nothing faster that computes. The plan is made from
-the pipeline without a service, from one worker's batches, from sending copies of one, and from the
-rest of the step.
+once, and one that computes and waits. The plan is made from the pipeline without a service, from
+one worker's batches, from sending copies of one, and from the rest of the step.
+
+All workers and the trainer share the CPUs of this machine, which the plan's hosts do not. So a step
+is expected to take at least its CPU time in all processes, divided by the CPUs. The lower bound is
+at least the CPU time of the pipeline by itself, so divided; in the upper one each worker also waits
+for the CPU time of all others.
 
 With a link, each worker is in a network namespace of its own (which takes root and iproute2), whose
-interface sends so many megabits a second. The plan, which knows the workers of this machine alone,
-is then no shorter than what the link takes for a worker's share of a batch's bytes.
+interface sends so many megabits a second, first come, first served.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -29,7 +31,7 @@ import click
 
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.graph import Graph, Node
-from pipediag.facts.service import KEPT, step_of
+from pipediag.facts.service import KEPT, StepWith, step_of
 from pipediag.runner.input_service import LocalService
 from pipediag.session.edits import Distribute
 from pipediag.session.pipeline import InputService
@@ -90,19 +92,22 @@ def served(dataset: Any, address: str, *, copies: bool = False) -> Any:
     return graph.build()
 
 
-def step_ms(dataset: Any, rest_ms: float) -> float:
-    """Return the mean step of a loop that takes so long over a batch besides."""
+def step_ms(
+    dataset: Any, rest_ms: float = 0.0, cpu_s: Callable[[], float] = time.process_time
+) -> tuple[float, float]:
+    """Return the mean step of a loop that takes so long over a batch besides, and its CPU time."""
     batches: Iterator[Any] = iter(dataset.prefetch(2))
     for _ in range(WARM):
         next(batches)
         time.sleep(rest_ms / 1e3)
-    since, steps = time.monotonic(), 0
+    since, used_s, steps = time.monotonic(), cpu_s(), 0
     while steps < STEPS or time.monotonic() - since < LEAST_S:
         next(batches)
         if rest_ms:
             time.sleep(rest_ms / 1e3)
         steps += 1
-    return (time.monotonic() - since) * 1e3 / steps
+    taken_ms = (time.monotonic() - since) * 1e3 / steps
+    return taken_ms, (cpu_s() - used_s) * 1e3 / steps
 
 
 def slept_ms() -> float:
@@ -179,17 +184,41 @@ def _server(inside: list[str], own: str, dispatcher: str) -> subprocess.Popen[st
     return process
 
 
-def figures(dataset: Any, own_ms: float, address: str) -> InputService:
-    """Return what a trial measures with one worker on this machine."""
-    return InputService(
+def figures(dataset: Any, service: LocalService) -> tuple[InputService, float]:
+    """Return what a trial measures with one worker on this machine, and the CPU time of a batch
+    without a service.
+
+    The CPUs that are busy are those of this process and of the service's, which share them.
+    """
+    pipeline_ms, making_ms = step_ms(dataset)
+    served_ms, cpu_ms = step_ms(
+        served(dataset, service.address), cpu_s=lambda: time.process_time() + service.cpu_s()
+    )
+    found = InputService(
         own_cpus=0,
         after="",
-        pipeline_ms=own_ms,
-        served_ms=step_ms(served(dataset, address), 0.0),
-        send_ms=step_ms(served(dataset, address, copies=True), 0.0),
+        pipeline_ms=pipeline_ms,
+        served_ms=served_ms,
+        send_ms=step_ms(served(dataset, service.address, copies=True))[0],
         send_raw_ms=0.0,
-        cores_busy=0.0,
+        cores_busy=cpu_ms / served_ms,
         worker_memory_bytes=0,
+    )
+    return found, making_ms
+
+
+def planned(
+    service: InputService, making_ms: float, rest_ms: float, workers: int, link_ms: float
+) -> StepWith:
+    """Return the plan's step, where all workers and the trainer share this machine's CPUs."""
+    plan = step_of(service, rest_ms, workers, link_ms)
+    cpus = len(os.sched_getaffinity(0))
+    shared_ms = service.cores_busy * service.served_ms / cpus
+    return StepWith(
+        workers,
+        max(plan.ms, shared_ms),
+        max(plan.least_ms, making_ms / cpus),
+        plan.most_ms + shared_ms * (workers - 1) / workers,
     )
 
 
@@ -208,10 +237,7 @@ def main(megabits: float | None) -> None:
     rest_ms, made = slept_ms(), pipelines()
     service = LocalService(1, os.getpid())
     try:
-        times = {
-            name: figures(dataset, step_ms(dataset, 0.0), service.address)
-            for name, dataset in made.items()
-        }
+        times = {name: figures(dataset, service) for name, dataset in made.items()}
     finally:
         service.stop()
     errors: list[float] = []
@@ -219,19 +245,19 @@ def main(megabits: float | None) -> None:
     for workers in WORKERS:
         with hosts(workers, megabits) if megabits else local(workers) as address:
             for name, dataset in made.items():
-                plan = step_of(times[name], rest_ms, workers)
                 link_ms = 0.0
                 if megabits:
                     link_ms = bytes_of(dataset) * 8 / (megabits * 1e3) / workers
-                least_ms, ms = max(plan.least_ms, link_ms), max(plan.ms, link_ms)
-                most_ms = plan.most_ms + link_ms
-                real_ms = step_ms(served(dataset, address), REST_MS)
-                errors.append(abs(ms / real_ms - 1.0))
-                outside += not KEPT_LOW * least_ms <= real_ms <= KEPT * most_ms
+                plan = planned(*times[name], rest_ms, workers, link_ms)
+                real_ms = step_ms(served(dataset, address), REST_MS)[0]
+                errors.append(abs(plan.ms / real_ms - 1.0))
+                within = KEPT_LOW * plan.least_ms <= real_ms <= KEPT * plan.most_ms
+                outside += not within
                 print(
-                    f"{name:24} {workers} workers: planned {ms:6.1f} ms "
-                    f"[{least_ms:.1f}, {most_ms:.1f}], link {link_ms:5.1f} ms, real "
-                    f"{real_ms:6.1f} ms, error {100 * errors[-1]:3.0f} %",
+                    f"{name:24} {workers} workers: planned {plan.ms:6.1f} ms "
+                    f"[{plan.least_ms:.1f}, {plan.most_ms:.1f}], link {link_ms:5.1f} ms, real "
+                    f"{real_ms:6.1f} ms, error {100 * errors[-1]:3.0f} %"
+                    f"{'' if within else ', outside'}",
                     flush=True,
                 )
     print(

@@ -15,6 +15,8 @@ KEPT = 1.05
 agree within 2 to 5 %."""
 MOST_WORKERS = 64
 """Beyond that a dispatcher and one consumer are no setup of which this was measured. Own choice."""
+LINK_GBIT_PER_S = 10.0
+"""Assumed of the training's host, which receives all batches; its link is not measured."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class StepWith:
     workers: int
     ms: float
     least_ms: float
-    """If the service costs nothing."""
+    """If all overlaps, and the service itself costs nothing."""
     most_ms: float
-    """If sending and unpacking overlaps with nothing."""
+    """If making and sending take turns, and asking the dispatcher takes twice as long as here."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class ServicePlan:
 
     target_ms: float
     least_ms: float
-    """The shortest step that any number of workers can give."""
+    """The shortest step that any number of workers can give over the link."""
     step: StepWith | None
     """With as many workers as are needed; None where no number reaches the target."""
     cores: float
@@ -46,18 +48,21 @@ class ServicePlan:
     """Memory of all workers together."""
 
 
-def step_of(service: InputService, rest_ms: float, workers: int) -> StepWith:
-    """Return the step with so many workers, each on CPUs such as the training has.
+def step_of(service: InputService, rest_ms: float, workers: int, link_ms: float) -> StepWith:
+    """Return the step with so many workers, each on CPUs such as the training has, where a step's
+    bytes take the link `link_ms`.
 
-    Making a batch, sending it and the rest of the step overlap: the slowest sets the pace. One
-    worker was measured; where its batches take longer than without a service, they do for each.
+    A worker makes a batch while it sends the one before, so the slowest part sets the pace. But
+    where it asks for its shares over the link that its batches fill, it makes none meanwhile, and
+    a dispatcher on another host is taken to answer in twice the time that it took here.
     """
     sent_ms, by_one_ms = service.send_ms, max(service.pipeline_ms, service.served_ms)
+    asking_ms = by_one_ms - service.pipeline_ms
     return StepWith(
         workers,
-        max(rest_ms, by_one_ms / workers, sent_ms),
-        max(rest_ms, service.pipeline_ms / workers),
-        max(rest_ms + sent_ms, (by_one_ms + sent_ms) / workers),
+        max(rest_ms, by_one_ms / workers, sent_ms, link_ms),
+        max(rest_ms, service.pipeline_ms / workers, link_ms),
+        max(rest_ms + sent_ms, (by_one_ms + asking_ms + sent_ms) / workers) + link_ms,
     )
 
 
@@ -67,30 +72,31 @@ def plan_service(session: Session, target_ms: float | None = None) -> ServicePla
     service, rest_ms = session.service, consumer_ms(session)
     if service is None or rest_ms is None:
         return None
-    least_ms = max(rest_ms, service.send_ms)
+    op = session.operation(service.after)
+    size = 0.0
+    if op is not None:
+        size = (op.bytes_per_element or op.element_bytes or 0) * (op.elements or 1.0)
+    link_ms = size * 8 / (LINK_GBIT_PER_S * 1e6)
+    least_ms = max(rest_ms, service.send_ms, link_ms)
     wanted_ms = least_ms if target_ms is None else target_ms
-    kept_ms, by_one_ms = KEPT * wanted_ms, step_of(service, rest_ms, 1).ms
+    kept_ms, by_one_ms = KEPT * wanted_ms, step_of(service, rest_ms, 1, link_ms).ms
     found = None
     if 0 < least_ms <= kept_ms and by_one_ms / kept_ms <= MOST_WORKERS:
-        found = step_of(service, rest_ms, math.ceil(by_one_ms / kept_ms))
+        found = step_of(service, rest_ms, math.ceil(by_one_ms / kept_ms), link_ms)
     pace_ms = found.ms if found is not None else least_ms
-    # The CPU time of a batch.
-    busy_ms = service.cores_busy * service.served_ms
-    op = session.operation(service.after)
-    size = (op.bytes_per_element or op.element_bytes) if op is not None else None
     return ServicePlan(
         target_ms=wanted_ms,
         least_ms=least_ms,
         step=found,
-        cores=busy_ms / pace_ms,
+        cores=service.cores_busy * service.served_ms / pace_ms,
         bytes_per_s=size / (pace_ms / 1e3) if size else None,
         memory_bytes=service.worker_memory_bytes * (found.workers if found else 1),
     )
 
 
 def most_of_a_service(session: Session) -> float | None:
-    """Return how many times as fast steps get at most with any number of workers."""
-    plan, steps = plan_service(session), session.steps
-    if plan is None or steps is None:
+    """Return how many times as fast steps get at most with any number of workers and any link."""
+    service, rest_ms, steps = session.service, consumer_ms(session), session.steps
+    if service is None or rest_ms is None or steps is None:
         return None
-    return min(steps.mean_ms / plan.least_ms, 1.0 / (1.0 - MOST_FREED))
+    return min(steps.mean_ms / max(rest_ms, service.send_ms), 1.0 / (1.0 - MOST_FREED))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import reads_as_run
-from pipediag.facts.service import ServicePlan, StepWith
+from pipediag.facts.service import LINK_GBIT_PER_S, ServicePlan, StepWith
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
@@ -129,18 +129,22 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     return notes
 
 
+_LINK = f"a link of {LINK_GBIT_PER_S:g} Gbit/s"
+
+
 def workers_needed(session: Session, plan: ServicePlan) -> str:
     """Return what a step of the target takes, or why no number of workers reaches it."""
     if plan.step is None:
         return (
             f"No number of workers gives a step of {milliseconds(plan.target_ms)}: the rest of the "
-            f"step, or sending a batch, takes {milliseconds(plan.least_ms)}."
+            f"step, or sending a batch over {_LINK}, takes {milliseconds(plan.least_ms)}."
         )
     network = f", {byte_count(plan.bytes_per_s)}/s to receive" if plan.bytes_per_s else ""
     return (
         f"{counted(plan.step.workers, 'worker')} of {measured(cpus(session))} CPUs for a step of "
         f"{_with_bounds(plan.step)}: {measured(plan.cores)} CPUs busy in all{network}, "
-        f"{byte_count(plan.memory_bytes)} of memory"
+        f"{byte_count(plan.memory_bytes)} of memory. Assumes {_LINK}, uncompressed batches and a "
+        "dispatcher that answers within twice the time measured here."
     )
 
 
