@@ -168,30 +168,6 @@ class Factory:
         return not given.isdisjoint(self._datasets)
 
 
-def may_come_to(source: Source, function: cst.FunctionDef, node: cst.CSTNode, call: Call) -> bool:
-    """Return False if a caller's `True` or `False` leaves out the branch that a node is in."""
-    where, name = call
-    made = where.parent(name)
-    if not isinstance(made, cst.Call) or any(arg.star for arg in made.args):
-        return True
-    inner = node
-    for above in source.ancestors(node):
-        if above is function:
-            return True
-        if isinstance(above, cst.If) and (inner is above.body or inner is above.orelse):
-            test, wanted = above.test, inner is above.body
-            if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-                test, wanted = test.expression, not wanted
-            if isinstance(test, cst.Name) and test.value not in source.bound(function.body):
-                params = (*function.params.params, *function.params.kwonly_params)
-                defaults = (one.default for one in params if one.name.value == test.value)
-                value = _given_for(function, test.value, made) or next(defaults, None)
-                if isinstance(value, cst.Name) and value.value == str(not wanted):
-                    return False
-        inner = above
-    return True
-
-
 def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionDef]:
     """Return functions within it that are handed to `from_generator`: what they yield is data."""
     calls = source.all(cst.Call, function)

@@ -10,13 +10,7 @@ from typing import Literal
 import libcst as cst
 
 from pipediag.patching.chains import Statement, assigned, statement_of, whole_lines
-from pipediag.patching.factories import (
-    ANY_ORDER,
-    CALL_THEIR_FUNCTION,
-    SAME_ELEMENTS,
-    Factory,
-    may_come_to,
-)
+from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, Factory
 from pipediag.patching.source import (
     Change,
     MadeInALoopError,
@@ -173,7 +167,6 @@ class Repeats:
     ) -> Callers:
         name = function.name.value
         used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
-        used = [one for one in used if may_come_to(source, function, call, one)]
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})

@@ -456,15 +456,3 @@ def test_a_cache_in_a_factory_is_one_of_the_evaluation_too() -> None:
     assert (made.edits, made.left_out) == (["cache", "evaluation"], [])
     [after] = contents.values()
     assert after.decode() == text.replace(".map(f)", ".map(f).cache()")
-
-
-def test_a_branch_that_only_one_caller_takes_is_that_callers() -> None:
-    text = (
-        f"{HEAD}def data(training, files):\n    if training:\n        ds = read(files).map(f)\n"
-        "    else:\n        ds = read(files)\n    return ds\n\n\n"
-        "fit(data(True, files), data(False, files))\n"
-    )
-    after = patched(text, [op(text, "map")], *CACHE)
-    assert after == text.replace(".map(f)", ".map(f).cache()")
-    other = text.replace("data(True", "data(one").replace("data(False", "data(two")
-    assert "2 places" in refused(other, [op(other, "map")], *CACHE)
