@@ -13,47 +13,17 @@ from pipediag.patching.python_calls import defined
 from pipediag.patching.snippets import CUT, lengths_of_ids
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, called
 from pipediag.patching.workspace import Workspace
-from pipediag.session.edits import CUT_PADDING, SHORTEST_CUT
+from pipediag.session.edits import CUT_PADDING
 
 
 def padding_cut(source: Source, call: cst.Call) -> list[Change]:
-    """Cut the padding of batches: their own padding is to the longest, or it is cut behind them."""
-    shorter = _padded_to_longest(source, call, targets=False)
-    if shorter:
-        return shorter
+    """Cut the padding of batches behind the call that makes them."""
     name, definition = defined(source, CUT_PADDING, source.span(call).start)
     return [*definition, *inserted(source, call, CUT.replace(CUT_PADDING, name))]
 
 
-def _padded_to_longest(source: Source, call: cst.Call, *, targets: bool) -> list[Change]:
-    """Return the changes of a `padded_batch` that writes the length of its rows of features, and of
-    `targets` as long as these."""
-    if called(call) != "padded_batch" or (shapes := argument(call, "padded_shapes")) is None:
-        return []
-    features = shapes.elements[0] if isinstance(shapes, cst.Tuple) and shapes.elements else shapes
-    lengths = {source.code(one) for one in _lengths(source, features)}
-    return [
-        Change.replace(source.span(one), "None")
-        for one in _lengths(source, shapes if targets else features)
-        if source.code(one) in lengths
-    ]
-
-
-def _lengths(source: Source, shapes: cst.CSTNode) -> list[cst.BaseExpression]:
-    """Return the length in each shape of one: `28` of `[28]`."""
-    lists = (one.elements for one in source.all(cst.List, shapes))
-    alone = [elements[0].value for elements in lists if len(elements) == 1]
-    return [
-        one
-        for one in alone
-        if source.code(one) != "None"
-        and not (isinstance(one, cst.Integer) and one.evaluated_value < SHORTEST_CUT)
-    ]
-
-
-def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> list[Change]:
-    """Batch examples of similar length with the arguments of a `padded_batch`, but for the length
-    where they are padded to their longest."""
+def in_buckets(source: Source, call: cst.Call) -> list[Change]:
+    """Batch examples of similar length with the arguments of a `padded_batch`."""
     if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
         raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
     needed_argument(call, "batch_size")
@@ -62,12 +32,8 @@ def in_buckets(source: Source, call: cst.Call, *, to_longest: bool = False) -> l
     name, definition = defined(source, "in_buckets", source.span(call).start)
     method, opened = source.span(call.func.attr), source.free_name("examples")
     given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
-    shorter = _padded_to_longest(source, call, targets=True) if to_longest else []
-    if to_longest and not shorter:
-        raise NotPatchableError("Its `padded_shapes` do not write out the length of a row.")
     return [
         *definition,
-        *shorter,
         Change.replace(method, "apply"),
         Change.insert(given.start, f"lambda {opened}: {name}({opened}, "),
         Change.insert(given.end, ")"),

@@ -236,15 +236,15 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
     values = _texts(source, change.parameters)
     if (op.kind, change.kind) == ("flat_map", "interleave"):
         changes = renamed(source, call, change.kind, values)
+    elif edits.cuts_rows(change):
+        raise NotPatchableError("Its `padded_shapes` have to leave out the length of a row.")
     elif change.kind == edits.BUCKETS:
-        changes = in_buckets(source, call, to_longest=edits.cuts_rows(change))
+        changes = in_buckets(source, call)
     elif change.kind == "parallel_flat_map" and op.kind in ("flat_map", "interleave"):
         changes = called_by_readers(source, call, values)
     else:
         raise NotPatchableError(f"The replacement for `{op.kind}` takes more than one call.")
     workspace.change(source, changes)
-    if edits.cuts_rows(change):
-        with_any_length(workspace)
 
 
 def _stack(workspace: Workspace, change: edits.Replace) -> None:
