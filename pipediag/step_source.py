@@ -16,17 +16,8 @@ class NotAFunctionError(Exception):
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Whole lines of a statement, first and last, with the comments above it."""
-
-    first: int
-    last: int
-    indent: str
-
-
-@dataclass(frozen=True)
 class StepSource:
-    """Statements from `with GradientTape()` to `apply_gradients`, by lines counted from 1."""
+    """Statements from `with GradientTape()` to `apply_gradients`; lines count from 1."""
 
     first: int
     last: int
@@ -40,44 +31,40 @@ class StepSource:
     """Names that the step sets and other code reads."""
     constants: tuple[str, ...]
     """Other local names of the function around the loop that the step reads."""
-    before: tuple[Moved, ...]
-    """Statements that need nothing of the step and may change from step to step."""
-    body: tuple[Moved, ...]
+    before: tuple[str, ...]
+    """Lines, not indented, of statements that need nothing of the step and may change from step to
+    step."""
+    body: tuple[str, ...]
     called_again: bool
     """True if a loop calls the function around the step, so that each call traces it."""
-    after: tuple[Moved, ...]
-    """Statements that only look at results, as `print` and `.numpy()` do."""
+    after: tuple[str, ...]
+    """Lines of statements that only look at results, as `print` and `.numpy()` do."""
 
-    def definition(self, lines: Sequence[str], name: str) -> list[str]:
+    def definition(self, name: str) -> list[str]:
         """Return the function's lines, without a decorator, indented as the loop is."""
         unit = 1 if "\t" in self.indent else 4
         inner = self.loop_indent + self.indent[len(self.loop_indent) :][:unit]
         text = [f"{self.loop_indent}def {name}({', '.join(self.parameters)}):"]
-        text += [line for moved in self.body for line in _at(lines, moved, inner)]
+        text += _at(inner, self.body)
         return [*text, f"{inner}return {', '.join(self.results)}"] if self.results else text
 
-    def use(
-        self, lines: Sequence[str], name: str, numbers: Sequence[str] = (), tf: str = "tf"
-    ) -> list[str]:
+    def use(self, name: str, numbers: Sequence[str] = (), tf: str = "tf") -> list[str]:
         """Return the lines that take the place of the step.
 
         `numbers` are parameters that are floats of Python, of each of which a tf.function would
         make another trace; `tf` is TensorFlow's name in the file.
         """
         given = f"{', '.join(self.results)} = " if self.results else ""
-        text = [line for moved in self.before for line in _at(lines, moved, self.indent)]
         # A number may become an int: `min(1, epoch / 10)`.
         arguments = [
             f"{tf}.constant(float({one}))" if one in numbers else one for one in self.parameters
         ]
-        text.append(f"{self.indent}{given}{name}({', '.join(arguments)})")
-        return text + [line for moved in self.after for line in _at(lines, moved, self.indent)]
+        call = f"{given}{name}({', '.join(arguments)})"
+        return _at(self.indent, (*self.before, call, *self.after))
 
 
-def _at(lines: Sequence[str], moved: Moved, indent: str) -> Iterator[str]:
-    for line in lines[moved.first - 1 : moved.last]:
-        stripped = line[len(moved.indent) :] if line.startswith(moved.indent) else line.lstrip()
-        yield indent + stripped if stripped.strip() else ""
+def _at(indent: str, lines: Iterable[str]) -> list[str]:
+    return [indent + line if line else "" for line in lines]
 
 
 _TAPE, _APPLY = "GradientTape", "apply_gradients"
@@ -198,9 +185,9 @@ def _analysed(
         parameters=tuple(one for one in reads if one in in_loop),
         results=results,
         constants=tuple(one for one in reads if one in local and one not in in_loop),
-        before=_moved(lines, before),
+        before=_lines(lines, before),
         body=_kept(lines, tape, step, moved),
-        after=_moved(lines, after),
+        after=_lines(lines, after),
         called_again=any(_calls(one, name) for one in ast.walk(tree) if isinstance(one, _Loop)),
     )
 
@@ -448,26 +435,28 @@ def _indent(lines: Sequence[str], statement: ast.stmt) -> str:
     return indent
 
 
-def _moved(lines: Sequence[str], moved: list[ast.stmt]) -> tuple[Moved, ...]:
+def _lines(lines: Sequence[str], statements: list[ast.stmt]) -> tuple[str, ...]:
     return tuple(
-        Moved(one.lineno, one.end_lineno or one.lineno, _indent(lines, one)) for one in moved
+        lines[place].removeprefix(_indent(lines, one)) if lines[place].strip() else ""
+        for one in statements
+        for place in range(one.lineno - 1, one.end_lineno or one.lineno)
     )
 
 
 def _kept(
     lines: Sequence[str], tape: ast.With, step: list[ast.stmt], moved: list[ast.stmt]
-) -> tuple[Moved, ...]:
+) -> tuple[str, ...]:
     """Return the step's lines without those of statements that are moved out of it."""
     indent = _indent(lines, tape)
     for one in (*tape.body, *step[1:]):
         _indent(lines, one)
     away = {line for one in moved for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
-    found: list[Moved] = []
+    found: list[str] = []
     for line in range(tape.lineno, (step[-1].end_lineno or step[-1].lineno) + 1):
         if line in away:
             continue
         text = lines[line - 1]
         if text.strip() and not text.startswith(indent):
             raise NotAFunctionError(f"Line {line} is indented less than the step.")
-        found.append(Moved(line, line, indent))
+        found.append(text.removeprefix(indent) if text.strip() else "")
     return tuple(found)

@@ -38,9 +38,9 @@ def _rewritten(text: str, **given: object) -> str:
     return "\n".join(
         [
             *lines[: step.loop_line - 1],
-            *step.definition(lines, "step"),
+            *step.definition("step"),
             *lines[step.loop_line - 1 : step.first - 1],
-            *step.use(lines, "step", numbers),
+            *step.use("step", numbers),
             *lines[step.last :],
             "",
         ]

@@ -58,11 +58,13 @@ POSITIONS: Mapping[str, Sequence[str]] = {
 """Parameters of what is called, as far as they may be given by position."""
 
 
-def argument(call: cst.Call, name: str) -> cst.BaseExpression | None:
-    """Return the value that is given for a parameter, or None."""
+def argument(
+    call: cst.Call, name: str, order: Sequence[str] | None = None
+) -> cst.BaseExpression | None:
+    """Return the value that is given for a parameter, or None; `order` is that of all of them."""
     if any(arg.star for arg in call.args):
         raise NotPatchableError("Its arguments are passed with `*` or `**`.")
-    order = POSITIONS.get(called(call) or "", ())
+    order = POSITIONS.get(called(call) or "", ()) if order is None else order
     for index, arg in enumerate(call.args):
         given = arg.keyword.value if arg.keyword else order[index] if index < len(order) else None
         if given == name:

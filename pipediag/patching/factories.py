@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
+from pipediag.patching.chains import argument
 from pipediag.patching.source import Source, called, walk
 
 CALL_THEIR_FUNCTION = frozenset(
@@ -208,21 +209,11 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
         call = where.parent(each)
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
-        value = _given_for(function, name, call)
+        value = argument(call, name, _parameters(function))
         if value is not None and where.all(cst.Call, value):
             return False
         texts.add(None if value is None else where.code(value))
     return len(texts) == 1
-
-
-def _given_for(function: cst.FunctionDef, name: str, call: cst.Call) -> cst.BaseExpression | None:
-    for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == name:
-            return arg.value
-    names = [each.name.value for each in function.params.params]
-    names = [each for each in names if each not in ("self", "cls")]
-    unnamed = [arg.value for arg in call.args if arg.keyword is None]
-    return dict(zip(names, unnamed, strict=False)).get(name)
 
 
 def _targets(source: Source, node: cst.Assign) -> set[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.chains import argument, behind
-from pipediag.patching.source import Change, NotPatchableError, Source, only
+from pipediag.patching.chains import argument, behind, needed_argument
+from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
 WEIGHTED, ROWS_OF, DISTRIBUTED = "weighted_choice", "rows_of", "by_service"
@@ -73,6 +73,24 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
     opened = Change.insert(span.start, f"{name}({source.module.code_for_node(generator)}, ")
     return [*definition, opened, Change.insert(span.end, ".element_spec)")]
+
+
+def in_buckets(source: Source, call: cst.Call) -> list[Change]:
+    """Batch examples of similar length with the arguments of a `padded_batch`."""
+    if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
+        raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
+    needed_argument(call, "batch_size")
+    if any(arg.keyword is None for arg in call.args[1:]):
+        raise NotPatchableError("More than its batch size is given by position.")
+    name, definition = defined(source, "in_buckets", source.span(call).start)
+    method, opened = source.span(call.func.attr), source.free_name("examples")
+    given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
+    return [
+        *definition,
+        Change.replace(method, "apply"),
+        Change.insert(given.start, f"lambda {opened}: {name}({opened}, "),
+        Change.insert(given.end, ")"),
+    ]
 
 
 def is_of_its_caller(source: Source, call: cst.Call) -> bool:

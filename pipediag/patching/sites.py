@@ -131,7 +131,7 @@ class Repeats:
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
                 made = made and only_makes(source, above, call)
-                return self._refuse_function(source, above, call, end, depth, made)
+                return self._refuse_function(source, above, end, depth, made)
             if self.suits != "any" and not _is_once(source, above, node):
                 self._refuse_around(source, above, call, made)
             node = above
@@ -160,7 +160,6 @@ class Repeats:
         self,
         source: Source,
         function: cst.FunctionDef,
-        call: cst.CSTNode,
         until: int,
         depth: int,
         made: bool,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
@@ -18,10 +20,10 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
-from pipediag.patching.padding import in_buckets, padding_cut, with_any_length
 from pipediag.patching.python_calls import (
     DISTRIBUTED,
     defined,
+    in_buckets,
     in_chunks,
     is_of_its_caller,
     rewritten_call,
@@ -29,7 +31,7 @@ from pipediag.patching.python_calls import (
 )
 from pipediag.patching.settings import compiled, with_options, with_workers
 from pipediag.patching.sites import Suits, hoisted
-from pipediag.patching.snippets import every
+from pipediag.patching.snippets import CUT, every, lengths_of_ids
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
@@ -161,10 +163,102 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     if len(readers) > 1:
         raise NotPatchableError("More than one operation reads its output.")
     if change.kind == edits.CUT_PADDING:
-        workspace.change(source, padding_cut(source, call))
-        with_any_length(workspace)
+        name, definition = defined(source, edits.CUT_PADDING, source.span(call).start)
+        cut = inserted(source, call, CUT.replace(edits.CUT_PADDING, name))
+        workspace.change(source, [*definition, *cut])
+        _take_any_length(workspace)
         return
     workspace.change(source, inserted(source, call, ".cache()"))
+
+
+def _take_any_length(workspace: Workspace) -> None:
+    """Let inputs of the loop's model take rows of any length, where they declare one of rows."""
+    for name, length in lengths_of_ids(workspace.session).items():
+        source, written = _declared_length(workspace, name, length)
+        workspace.change(source, [Change.replace(source.span(written), "None")])
+
+
+def _declared_length(
+    workspace: Workspace, name: str, length: int
+) -> tuple[Source, cst.BaseExpression]:
+    """Return the file and the expression in which the program writes the length of an input."""
+    calls = [
+        (source, call)
+        for source in _program_files(workspace)
+        for call in source.calls_of("Input", "InputLayer")
+        if not any(arg.star for arg in call.args)
+    ]
+    found = [one for one in calls if _input_name(one[1]) == name]
+    found = found or [
+        one for one in calls if _input_name(one[1]) is None and _may_have_length(one[1], length)
+    ]
+    wanted = f"Give the input `{name}` of {length} the shape `(None,)`"
+    if len(found) != 1:
+        raise NotPatchableError(
+            f"{wanted}: of the calls of `Input` that were found, {len(found)} may declare it."
+        )
+    ((source, call),) = found
+    shape = _input_shape(call)
+    if shape is None or len(shape) != 1:
+        raise NotPatchableError(f"{wanted}: line {source.line(call)} does not write out its shape.")
+    return source, shape[0]
+
+
+def _input_name(call: cst.Call) -> str | None:
+    """Return the name that a call gives an input; None where Keras makes one, or it is computed."""
+    name = argument(call, "name")
+    return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else None
+
+
+def _input_shape(call: cst.Call) -> list[cst.BaseExpression] | None:
+    """Return the dimensions that a call writes behind the batch's; None where it writes no such."""
+    match argument(call, "shape"):
+        case cst.Tuple(elements=elements) | cst.List(elements=elements):
+            return [one.value for one in elements]
+    return None
+
+
+def _may_have_length(call: cst.Call, length: int) -> bool:
+    shape = _input_shape(call)
+    if shape is None or len(shape) != 1:
+        return shape is None
+    if isinstance(shape[0], cst.Integer):
+        return shape[0].evaluated_value == length
+    return not (isinstance(shape[0], cst.Name) and shape[0].value == "None")
+
+
+def _program_files(workspace: Workspace) -> list[Source]:
+    """Return the files of the program: those that are known, and what they import."""
+    main = workspace.session.script.main_file
+    waiting = [main, workspace.keras().compile_file, *(one.file for one in workspace.session.loops)]
+    found: dict[str, Source | None] = {}
+    while waiting:
+        path = str(waiting.pop())
+        if path not in found:
+            found[path] = None
+            with suppress(NotPatchableError):  # not there, or not the program's own
+                found[path] = source = workspace.source(path)
+                waiting += map(str, _imported_by(source, Path(main).parent if main else None))
+    return [source for source in found.values() if source is not None]
+
+
+def _imported_by(source: Source, main: Path | None) -> Iterator[Path]:
+    """Yield where modules that a file imports would be, next to it or to the script."""
+    here = Path(source.path).parent
+    for node in source.nodes:
+        folders, names = [here, main], list[str]()
+        if isinstance(node, cst.Import):
+            names = [source.code(alias.name) for alias in node.names]
+        elif isinstance(node, cst.ImportFrom):
+            if node.relative:
+                folders = [[here, *here.parents][len(node.relative) - 1]]
+            module = source.code(node.module) if node.module is not None else ""
+            aliases = [] if isinstance(node.names, cst.ImportStar) else node.names
+            names = [module, *(f"{module}.{source.code(one.name)}" for one in aliases)]
+        for folder in filter(None, folders):
+            for name in names:
+                place = folder.joinpath(*name.strip(".").split("."))
+                yield from (place.with_name(f"{place.name}.py"), place / "__init__.py")
 
 
 def _up_to(workspace: Workspace, op_ids: Sequence[str]) -> dict[str, Operation]:
@@ -308,14 +402,14 @@ def _extract(source: Source, change: edits.ExtractStep) -> list[Change]:
         step = step_at(source.text, source.data.count(b"\n", 0, source.starts[change.line]) + 1)
     except NotAFunctionError as error:
         raise NotPatchableError(str(error)) from error
-    lines, name = source.text.splitlines(), source.free_name("train_step")
+    name, written = source.free_name("train_step"), source.text.splitlines()
     starts = [0, *(one.end() for one in re.finditer(b"\n", source.data)), len(source.data)]
     tf, apart = source.needed_tensorflow(), [""] * (1 if step.loop_indent else 2)
-    above = lines[step.loop_line - 2] if step.loop_line > 1 else ""
+    above = written[step.loop_line - 2] if step.loop_line > 1 else ""
     relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
     decorator = f"{step.loop_indent}@{tf}.function{relaxed}"
-    definition = [decorator, *step.definition(lines, name), *apart]
-    use = step.use(lines, name, change.numbers, tf)
+    definition = [decorator, *step.definition(name), *apart]
+    use = step.use(name, change.numbers, tf)
 
     def text(lines: list[str]) -> str:
         return "".join(f"{one}{source.newline}" for one in lines)

@@ -341,8 +341,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
 def _made(source: StepSource, frame: FrameType) -> FunctionType:
     """Return the step as a function of the frame's module, with the frame's local constants."""
     file, line = frame.f_code.co_filename, frame.f_lineno
-    lines = "".join(linecache.getlines(file)).splitlines()
-    definition = source.definition(lines, "train_step")
+    definition = source.definition("train_step")
     width = len(source.loop_indent)
     text = [f"def around({', '.join(source.constants)}):"]
     text += [f" {one[width:]}" if one.strip() else "" for one in definition]
