@@ -216,12 +216,7 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
     """Compare the promised gain with the one obtained; a broken promise fails."""
     from pipediag.facts.run_gain import gain_of_whole, promised
     from pipediag.reporters.words.run import gain
-    from pipediag.runner.native_runs import (
-        compared,
-        kept,
-        obtained,
-        versions,
-    )
+    from pipediag.runner.native_runs import compared, kept, obtained, versions
 
     # Then the patched copy is removed, too.
     INTERRUPTS.finish_first(also_of=(signal.SIGTERM,))
@@ -238,10 +233,9 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         say("pipediag: three short seeded runs, to compare batches and losses")
         same = compared(*both, tell=tell)
         say(f"pipediag: {rounds} runs of each version to the end")
-        measured = obtained(both, rounds, tell=tell)
-    found = measured.gain
+        found, script_s = obtained(both, rounds, tell=tell)
     said = promised(session)
-    promise = gain_of_whole(said, session.run, measured.script_s)
+    promise = gain_of_whole(said, session.run, script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
         say("What happens once per run took longer than all of it does now: no promise follows.")

@@ -36,16 +36,6 @@ _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
-class Obtained:
-    """The gain that the patched copy obtained."""
-
-    gain: Estimate
-    """Wall time of the script over that of its copy."""
-    script_s: float
-    """Seconds of the script from start to exit: the mean of its runs."""
-
-
-@dataclass(frozen=True)
 class NativeRun:
     """Command, directory and environment of a program."""
 
@@ -55,9 +45,10 @@ class NativeRun:
     directory: Path
 
 
-def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> Obtained:
-    """Return the speed-up from the first program to the second, run in random order. Raises
-    PipediagError, with the exit status 3: one of them ends with an error."""
+def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> tuple[Estimate, float]:
+    """Return the speed-up from the first program to the second, run in random order, and the mean
+    seconds of the first one. Raises PipediagError, with the exit status 3: one ends with an error.
+    """
     order = random.Random(1)
     rounds_s: list[tuple[float, float]] = []
     for _ in range(rounds):
@@ -67,7 +58,7 @@ def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> Obta
             tell(runs[index].name, walls[index])
         rounds_s.append((walls[0], walls[1]))
     ratios = [script_s / copy_s for script_s, copy_s in rounds_s]
-    return Obtained(estimate(ratios), fmean(script_s for script_s, _ in rounds_s))
+    return estimate(ratios), fmean(script_s for script_s, _ in rounds_s)
 
 
 def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:

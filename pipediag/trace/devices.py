@@ -183,8 +183,7 @@ def _model(plane: Plane) -> str | None:
 
 def _copies(device: DeviceEvents, kernels: Intervals) -> list[DeviceCopies]:
     """Return the copies of each direction, longest first; `kernels` is when any kernel ran."""
-    places: dict[CopyDirection, list[int]] = {}
-    sizes: dict[CopyDirection, list[int | None]] = {}
+    of_direction: dict[CopyDirection, list[tuple[int, int | None]]] = {}
     for index in np.flatnonzero(device.of_class("device_copy")).tolist():
         line, place = device.lines[device.line_ids[index]], int(device.indices[index])
         stats = line.stats(place)
@@ -194,24 +193,24 @@ def _copies(device: DeviceEvents, kernels: Intervals) -> list[DeviceCopies]:
             written = _SIZE.search(details)
             size = int(written.group(1)) if written else None
         direction = _direction(line.event_name(place), details)
-        places.setdefault(direction, []).append(index)
-        sizes.setdefault(direction, []).append(size)
+        of_direction.setdefault(direction, []).append((index, size))
     found = []
-    for direction in sorted(places, key=COPY_DIRECTIONS.index):
-        start_ns, end_ns = device.start_ns[places[direction]], device.end_ns[places[direction]]
+    for direction, copies in of_direction.items():
+        places = [index for index, _ in copies]
+        known = [size for _, size in copies if size is not None]
+        start_ns, end_ns = device.start_ns[places], device.end_ns[places]
         running, summed_ns = normalise(start_ns, end_ns), int((end_ns - start_ns).sum())
-        known = [size for size in sizes[direction] if size is not None]
-        count_bytes = sum(known) if len(known) == len(start_ns) else None
-        copies = DeviceCopies(
+        count_bytes = sum(known) if len(known) == len(copies) else None
+        one = DeviceCopies(
             direction=direction,
-            count=len(start_ns),
+            count=len(copies),
             ms=total(running) / 1e6,
             exposed_ms=total(subtract(running, kernels)) / 1e6,
             bytes=count_bytes,
             gb_per_s=count_bytes / summed_ns if count_bytes is not None and summed_ns else None,
         )
-        found.append((summed_ns, copies))
-    return [copies for _, copies in sorted(found, key=lambda one: -one[0])]
+        found.append(one)
+    return sorted(found, key=lambda one: (-one.ms, COPY_DIRECTIONS.index(one.direction)))
 
 
 def _direction(name: str, details: str) -> CopyDirection:

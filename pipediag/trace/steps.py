@@ -91,34 +91,22 @@ def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:
     pipediag's markers, annotations of a framework or a script, the ends of GetNext calls, and at
     last calls of one function.
     """
-    return (
-        _marked_steps(activity)
-        or annotated_steps(events)
-        or _fetched_steps(activity)
-        or _counted(called_windows(activity.line), "calls")
-    )
+    line, handed_over_ns = activity.line, activity.handed_over_ns
+    if line is not None:
+        marked = line.starting(STEP_MARKER)
+        marked = marked[~line.statistics.integers(START_UP, marked)[1]]
+        if len(marked):
+            return _steps_of(line, marked, "markers")
+    if (annotated := annotated_steps(events)) is not None:
+        return annotated
+    if len(handed_over_ns) >= FEWEST_BATCHES:
+        return _counted(rows(handed_over_ns[:-1], handed_over_ns[1:]), "get_next")
+    windows = called_windows(line)
+    return None if windows is None else _counted(windows, "calls")
 
 
-def _counted(windows: NDArray[np.int64] | None, basis: StepBasis) -> StepWindows | None:
-    if windows is None or not len(windows):
-        return None
+def _counted(windows: NDArray[np.int64], basis: StepBasis) -> StepWindows:
     return StepWindows(windows, tuple(range(len(windows))), basis)
-
-
-def _marked_steps(activity: Activity) -> StepWindows | None:
-    line = activity.line
-    if line is None:
-        return None
-    found = line.starting(STEP_MARKER)
-    found = found[~line.statistics.integers(START_UP, found)[1]]
-    return _steps_of(line, found, "markers") if len(found) else None
-
-
-def _fetched_steps(activity: Activity) -> StepWindows | None:
-    handed_over = activity.handed_over_ns
-    if len(handed_over) < FEWEST_BATCHES:
-        return None
-    return _counted(np.column_stack((handed_over[:-1], handed_over[1:])), "get_next")
 
 
 def annotated_steps(events: TraceEvents) -> StepWindows | None:

@@ -11,8 +11,8 @@ them. An event that does not begin so is decoded by the protobuf library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,7 @@ Places = Callable[[NDArray[np.int64]], NDArray[np.int32]]
 """Converts the keys that events give to places of names."""
 
 
-@dataclass(frozen=True)
-class EventColumns:
+class EventColumns(NamedTuple):
     """Events in the order of the file."""
 
     name_ids: NDArray[np.int32]
@@ -65,28 +64,17 @@ class EventColumns:
     """Where in the file the statistics begin."""
     details_end: NDArray[np.uint32]
 
-    def __len__(self) -> int:
-        return len(self.name_ids)
-
     @classmethod
-    def joined(cls, pieces: Sequence[EventColumns]) -> EventColumns:
+    def joined(cls, pieces: Iterable[EventColumns]) -> EventColumns:
         """Return the events of all pieces."""
-        columns = ([getattr(piece, name) for piece in pieces] for name in _DTYPES)
-        empty = (np.empty(0, dtype) for dtype in _DTYPES.values())
-        return cls(*(np.concatenate([none, *c]) for none, c in zip(empty, columns, strict=True)))
+        return cls(*map(np.concatenate, zip(_NO_EVENTS, *pieces, strict=True)))
 
     def taken(self, order: Positions) -> EventColumns:
         """Return the events in that order."""
-        return EventColumns(*(getattr(self, name)[order] for name in _DTYPES))
+        return EventColumns(*(column[order] for column in self))
 
 
-_DTYPES = {
-    "name_ids": np.int32,
-    "offset_ps": np.int64,
-    "length_ps": np.int64,
-    "details_start": np.uint32,
-    "details_end": np.uint32,
-}
+_NO_EVENTS = EventColumns(*(np.empty(0, dtype) for dtype in ("i4", "i8", "i8", "u4", "u4")))
 
 
 def event_columns(
