@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Literal
 
 import click
-import psutil
 
 from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding import one_line
@@ -27,13 +26,8 @@ from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, usable_cor
 from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 ROOT = Path("/")
-GIB = 1 << 30
-
 BUSY_SHARE = 0.25
 """Load of others, as a share of the cores."""
-
-LITTLE_BYTES = 2 * GIB
-"""TensorFlow itself takes about half a gibibyte; the rest is for the model and the buffers."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +72,6 @@ def load(load_1min: float | None = None) -> Check:
         f"Over the last minute {load_1min:.1f} threads wanted to run, on {cores} cores.",
         "Other programs take CPU time from the script; steps get longer and vary more.",
         "Wait until they have ended, or measure on a quieter machine.",
-    )
-
-
-def room(root: Path = ROOT) -> Check:
-    """Check how much memory a script may still take."""
-    memory = psutil.virtual_memory()
-    available, total = memory.available, memory.total
-    limit, use = machine.memory_limit(root), machine.memory_use(root)
-    if limit is not None and use is not None and limit < total:
-        used, cached = use
-        total, available = limit, min(available, max(0, limit - used + cached))
-    return warning_unless(
-        available >= LITTLE_BYTES,
-        "Memory",
-        f"{available / GIB:.1f} GiB of {total / GIB:.1f} GiB are available.",
-        "The script may be killed for memory, or read files again that did not stay cached.",
-        "End other programs, raise the limit, or measure with smaller shuffle buffers.",
     )
 
 
@@ -244,7 +221,7 @@ def all_checks() -> Iterator[Check]:
         driver = nvml.driver_version()
         nvml.close()
         yield gpus(installed_gpus(), driver, found, imported)
-    yield from (quota(), others, room())
+    yield from (quota(), others)
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
@@ -256,8 +233,8 @@ TEXT_WIDTH = 100
 def command() -> None:
     """Find what would spoil a measurement on this machine.
 
-    It looks at TensorFlow and its GPU libraries, CPU quota and load, and memory. Exit
-    status: 0, whatever is found.
+    It looks at TensorFlow and its GPU libraries, CPU quota and load. Exit status: 0, whatever is
+    found.
     """
     states: Counter[str] = Counter()
     for check in all_checks():

@@ -59,7 +59,6 @@ def _place(one: RecordedLoop | RecordedOperation) -> tuple[str, str | None, int 
 
 
 _MADE = "The script was run a second time"
-_CLOSER_LOOK = ("stacks", "profile", "repeat")
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,8 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     loop, recording, run = first.session.diagnosed_loop(), first.recording, first.run
     if not edits or loop is None or recording is None:
         return None
-    left_s, timeout_s = _left_of_budget(first, loop.id), run.request.timeout_s
+    left_s = run.request.budget_s if run.tried is None else run.tried.budget_s
+    timeout_s = run.request.timeout_s
     if timeout_s is not None:
         timeout_s += run.child.started_ns / 1e9 - time.monotonic()
     if left_s <= 0 or (timeout_s is not None and timeout_s <= 0):
@@ -118,15 +118,6 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     outcome, cut_short = tried.outcomes.get(loop_id), child.outcome not in ("finished", "exited")
     fault = tried.fault or _untried(recorded, loop_id)
     return SecondRun(_what_came_of_it(outcome, fault, child), outcome, cut_short)
-
-
-def _left_of_budget(first: Recorded, loop_id: str) -> float:
-    """Return what is left for trials, less the closer look that the first run had."""
-    tried, windows = first.run.tried, first.session.windows
-    if tried is not None and tried.outcomes:
-        return tried.budget_s
-    looks = (one for one in windows if one.loop_id == loop_id and one.kind in _CLOSER_LOOK)
-    return max(0.0, first.run.request.budget_s - sum(one.duration_ms for one in looks) / 1e3)
 
 
 def _what_came_of_it(outcome: TrialOutcome | None, fault: str | None, child: ChildResult) -> str:

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pipediag.cli import doctor
-from pipediag.cli.doctor import GIB, Imported, Installed, all_checks, gpus
+from pipediag.cli.doctor import Imported, Installed, all_checks, gpus
 from tests.fake_proc import add_cgroup_v2
 
 GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])
@@ -18,8 +17,6 @@ NVIDIA = ["NVIDIA Example"]
 
 @pytest.fixture(autouse=True)
 def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = SimpleNamespace(total=16 * GIB, available=8 * GIB, cached=3 * GIB)
-    monkeypatch.setattr(doctor.psutil, "virtual_memory", lambda: memory)
     monkeypatch.setattr(doctor, "usable_cores", lambda: 4)
 
 
@@ -47,19 +44,6 @@ def test_quota(tmp_path: Path, quota: str, state: str) -> None:
 
 def test_load() -> None:
     assert [doctor.load(threads).state for threads in (0.5, 3.0)] == ["ok", "warn"]
-
-
-def test_room_of_the_machine_and_of_a_limited_group(tmp_path: Path) -> None:
-    check = doctor.room(tmp_path)
-    assert (check.state, check.found) == ("ok", "8.0 GiB of 16.0 GiB are available.")
-    files = {
-        "memory.max": f"{4 * GIB}\n",
-        "memory.current": f"{3 * GIB}\n",
-        "memory.stat": f"file {GIB // 2}\n",
-    }
-    add_cgroup_v2(tmp_path, "", files)
-    check = doctor.room(tmp_path)
-    assert (check.state, check.found) == ("warn", "1.5 GiB of 4.0 GiB are available.")
 
 
 @pytest.mark.parametrize(

@@ -131,17 +131,6 @@ def test_both_runs_share_the_time(child: Child) -> None:
     assert 900 < child.given["timeout_s"] <= 1000
 
 
-def test_what_looking_closer_took_is_taken_from_the_budget(child: Child) -> None:
-    looks = [
-        {"kind": kind, "loop_id": loop, "duration_ms": 4000.0}
-        for kind, loop in (("baseline", "loop1"), ("profile", "loop1"), ("profile", "loop2"))
-    ]
-    windows = [{"start_ms": 0.0, "steps": 20, "complete": True, **look} for look in looks]
-    second = run(child, first_run(windows=windows))
-
-    assert second.outcome.run.budget_s == pytest.approx(56.0)
-
-
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
