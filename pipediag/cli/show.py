@@ -125,13 +125,10 @@ def command(
 
 def _write_perfetto(directory: Path, output: Path) -> Path:
     """Write the profile beside a session for ui.perfetto.dev."""
-    from pipediag.cli.trace import PERFETTO_FILE, profile_files
+    from pipediag.cli.trace import PERFETTO_FILE, read_profiles
     from pipediag.reporters.perfetto import write_perfetto
-    from pipediag.trace.summary import read_hosts
 
-    read, unread = read_hosts(profile_files([directory]))
-    if not read:
-        raise PipediagError("\n".join(file.reason for file in unread))
+    read, _ = read_profiles([directory])
     write_perfetto(output / PERFETTO_FILE, [(host.host, host.summary) for host in read])
     return output / PERFETTO_FILE
 
@@ -168,13 +165,10 @@ def _show_job(
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     """Return the sessions of a job's workers; none where one session is meant."""
-    from pipediag.session.files import SESSION_FILE
+    from pipediag.session.store import session_paths
 
     if len(given) > 1:
         return list(given)
-    [directory] = given
-    if not directory.is_dir() or (directory / SESSION_FILE).is_file():
-        return []
     # Runs that `compare` made are no workers.
-    found = (file.parent for file in directory.glob(f"*/{SESSION_FILE}"))
-    return sorted(one for one in found if not one.name.startswith("run-"))
+    found = [one for one in session_paths(given[0]) if not one.name.startswith("run-")]
+    return [] if found == [given[0]] else found

@@ -16,7 +16,7 @@ from pipediag.trace.files import find_profiles
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipediag.session.devices import TraceReport
+    from pipediag.session.devices import TraceReport, UnreadFile
     from pipediag.trace.summary import HostSummary
 
 REPORT_FILE = "trace.json"
@@ -52,11 +52,8 @@ def command(
     from pipediag.measures.profile import trace_report
     from pipediag.rules.registry import run_device_rules
     from pipediag.session.record import to_json
-    from pipediag.trace.summary import read_hosts
 
-    read, unread = read_hosts(profile_files(paths))
-    if not read:
-        raise PipediagError("\n".join(file.reason for file in unread))
+    read, unread = read_profiles(paths)
     created_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     report = trace_report(", ".join(map(str, paths)), read, unread, created_at)
     findings = run_device_rules(report.devices, read[0].framework)
@@ -97,13 +94,18 @@ def _write(
     yield f"{directory / PERFETTO_FILE} for ui.perfetto.dev"
 
 
-def profile_files(paths: Sequence[Path]) -> list[Path]:
-    """Return every file that the paths mean, each once, in the order given.
+def read_profiles(paths: Sequence[Path]) -> tuple[list[HostSummary], list[UnreadFile]]:
+    """Read every profile that the paths mean, each once, in the order given.
 
-    Raises PipediagError: a path does not exist, or holds no profile.
+    Raises PipediagError: a path does not exist or holds no profile, or none could be read.
     """
+    from pipediag.trace.summary import read_hosts
+
     found: dict[Path, Path] = {}
     for path in paths:
         for file in find_profiles(path):
             found.setdefault(file.resolve(), file)
-    return list(found.values())
+    read, unread = read_hosts(list(found.values()))
+    if not read:
+        raise PipediagError("\n".join(file.reason for file in unread))
+    return read, unread

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import tokenize
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from importlib.util import decode_source
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -36,9 +35,7 @@ def with_excerpt(session: Session, began_s: float) -> Session:
 
     def text_of(file: str) -> str | None:
         try:
-            content = as_measured(file, began_s)
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-            return io.TextIOWrapper(io.BytesIO(content), encoding=encoding).read()
+            return decode_source(as_measured(file, began_s))
         except (NotPatchableError, SyntaxError, ValueError):
             return None
 
