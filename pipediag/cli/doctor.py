@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
@@ -86,14 +86,6 @@ print(json.dumps([tf.__version__, bool(tf.test.is_built_with_gpu_support()), dev
 
 
 @dataclass(frozen=True)
-class Installed:
-    """Installed distributions: versions by name of TensorFlow's builds, and CUDA's packages."""
-
-    builds: dict[str, str]
-    cuda_packages: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Imported:
     """TensorFlow's answers in a child process."""
 
@@ -103,11 +95,10 @@ class Imported:
     error: str | None = None
 
 
-def installed() -> Installed:
-    """Read which distributions this interpreter has."""
+def has_cuda_packages() -> bool:
+    """Return True if this interpreter has CUDA's libraries as packages."""
     names = {(found.metadata["Name"] or "").lower().replace("_", "-") for found in distributions()}
-    cuda = [name for name in names if name.startswith("nvidia-") and name != "nvidia-ml-py"]
-    return Installed(installed_builds(), sorted(cuda))
+    return any(name.startswith("nvidia-") for name in names - {"nvidia-ml-py"})
 
 
 def import_in_child(
@@ -128,10 +119,10 @@ def import_in_child(
     return Imported(version, gpu_build, [name for name, kind in devices if kind == "GPU"])
 
 
-def build(found: Installed) -> Check:
-    """Check which build is installed."""
-    names = ", ".join(f"{name} {version}" for name, version in found.builds.items())
-    if not found.builds:
+def build(builds: Mapping[str, str]) -> Check:
+    """Check which build is installed, given the versions of those that are."""
+    names = ", ".join(f"{name} {version}" for name, version in builds.items())
+    if not builds:
         return Check(
             "TensorFlow",
             "problem",
@@ -139,7 +130,7 @@ def build(found: Installed) -> Check:
             "`pipediag analyze` cannot run a training script; reports and gates work without.",
             f"Install it beside pipediag: {sys.executable} -m pip install tensorflow",
         )
-    if len(found.builds) > 1:
+    if len(builds) > 1:
         return Check(
             "TensorFlow",
             "warn",
@@ -148,7 +139,7 @@ def build(found: Installed) -> Check:
             "installation.",
             "Uninstall all of them, then install the one that you want.",
         )
-    [version] = found.builds.values()
+    [version] = builds.values()
     if is_too_old(version):
         return Check(
             "TensorFlow",
@@ -176,8 +167,10 @@ def importable(imported: Imported) -> Check:
 def gpus(
     present: list[str],
     driver: str | None,
-    found: Installed,
+    builds: Collection[str],
     imported: Imported,
+    *,
+    cuda_packages: bool,
     environment: Mapping[str, str] = os.environ,
 ) -> Check:
     """Check whether TensorFlow sees the GPUs that the machine has, and why it may not."""
@@ -188,7 +181,7 @@ def gpus(
         version = f", driver {driver}" if driver else ""
         return Check("GPU", "ok", f"TensorFlow sees {len(imported.gpus)} of: {names}{version}.")
     hidden = environment.get("CUDA_VISIBLE_DEVICES")
-    cpu_only = found.builds and all(name.endswith("-cpu") for name in found.builds)
+    cpu_only = builds and all(name.endswith("-cpu") for name in builds)
     nvidia = not all(name.startswith("AMD") for name in present)
     install = 'pip install "tensorflow[and-cuda]"'
     why = "the reason is not known"
@@ -202,7 +195,7 @@ def gpus(
     elif nvidia and driver is None:
         why = "the NVIDIA driver does not answer"
         do = "Install it; nvidia-smi then lists the GPUs."
-    elif nvidia and not found.cuda_packages:
+    elif nvidia and not cuda_packages:
         why, do = "no CUDA libraries are installed as packages", f"Install them: {install}"
     follows = "Training runs on the CPU, and any other advice would be about the wrong machine."
     return Check("GPU", "problem", f"{names}; TensorFlow sees none of them: {why}.", follows, do)
@@ -212,15 +205,16 @@ def all_checks() -> Iterator[Check]:
     """Yield each check as soon as it is made. Importing TensorFlow takes seconds."""
     # Before anything else of ours makes the machine busy.
     others = load()
-    found = installed()
-    yield build(found)
-    if found.builds:
+    builds = installed_builds()
+    yield build(builds)
+    if builds:
         imported = import_in_child()
         yield importable(imported)
         nvml = Nvml()
         driver = nvml.driver_version()
         nvml.close()
-        yield gpus(installed_gpus(), driver, found, imported)
+        cuda = has_cuda_packages()
+        yield gpus(installed_gpus(), driver, builds, imported, cuda_packages=cuda)
     yield from (quota(), others)
 
 

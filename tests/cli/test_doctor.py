@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from pipediag.cli import doctor
-from pipediag.cli.doctor import Imported, Installed, all_checks, gpus
+from pipediag.cli.doctor import Imported, all_checks, gpus
 from tests.fake_proc import add_cgroup_v2
 
-GPU_BUILD = Installed({"tensorflow": "2.21.0"}, ["nvidia-cudnn-cu12"])
-CPU_BUILD = Installed({"tensorflow-cpu": "2.21.0"})
+GPU_BUILD, CPU_BUILD = ["tensorflow"], ["tensorflow-cpu"]
 SEES_NONE = Imported("2.21.0", True, [])
 NVIDIA = ["NVIDIA Example"]
 
@@ -24,7 +23,7 @@ def this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_check_has_a_sentence_and_a_warning_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, builds: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(doctor, "installed", lambda: Installed(builds))
+    monkeypatch.setattr(doctor, "installed_builds", lambda: builds)
     monkeypatch.setattr(doctor, "import_in_child", lambda: Imported("2.21.0", False, []))
     made = list(all_checks())
     names = {check.name for check in made}
@@ -57,7 +56,7 @@ def test_load() -> None:
     ],
 )
 def test_build(builds: dict[str, str], state: str) -> None:
-    assert doctor.build(Installed(builds)).state == state
+    assert doctor.build(builds).state == state
 
 
 ANSWER = '["2.21.0", true, [["/CPU:0", "CPU"], ["/GPU:0", "GPU"]]]'
@@ -91,32 +90,35 @@ def test_the_real_tensorflow_answers() -> None:
 
 
 def test_no_gpu_and_a_gpu_that_is_seen_are_fine() -> None:
-    assert gpus([], None, CPU_BUILD, SEES_NONE, {}).state == "ok"
-    assert gpus(NVIDIA, "550.1", GPU_BUILD, Imported("2.21.0", True, ["/GPU:0"]), {}).state == "ok"
+    seen = Imported("2.21.0", True, ["/GPU:0"])
+    assert gpus([], None, CPU_BUILD, SEES_NONE, cuda_packages=False).state == "ok"
+    assert gpus(NVIDIA, "550.1", GPU_BUILD, seen, cuda_packages=True).state == "ok"
 
 
 @pytest.mark.parametrize(
-    ("present", "driver", "found", "imported", "environment", "words"),
+    ("present", "driver", "builds", "imported", "cuda", "visible", "words"),
     [
-        (NVIDIA, "550", GPU_BUILD, SEES_NONE, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE"),
-        (NVIDIA, "550", CPU_BUILD, SEES_NONE, {}, "no GPU support"),
-        (NVIDIA, "550", GPU_BUILD, Imported("2.21.0", False, []), {}, "no GPU support"),
-        (NVIDIA, None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
-        (["Tesla V100"], None, GPU_BUILD, SEES_NONE, {}, "driver does not answer"),
-        (NVIDIA, "550", Installed({"tensorflow": "2.21.0"}), SEES_NONE, {}, "no CUDA libraries"),
-        (NVIDIA, "550", GPU_BUILD, SEES_NONE, {"CUDA_VISIBLE_DEVICES": "0"}, "not known"),
-        (["AMD GPU 0x74a1"], None, GPU_BUILD, SEES_NONE, {}, "not known"),
+        (NVIDIA, "550", GPU_BUILD, SEES_NONE, True, "-1", "CUDA_VISIBLE"),
+        (NVIDIA, "550", CPU_BUILD, SEES_NONE, False, None, "no GPU support"),
+        (NVIDIA, "550", GPU_BUILD, Imported("2.21.0", False, []), True, None, "no GPU support"),
+        (NVIDIA, None, GPU_BUILD, SEES_NONE, True, None, "driver does not answer"),
+        (["Tesla V100"], None, GPU_BUILD, SEES_NONE, True, None, "driver does not answer"),
+        (NVIDIA, "550", GPU_BUILD, SEES_NONE, False, None, "no CUDA libraries"),
+        (NVIDIA, "550", GPU_BUILD, SEES_NONE, True, "0", "not known"),
+        (["AMD GPU 0x74a1"], None, GPU_BUILD, SEES_NONE, True, None, "not known"),
     ],
 )
 def test_why_a_gpu_is_not_seen(
     present: list[str],
     driver: str | None,
-    found: Installed,
+    builds: list[str],
     imported: Imported,
-    environment: dict[str, str],
+    cuda: bool,
+    visible: str | None,
     words: str,
 ) -> None:
-    check = gpus(present, driver, found, imported, environment)
+    hidden = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    check = gpus(present, driver, builds, imported, cuda_packages=cuda, environment=hidden)
     assert check.state == "problem"
     assert words in check.found
     assert check.do
