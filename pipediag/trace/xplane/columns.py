@@ -67,14 +67,14 @@ class EventColumns(NamedTuple):
     @classmethod
     def joined(cls, pieces: Iterable[EventColumns]) -> EventColumns:
         """Return the events of all pieces."""
-        return cls(*map(np.concatenate, zip(_NO_EVENTS, *pieces, strict=True)))
+        return cls._make(map(np.concatenate, zip(_NO_EVENTS, *pieces, strict=True)))
 
     def taken(self, order: Positions) -> EventColumns:
         """Return the events in that order."""
-        return EventColumns(*(column[order] for column in self))
+        return EventColumns._make(column[order] for column in self)
 
 
-_NO_EVENTS = EventColumns(*(np.empty(0, dtype) for dtype in ("i4", "i8", "i8", "u4", "u4")))
+_NO_EVENTS = EventColumns._make(np.empty(0, dtype) for dtype in ("i4", "i8", "i8", "u4", "u4"))
 
 
 def event_columns(
