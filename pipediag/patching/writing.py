@@ -448,7 +448,20 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
             return with_arguments(source, made, {"reduce_retracing": "True"})
         if source.code(made) == f"{tf}.function":
             return [Change.insert(source.span(made).end, "(reduce_retracing=True)")]
-    raise NotPatchableError(f"`{definition.name.value}` has no `@{tf}.function` decorator.")
+    name = definition.name.value
+    wraps = [
+        call
+        for call in source.calls_of("function")
+        if source.code(call.func) == f"{tf}.function"
+        and call.args
+        and source.code(call.args[0].value).rpartition(".")[2] == name
+    ]
+    wrapped = only(
+        wraps,
+        f"`{name}` has no `@{tf}.function` decorator, and its file does not call "
+        f"`{tf}.function({name})` exactly once.",
+    )
+    return with_arguments(source, wrapped, {"reduce_retracing": "True"})
 
 
 _NOT_INSERTED = {

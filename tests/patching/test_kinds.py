@@ -307,6 +307,29 @@ def test_a_step_is_traced_for_all_shapes(before: str) -> None:
     assert patched(text, [], change) == text.replace(before, after)
 
 
+WRAPPED = """\
+import tensorflow
+
+class Trainer:
+    def __init__(self):
+        self.fast = tensorflow.function(self.step)
+
+    def step(self, x):
+        return x
+"""
+
+
+def test_a_function_is_traced_for_all_shapes_where_it_is_wrapped() -> None:
+    change = CompileFunction(SCRIPT, 7, "Trainer.step", reduce_retracing=True)
+    after = WRAPPED.replace("(self.step)", "(self.step, reduce_retracing=True)")
+    assert patched(WRAPPED, [], change) == after
+    twice = WRAPPED.replace(
+        "        self.fast", "        other = tensorflow.function(x.step)\n        self.fast"
+    )
+    change = CompileFunction(SCRIPT, 8, "Trainer.step", reduce_retracing=True)
+    assert "exactly once" in refused(twice, [], change)
+
+
 def test_the_data_of_a_prediction_stay_as_they_are_laid_out() -> None:
     data = "{\n        'user': users,  # all\n    }"
     text = f"scores = model.predict(\n    {data},\n    batch_size=64,\n    verbose=0,\n)[:, 0]\n"
