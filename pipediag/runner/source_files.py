@@ -218,7 +218,7 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     wider, _ = make_patch(session, [one.edit for one in chosen if one.edit is not None], read)
     if unmeasured := [file.path for file in wider.files if file.path not in files]:
         raise PipediagError(
-            f"{unmeasured[0]} was changed while it was measured, so its patch can't be trusted. "
+            f"The session has no checksum of {unmeasured[0]}, so it may not be as it was measured. "
             "Nothing was changed. Analyse the script again."
         )
     others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
