@@ -211,10 +211,22 @@ def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cs
     """Return where a file reads a function, or a method, of the file `source`."""
     name = function.name.value
     if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
-        return [each for each in where.all(cst.Attribute) if each.attr.value == name]
+        named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
+        return [each for each in named if not _is_data_of_its_class(where, each)]
     if where.path == source.path:
         return list(where.references(name))
     return where.imported_as(name)
+
+
+def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
+    """Return True for `self.name` in a class that sets or declares it and has no such method."""
+    name, owner = attribute.attr.value, source.around(attribute, cst.ClassDef)
+    if owner is None or source.code(attribute.value) != "self":
+        return False
+    methods = {one.name.value for one in source.all(cst.FunctionDef, owner)}
+    given = {source.code(one.target) for one in source.all(cst.AssignTarget, owner)} - {name}
+    given |= {source.code(one.target) for one in source.all(cst.AnnAssign, owner)}
+    return name not in methods and not given.isdisjoint({name, f"self.{name}"})
 
 
 def _call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:

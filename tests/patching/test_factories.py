@@ -223,6 +223,27 @@ def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
     assert (made.diff is not None) == right
 
 
+KEPT = """
+class Trainer:
+    def __init__(self, make):
+        self.make = make
+
+    def fit(self):
+        model.fit(self.make)
+
+"""
+DECLARED = KEPT.replace("def __init__(self, make):\n        self.make = make", "make: Dataset")
+
+
+@pytest.mark.parametrize(
+    "kept", [KEPT, DECLARED, KEPT.replace("self.make = make", "self.x = make")]
+)
+def test_what_an_object_of_another_class_keeps_by_that_name_is_no_use(kept: str) -> None:
+    text = METHOD.replace("b = train.make(y)\n", "").replace("a = ", f"{kept}a = ")
+    made, _ = patch(text, ops_of(text), SetParameters("map", {"deterministic": False}))
+    assert (made.diff is not None) == ("self.x" not in kept)
+
+
 @pytest.mark.parametrize(
     ("calls", "right"),
     [
