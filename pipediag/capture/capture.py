@@ -30,8 +30,8 @@ from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
 from pipediag.capture.measuring.windows import Instruments, Profiler
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
+from pipediag.capture.process import HeldInterrupts
 from pipediag.capture.recorder import Recorder, describe_environment
-from pipediag.capture.signals import HeldInterrupts
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.step_clock import Hook, StepClock, Watchers

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import let_pass
 
 GUARD_FILE = __file__
 """Frames of this file lie between a hook and what it calls."""

@@ -9,7 +9,7 @@ import signal
 import time
 from contextlib import suppress
 
-from pipediag.capture.signals import broken_pipes_are_errors
+from pipediag.capture.process import broken_pipes_are_errors
 from pipediag.session.messages import (
     COMMANDS,
     Answer,

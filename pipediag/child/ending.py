@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.link import Teller, how_it_ended
-from pipediag.capture.process import frames_elsewhere
-from pipediag.capture.signals import HeldInterrupts
+from pipediag.capture.process import HeldInterrupts, frames_elsewhere
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ def main() -> None:
 
     from pipediag.capture import Capture, StopScript
     from pipediag.capture.link import Teller
-    from pipediag.capture.signals import HeldInterrupts
+    from pipediag.capture.process import HeldInterrupts
     from pipediag.child.ending import Ending, contains
     from pipediag.child.execution import prepare, remove_shadowed_modules
     from pipediag.descriptors import occupy_closed

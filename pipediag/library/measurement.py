@@ -18,7 +18,7 @@ import pipediag
 from pipediag.capture import Capture
 from pipediag.capture.callsites import CallSite
 from pipediag.capture.link import Teller
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import let_pass
 from pipediag.errors import PipediagError
 from pipediag.library.notebook import in_notebook, tell, write_cells
 from pipediag.library.result import Result

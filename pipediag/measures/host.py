@@ -19,7 +19,7 @@ from statistics import fmean
 
 import numpy as np
 
-from pipediag.measures.recorded_windows import Missing, WindowNs, spans_ns
+from pipediag.measures.steps import Missing, WindowNs, spans_ns
 from pipediag.session.model import Host, HostSample, HotLine
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks, RecordedWindow, Recording

@@ -23,8 +23,14 @@ from pipediag.estimates import Floats, Measured, clearly_apart, resampled_means
 from pipediag.facts.limits import INPUT_WAIT, on_other_sides
 from pipediag.facts.machine import missed_cores
 from pipediag.facts.python_callables import data_cores
-from pipediag.measures.recorded_windows import blocks_of, gap_waits, next_waits
-from pipediag.measures.steps import COMPILED_PERCENT, FEWEST_STEPS, ConsumerAlone
+from pipediag.measures.steps import (
+    COMPILED_PERCENT,
+    FEWEST_STEPS,
+    ConsumerAlone,
+    blocks_of,
+    gap_waits,
+    next_waits,
+)
 from pipediag.session.loops import InputWait
 from pipediag.session.model import Host
 from pipediag.session.recorded_loops import RecordedLoop

@@ -13,8 +13,7 @@ import numpy as np
 
 from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
-from pipediag.measures.recorded_windows import Missing, blocks_of, step_ms
-from pipediag.measures.steps import FEWEST_STEPS
+from pipediag.measures.steps import FEWEST_STEPS, Missing, blocks_of, step_ms
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
 from pipediag.session.messages import WantedLoop

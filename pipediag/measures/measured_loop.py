@@ -14,9 +14,9 @@ from pipediag.facts.machine import on_accelerator
 from pipediag.measures.input_wait import contention_of, native_input_wait, settle_input_wait
 from pipediag.measures.pipeline import measure_pipeline
 from pipediag.measures.profile import describe_devices
-from pipediag.measures.recorded_windows import Missing, step_rows
 from pipediag.measures.steps import (
     FEWEST_STEPS,
+    Missing,
     break_down,
     compiled_for_lengths,
     measure_ceiling,
@@ -24,6 +24,7 @@ from pipediag.measures.steps import (
     measure_perturbation,
     measure_steps,
     profile_missing,
+    step_rows,
     steps_missing,
 )
 from pipediag.session.loops import Ceiling, Embedding, Share, Steps, TextWork

@@ -13,8 +13,7 @@ from pipediag.measures.pipeline_iterators import (
     node_rates,
     ran_iterators,
 )
-from pipediag.measures.recorded_windows import windows_of
-from pipediag.measures.steps import measure_perturbation
+from pipediag.measures.steps import measure_perturbation, windows_of
 from pipediag.session.pipeline import IteratorFigures, Operation, Pipeline
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording

@@ -19,8 +19,8 @@ from pipediag.facts.script import edits_for_held_loop, edits_for_second_run, end
 from pipediag.measures.host import host_of_loop, host_samples
 from pipediag.measures.loops import chosen_loop, loop_rows
 from pipediag.measures.measured_loop import describe_embeddings, lacking, measure_loop
-from pipediag.measures.recorded_windows import Missing, window_rows
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
+from pipediag.measures.steps import Missing, window_rows
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.input_service import with_plan
 from pipediag.rules.parallel_maps import settled

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.signals import is_of_a_signal_handler, let_pass
+from pipediag.capture.process import is_of_a_signal_handler, let_pass
 
 
 class OursError(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.link import how_it_ended
-from pipediag.capture.signals import HeldInterrupts
+from pipediag.capture.process import HeldInterrupts
 from pipediag.child import ending
 from pipediag.child.ending import contains, remove_own_frames
 from tests.probe import environment
@@ -100,7 +100,7 @@ def test_a_handler_of_the_scripts_hears_of_it_afterwards(held: HeldInterrupts) -
 
 INTERRUPTED_AT_EACH_STEP = """
 import signal, sys
-from pipediag.capture.signals import HeldInterrupts
+from pipediag.capture.process import HeldInterrupts
 from pipediag.child import ending as module
 from pipediag.child.ending import Ending
 class Told:

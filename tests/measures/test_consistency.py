@@ -15,7 +15,7 @@ from rich.console import Console
 
 from pipediag.measures.loops import loop_rows
 from pipediag.measures.measured_loop import measure_loop
-from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.steps import Missing
 from pipediag.measures.verdict.decision import decide
 from pipediag.reporters import html
 from pipediag.reporters.terminal import summary as terminal

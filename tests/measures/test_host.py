@@ -15,7 +15,7 @@ from pipediag.measures.host import (
     measure_host,
     thread_pools,
 )
-from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.steps import Missing
 from pipediag.session.model import Host
 from pipediag.session.recording import RecordedStacks, StackLine
 from pipediag.session.timeline import GpuReading, HostTrack, ThreadSeen

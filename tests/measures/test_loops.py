@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipediag.measures.loops import cache_filled_meanwhile, chosen_loop, loop_rows
-from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.steps import Missing
 from pipediag.session.ledger import Run
 from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import Evaluation, NestedCall, RecordedBoundary, RecordedLoop

@@ -16,7 +16,7 @@ from pipediag.measures.measured_loop import (
     measure_text_work,
     trace_of,
 )
-from pipediag.measures.recorded_windows import Missing
+from pipediag.measures.steps import Missing
 from pipediag.session.loops import Steps
 from pipediag.session.model import Host
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording

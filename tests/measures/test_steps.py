@@ -18,8 +18,15 @@ from pipediag.estimates import (
     resampled_rows,
 )
 from pipediag.measures.input_wait import native_input_wait
-from pipediag.measures.recorded_windows import Building, gap_waits, spans_ns, step_rows
-from pipediag.measures.steps import compiled_for_lengths, measure_differential, measure_steps
+from pipediag.measures.steps import (
+    Building,
+    compiled_for_lengths,
+    gap_waits,
+    measure_differential,
+    measure_steps,
+    spans_ns,
+    step_rows,
+)
 from pipediag.session.recording import RecordedBlock
 from pipediag.session.timeline import Span, Timeline
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window

@@ -14,9 +14,9 @@ from typing import Any
 
 from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import LookedUp, StepTable, StepTables, UnreadableStepError
-from pipediag.capture.signals import let_pass
 from pipediag.session.recorded_loops import EmbeddingIds, RecordedVariable
 
 _MOST_BATCHES = 32

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipediag.capture.guard import Guard
-from pipediag.capture.process import RandomState, free_memory_bytes
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import RandomState, free_memory_bytes, let_pass
 
 _MEMORY_SHARE = 0.5
 """Own choice: copies may take half of what is available, as tf.data's own buffers may."""

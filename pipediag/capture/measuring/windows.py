@@ -15,9 +15,9 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.kept_state import KeptState
 from pipediag.capture.measuring.pace import Pace
+from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import Description, Recorder
 from pipediag.capture.runtime import IteratorModel, Runtime
-from pipediag.capture.signals import let_pass
 from pipediag.capture.timeline import Timeline
 from pipediag.session.messages import FromChild
 from pipediag.session.recording import ModelSnapshot, RecordedBlock, RecordedWindow

@@ -43,9 +43,8 @@ from pipediag.capture.pipelines.calls import (
     user_site,
 )
 from pipediag.capture.pipelines.functions import describe_function, users_side_effect
-from pipediag.capture.process import EachThread
+from pipediag.capture.process import EachThread, let_pass
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.signals import let_pass
 from pipediag.session.recording import EARLIER, NAME_BEGINS, RecordedOperation
 
 _TENSORFLOWS = "tensorflow/python/data/experimental/ops/"

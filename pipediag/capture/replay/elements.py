@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
-from pipediag.capture.signals import let_pass
 
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
 """Relative, and absolute for values about 1: some units in the last place of each type."""

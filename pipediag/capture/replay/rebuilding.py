@@ -18,7 +18,7 @@ from typing import Any
 
 from pipediag.capture.callsites import is_keras_class
 from pipediag.capture.pipelines.functions import closure_of
-from pipediag.capture.process import random_state_kept
+from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.changes import apply
 from pipediag.capture.replay.elements import (
@@ -37,7 +37,6 @@ from pipediag.capture.replay.graph import (
     reorders,
 )
 from pipediag.capture.replay.replacing import attributes_set
-from pipediag.capture.signals import let_pass
 from pipediag.session.edits import (
     PASSES_DIFFER,
     RESULTS_DIFFER,

@@ -15,11 +15,11 @@ from typing import Any
 
 from pipediag.capture.callsites import place_of
 from pipediag.capture.pipelines.functions import side_effect
+from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.rebuilding import built, refuse_to_disturb, without_caches
 from pipediag.capture.replay.replacing import Attribute, attributes_set
-from pipediag.capture.signals import let_pass
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
 
 _ELEMENTS = 64

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from pipediag.capture.callsites import KERAS, is_keras_class, package_of_module
+from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import ANY_LENGTH
 from pipediag.capture.runtime import Settings
-from pipediag.capture.signals import let_pass
 from pipediag.session.edits import ANEW, RESULTS_DIFFER
 from pipediag.session.recorded_loops import InputLayer
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS

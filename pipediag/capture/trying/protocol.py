@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
+from pipediag.capture.process import is_of_a_signal_handler, let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import model_settings
 from pipediag.capture.replay.elements import dataset_of, first_elements
@@ -32,7 +33,6 @@ from pipediag.capture.replay.rebuilding import (
 from pipediag.capture.replay.replacing import Attribute, attributes_set, padding_cut
 from pipediag.capture.replay.rewriting import other_code, traces, verify_code
 from pipediag.capture.runtime import Settings
-from pipediag.capture.signals import is_of_a_signal_handler, let_pass
 from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.session.edits import CompileFunction, RewriteCall
 from pipediag.session.messages import (

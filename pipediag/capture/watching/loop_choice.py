@@ -13,8 +13,8 @@ from pipediag.capture.guard import StopScript, nothing
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.schedule import Diagnosis
 from pipediag.capture.measuring.windows import Instruments
+from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import describe_environment
-from pipediag.capture.signals import let_pass
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session import messages

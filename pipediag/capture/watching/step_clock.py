@@ -17,8 +17,7 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.measuring.embeddings import read_next
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
-from pipediag.capture.process import EachThread, runs_tf_data
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import EachThread, let_pass, runs_tf_data
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.loop_choice import LoopChoice
 from pipediag.capture.watching.step_parts import StepParts, Streak

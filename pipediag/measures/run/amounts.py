@@ -10,8 +10,8 @@ import numpy as np
 from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import median_step_ms
-from pipediag.measures.recorded_windows import Building, blocks_of, input_waits, steps_ns
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
+from pipediag.measures.steps import Building, blocks_of, input_waits, steps_ns
 from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
 from pipediag.session.recording import Recording

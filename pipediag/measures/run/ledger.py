@@ -8,7 +8,6 @@ from dataclasses import replace
 from statistics import median
 
 from pipediag.facts.script import ended_from_outside
-from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import (
     Amounts,
     Projected,
@@ -32,6 +31,7 @@ from pipediag.measures.run.places import (
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
+from pipediag.measures.steps import Missing
 from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.capture.callsites import frames
-from pipediag.capture.loops.source import only_reads, rounds_around
+from pipediag.capture.loops.registry import only_reads, rounds_around
 
 
 class ComeHereError(Exception):

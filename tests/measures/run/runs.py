@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import measure_run
+from pipediag.measures.steps import Missing
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop

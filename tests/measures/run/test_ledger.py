@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.ledger import (
     ONLY_OURS,
     measure_run,
     with_epochs_noted,
     with_given_epochs,
 )
+from pipediag.measures.steps import Missing
 from pipediag.session.ledger import Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.vocabulary import ScriptOutcome, SpanKind

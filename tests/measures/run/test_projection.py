@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.measures.recorded_windows import Missing
 from pipediag.measures.run.amounts import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
+from pipediag.measures.steps import Missing
 from pipediag.session.ledger import (
     AFTERWARDS,
     AN_EPOCHS_END,

@@ -12,9 +12,9 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.source import parsed
+from pipediag.capture.loops.registry import parsed
 from pipediag.capture.pipelines.functions import side_effect, value_of
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import let_pass
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.watching.step_clock import StepClock
 from pipediag.session.recorded_loops import RecordedLoop

@@ -29,7 +29,7 @@ from pipediag.capture.pipelines.functions import (
     side_effect,
     value_of,
 )
-from pipediag.capture.signals import let_pass
+from pipediag.capture.process import let_pass
 from pipediag.capture.watching.step_clock import StepClock
 from pipediag.session.recorded_loops import FEWEST_PAIRS, GraphStep
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
