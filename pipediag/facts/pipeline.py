@@ -298,33 +298,24 @@ def condition_of_cache(ops: Sequence[Operation], op: Operation, pass_: str) -> s
     return f"if the Python in {call_name(python[0])} returns the same results in every {pass_}"
 
 
-_SINGLE_EXAMPLES = (
-    "with `batch_size=None, shuffle=False` it yields single examples, and you write the rest: "
-    "`.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`"
-)
 _READ_CONFIG = (
     "`read_config=tfds.ReadConfig(interleave_cycle_length=..., "
     "num_parallel_calls_for_interleave_files=..., num_parallel_calls_for_decode=...)` sets the "
     "parallelism, and `.cache()` goes after its call"
 )
 _BY_HAND: Mapping[str, str] = {
-    "make_csv_dataset": "it takes `batch_size`, `num_parallel_reads`, `prefetch_buffer_size`, "
-    "`shuffle_buffer_size`; for anything else, use `tf.data.experimental.CsvDataset` directly",
-    "make_batched_features_dataset": "it takes `batch_size`, `parser_num_threads`, "
-    "`prefetch_buffer_size`, `reader_num_threads`, `shuffle_buffer_size`; for anything else, "
-    "write the calls that it makes yourself",
-    "audio_dataset_from_directory": _SINGLE_EXAMPLES,
-    "image_dataset_from_directory": _SINGLE_EXAMPLES,
-    "text_dataset_from_directory": _SINGLE_EXAMPLES,
-    "timeseries_dataset_from_array": _SINGLE_EXAMPLES,
+    "_dataset_from_": "with `batch_size=None, shuffle=False` it yields single examples, and you "
+    "write the rest: `.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`",
     "tfds.load": _READ_CONFIG,
     "as_dataset": _READ_CONFIG,
 }
+"""Advice for helpers that have this in their names."""
 
 
 def by_hand(op: Operation) -> str | None:
     """Return how to change an operation that a helper makes; None where the user made it."""
     if op.helper is None:
         return None
-    how = _BY_HAND.get(op.helper, "to change it, write the calls that it makes yourself")
+    found = (how for part, how in _BY_HAND.items() if part in op.helper)
+    how = next(found, "to change it, write the calls that it makes yourself")
     return f"`{op.helper}` creates this operation: {how}."

@@ -16,7 +16,6 @@ from pipediag.reporters.words import advice, devices, embeddings, labels, pipeli
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     byte_count,
-    decimal,
     milliseconds,
     number,
     percent,
@@ -165,7 +164,7 @@ def sections(session: Session) -> Iterator[Section]:
                 (
                     ("▶ " if row.bottleneck else "") + row.title,
                     row.place or ", ".join(row.notes),
-                    f"{decimal(row.op.self_ms_per_step)} ms",
+                    milliseconds(row.op.self_ms_per_step),
                     percent(row.share_percent),
                     parallel_calls(row.op),
                 )

@@ -276,7 +276,6 @@ TRAINING_METRICS = Rule(
     "TensorFlow Recommenders), or update it in every n-th step, and compute it in validation.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(METRICS_SHARE, INPUT_BOUND),
-    effect="same results",
     frees=("device_compute",),
     untried="Pipediag does not change which metrics your step computes.",
 )

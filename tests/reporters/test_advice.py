@@ -125,8 +125,7 @@ def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -
     ]
     assert [finding.rule for finding in groups.to_know] == ["known"]
     assert {finding.rule for finding in groups.unsettled} == {"broken", "unsure"}
-    assert [finding.rule for finding in groups.fine] == ["fine"]
-    assert [finding.rule for finding in groups.not_applicable] == ["absent"]
+    assert [finding.rule for finding in groups.fine] == ["fine", "absent"]
 
 
 def with_severity(severity: str = "ok", **finding: Any) -> Session:

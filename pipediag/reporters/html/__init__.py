@@ -55,8 +55,7 @@ def _context(session: Session) -> dict[str, Any]:
     places = labels.SourceNames(session)
     parts = run.parts_of(session.run.parts) if session.run else []
     found = session.pipeline
-    step_ms = session.steps.mean_ms if session.steps else None
-    rows = pipeline.pipeline_rows(found, places, step_ms) if found else []
+    rows = pipeline.pipeline_rows(found, places) if found else []
     groups = advice.group(session)
     leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
@@ -154,7 +153,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    amounts = "number decimal milliseconds seconds percent percent_interval byte_count speedup"
+    amounts = "number milliseconds seconds percent percent_interval byte_count speedup"
     amounts += " measured microseconds duration"
     templates.filters |= {name: getattr(quantities, name) for name in amounts.split()}
     templates.filters |= {

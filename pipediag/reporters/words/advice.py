@@ -135,7 +135,6 @@ class Groups:
     to_know: list[Finding] = field(default_factory=list)
     unsettled: list[Finding] = field(default_factory=list)
     fine: list[Finding] = field(default_factory=list)
-    not_applicable: list[Finding] = field(default_factory=list)
 
 
 _GROUPS = {
@@ -143,7 +142,7 @@ _GROUPS = {
     "inconclusive": "unsettled",
     "error": "unsettled",
     "pass": "fine",
-    "not-applicable": "not_applicable",
+    "not-applicable": "fine",
 }
 
 

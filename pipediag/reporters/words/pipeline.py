@@ -32,8 +32,6 @@ class PipelineRow:
     place: str
     share_percent: float | None
     """Share of the self time of all operations."""
-    step_percent: float | None
-    """The self time in percent of the mean step; over 100 where calls run side by side."""
     bottleneck: bool
     notes: list[str]
     """Changes by TensorFlow or Keras: inserted, fused, removed."""
@@ -41,10 +39,8 @@ class PipelineRow:
     """Titles of its inputs, where they are not simply the row before."""
 
 
-def pipeline_rows(
-    pipeline: Pipeline, places: SourceNames, step_ms: float | None = None
-) -> list[PipelineRow]:
-    """Return one row for each operation, in the order of the data; `step_ms` is the mean step."""
+def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
+    """Return one row for each operation, in the order of the data."""
     titles = {op.id: operation_title(op) for op in pipeline.ops}
     reads = reads_as_run(pipeline.ops)
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
@@ -58,7 +54,6 @@ def pipeline_rows(
                 title=titles[op.id],
                 place=places.at(op.file, op.line),
                 share_percent=100.0 * own / total if own is not None and total > 0 else None,
-                step_percent=100.0 * own / step_ms if own is not None and step_ms else None,
                 bottleneck=op.id in (pipeline.bottleneck_op_id, *pipeline.tied_op_ids),
                 notes=_notes(op, titles),
                 reads_from=[]

@@ -39,15 +39,6 @@ def measured(value: float | None) -> str:
     return f"{value:.2g}"
 
 
-def decimal(value: float | None) -> str:
-    """Two decimals, for columns whose digits should line up."""
-    if value is None:
-        return NOTHING
-    if 0 < value < 0.005:
-        return "<0.01"
-    return f"{value:,.2f}"
-
-
 def milliseconds(value: float | None) -> str:
     """A duration given in milliseconds; seconds from ten seconds on."""
     if value is None:
