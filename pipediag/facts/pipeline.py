@@ -228,26 +228,6 @@ def passes_over_data(session: Session) -> float | None:
     return 2 if several else None
 
 
-def reads_as_run(ops: Sequence[Operation]) -> dict[str, list[str]]:
-    """Return what each operation reads from as it runs, with what TensorFlow put in between."""
-    behind = {parent: op.id for op in ops if op.inserted_by_tensorflow for parent in op.parent_ids}
-    return {
-        op.id: list(op.parent_ids)
-        if op.inserted_by_tensorflow
-        else [_last_behind(parent, behind) for parent in op.parent_ids]
-        for op in ops
-    }
-
-
-def _last_behind(op_id: str, behind: Mapping[str, str]) -> str:
-    seen = {op_id}
-    # A session from elsewhere may hold a circle.
-    while (following := behind.get(op_id)) is not None and following not in seen:
-        seen.add(following)
-        op_id = following
-    return op_id
-
-
 def uses(function: RecordedFunction | None, family: frozenset[str]) -> list[str]:
     """Return the graph operations of this family in the function, sorted."""
     return sorted(family & function.graph_ops.keys()) if function else []

@@ -104,8 +104,6 @@ def _against(
         return (
             "A cache pays off only if the script reads its data more than once, which is not known."
         )
-    if passes <= 1:
-        return "The data is read once, so a cache would gain nothing."
     if size is None:
         elements = "elements" if count is None else f"{count:,} elements"
         return f"Add `.cache()` if the {elements} fit in memory."
@@ -176,6 +174,9 @@ MISSING_CACHE = pipeline_rule(
 
 @MISSING_CACHE.found_by
 def _check_missing_cache(session: Session) -> list[Finding]:
+    passes = passes_over_data(session)
+    if passes is not None and passes <= 1:
+        return []
     found = _of_maps(session)
     if found is None or found.status in ("pass", "inconclusive"):
         generators = [op for op in operations(session, "from_generator") if _is_open(session, op)]

@@ -21,7 +21,6 @@ from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     compiled_by_xla,
     no_row_wise,
-    passing_arguments,
     row_wise_update,
     to_add,
     to_drop,
@@ -144,12 +143,10 @@ def _matter(session: Session, tables: Sequence[Embedding]) -> bool:
 
 
 def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
-    keras = session.keras
     return {
         **_evidence_of(tables),
         "slots_bytes": sum(table.slot_bytes or 0 for table in tables),
         "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
-        "optimizer_arguments": ", ".join(passing_arguments(keras)) or None if keras else None,
     }
 
 

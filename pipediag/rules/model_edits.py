@@ -85,12 +85,6 @@ _INSTEAD = {
 }
 
 
-def passing_arguments(keras: KerasUse) -> list[str]:
-    """Return the optimizer's arguments that make it pass over a whole table."""
-    row_wise = keras.optimizer in ROW_WISE_OPTIMIZERS.values()
-    return [name for name in (_STAY if row_wise else _INSTEAD) if name in keras.optimizer_settings]
-
-
 def to_add(keras: KerasUse) -> str:
     """Return what else to leave out, where another optimizer would still pass over the table."""
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
@@ -102,8 +96,10 @@ def to_add(keras: KerasUse) -> str:
 
 def to_drop(keras: KerasUse) -> str | None:
     """Return what to write in place of the arguments, where they alone make the passes."""
-    names = passing_arguments(keras) if keras.optimizer in _ROW_WISE else []
-    parts = "; ".join(_INSTEAD[name] for name in names)
+    if keras.optimizer not in _ROW_WISE:
+        return None
+    passing = _STAY if keras.optimizer in ROW_WISE_OPTIMIZERS.values() else _INSTEAD
+    parts = "; ".join(_INSTEAD[name] for name in passing if name in keras.optimizer_settings)
     then = f": {keras.optimizer} then updates only the rows of the batch."
     return f"{parts[:1].upper()}{parts[1:]}{then}" if parts else None
 

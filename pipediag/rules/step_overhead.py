@@ -126,23 +126,18 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     lines = [line for line in host.hot_python if line.thread == "main"]
     lines.sort(key=lambda line: -line.percent)
     seen = sum(line.percent for line in lines)
-    finding = partial(
-        OWN_PYTHON.finding,
-        evidence={"python_percent_of_step": percent, "own_lines_percent_of_samples": seen},
-    )
-    takes = f"Python takes {percent:.0f} % of each step ({exact_time(ms)})"
     if seen < SEEN.value:
-        nowhere = f"{takes}, but stack samples found almost none of it on the script's own lines."
-        yield finding("informative", nowhere, place=(loop.file, loop.line))
         return
     short_ms = float(np.percentile(steps.samples_ms, 5))
     named = list(dict.fromkeys(map(_place, lines)))[:3]
-    yield finding(
+    yield OWN_PYTHON.finding(
         "fail",
-        f"{takes}. In stack samples, these lines are the most frequent: {', '.join(named)}. Run "
-        "them every hundredth step or once per epoch, or keep sums in tensors.",
+        f"Python takes {percent:.0f} % of each step ({exact_time(ms)}). In stack samples, these "
+        f"lines are the most frequent: {', '.join(named)}. Run them every hundredth step or once "
+        "per epoch, or keep sums in tensors.",
         unless=input_first(session),
         place=(lines[0].file, lines[0].line),
+        evidence={"python_percent_of_step": percent, "own_lines_percent_of_samples": seen},
         speedup_at_most=max(bound(100.0, percent) or 1.0, steps.mean_ms / short_ms),
     )
 

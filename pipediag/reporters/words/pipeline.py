@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.machine import cpus
-from pipediag.facts.pipeline import reads_as_run
 from pipediag.facts.service import LINK_GBIT_PER_S, ServicePlan, StepWith
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
@@ -42,7 +41,6 @@ class PipelineRow:
 def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
     """Return one row for each operation, in the order of the data."""
     titles = {op.id: operation_title(op) for op in pipeline.ops}
-    reads = reads_as_run(pipeline.ops)
     total = sum(op.self_ms_per_step or 0.0 for op in pipeline.ops)
     rows: list[PipelineRow] = []
     previous: list[str] = []
@@ -57,11 +55,12 @@ def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
                 bottleneck=op.id in (pipeline.bottleneck_op_id, *pipeline.tied_op_ids),
                 notes=_notes(op, titles),
                 reads_from=[]
-                if reads[op.id] == previous
-                else [titles.get(parent, parent) for parent in reads[op.id]],
+                if op.inserted_by_tensorflow or list(op.parent_ids) == previous
+                else [titles.get(parent, parent) for parent in op.parent_ids],
             )
         )
-        previous = [op.id]
+        # As written: what TensorFlow inserts stands behind what it reads from.
+        previous = previous if op.inserted_by_tensorflow else [op.id]
     return rows
 
 
