@@ -54,6 +54,8 @@ class Timeline:
         self._over = False
         self._open: list[Span] = []
         self._steps: Span | None = None
+        self._lines_in_steps = False
+        """True if the script's lines are sampled in these steps, which train nothing."""
         self.sampler = LineSampler(self._write)
 
     def begins(self, kind: SpanKind, name: str = "", site: CallSite | None = None) -> Span | None:
@@ -89,15 +91,23 @@ class Timeline:
         if end_ns > start_ns and self._followed():
             self._write(self._span(kind, start_ns, end_ns, name, site))
 
-    def steps_begin(self, loop_id: str, now_ns: int, wait_ns: int | None) -> None:
-        """Begin the steps of a loop; `wait_ns` is None if the step asks for its batch itself."""
+    def steps_begin(
+        self, loop_id: str, now_ns: int, wait_ns: int | None, *, lines: bool = False
+    ) -> None:
+        """Begin the steps of a loop, with its lines sampled or not; `wait_ns` is None if the step
+        asks for its batch itself."""
         if self._over or self._steps is not None or not self._followed(trains=True):
             return
         if wait_ns is not None:
             self.passed("first_batch", now_ns - wait_ns, now_ns, loop_id)
         self._steps = self._span("steps", now_ns, None, loop_id, None)
-        self.sample_or_rest()
+        self.lines_in_steps(lines)
         self._write(self._steps)
+
+    def lines_in_steps(self, wanted: bool) -> None:
+        """Sample the script's lines in the steps that run, or leave them alone."""
+        self._lines_in_steps = wanted
+        self.sample_or_rest()
 
     def steps_ended(self, now_ns: int) -> None:
         if threading.get_ident() == self._owner:
@@ -156,7 +166,8 @@ class Timeline:
     def sample_or_rest(self) -> None:
         """Sample lines where they tell more than what is open, also after a fork."""
         open_to_lines = all(span.kind in _OPEN_TO_LINES for span in self._open)
-        if self._open and self._steps is None and open_to_lines and self._takes_more:
+        open_to_lines &= self._steps is None or self._lines_in_steps
+        if self._open and open_to_lines and self._takes_more:
             self.sampler.go_on(self._owner)
         else:
             self.sampler.rest()

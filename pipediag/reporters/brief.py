@@ -134,7 +134,7 @@ def _code(session: Session, finding: Finding) -> list[Line]:
     samples: dict[int, float] = {}
     in_steps = session.host.hot_python if session.host is not None else []
     in_callbacks = session.run.callback_lines if session.run is not None else []
-    for hot in in_callbacks if finding.part == "epoch_end" else in_steps:
+    for hot in in_callbacks if finding.part in ("epoch_end", "evaluation") else in_steps:
         if hot.file == file:
             samples[hot.line] = samples.get(hot.line, 0.0) + hot.percent
     numbers = range(max(1, first), min(last, len(lines)) + 1)

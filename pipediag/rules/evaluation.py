@@ -28,6 +28,7 @@ from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
+from pipediag.rules.script_work import hot_functions
 from pipediag.session.edits import CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunPart
@@ -70,6 +71,7 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
             # More of it may come than was seen.
             count = None
         yield _how_often(session, run, row, loop, count)
+        yield from _in_its_code(session, run, row)
         if loop is not None:
             yield from _on_its_data(session, run, row, loop, count)
 
@@ -103,6 +105,28 @@ def _how_often(
         effect="changes a hyper-parameter" if watching else None,
         condition="if every fifth evaluation is enough",
         part="evaluation",
+    )
+
+
+def _in_its_code(session: Session, run: Run, row: RunPart) -> Iterator[Finding]:
+    """Yield a finding on the script's own functions that take most of a loop that evaluates."""
+    # The wait for input, and calls of the model that were timed, have findings of their own.
+    others = [(row.file, row.line), *((one.file, one.line) for one in session.predictions)]
+    hot = [one for one in hot_functions(run, row.what, row.line) if one.place not in others]
+    if not hot:
+        return
+    how = "compute with whole arrays, or in one call for many batches"
+    if any("update_state(" in one.code for one in hot):
+        how = "collect the labels and scores of all batches, and update each metric once"
+    percent = sum(one.percent for one in hot)
+    yield COSTLY_EVALUATION.weighed(
+        weigh_rows(run, [row], row.seconds * percent / 100.0),
+        f"{'; '.join(one.words for one in hot)}: {how}.",
+        title="Make the evaluation's own code faster",
+        place=max(hot, key=lambda one: one.percent).place,
+        part="evaluation",
+        untried="Pipediag can't rewrite it: `pipediag fix --brief` prints its code with the cost "
+        "of each line.",
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -259,18 +260,40 @@ _STORES = re.compile(r"save|write|dump|to_csv|to_pickle|plot|plt\.|fig\.")
 """Functions and lines that store or draw, which is done less often rather than in another way."""
 
 
-def _rewritten(run: Run, block: Block) -> str | None:
-    """Return what to do about functions that take most of a callback and store or draw nothing."""
+class HotFunction(NamedTuple):
+    """A function of the script's own that takes much of a callback, or of a loop that evaluates."""
+
+    place: Place
+    percent: float
+    """Share of the samples of the callback or loop."""
+    words: str
+    code: str
+    """Its line that was met most."""
+
+
+def hot_functions(run: Run, what: str | None, loop_line: int | None = None) -> list[HotFunction]:
+    """Return functions that take most of a row of the ledger and store or draw nothing."""
     functions: dict[tuple[str, str, str], list[CallbackLine]] = defaultdict(list)
     for one in run.callback_lines:
-        if one.what == block.what and not _STORES.search(f"{one.function} {one.code}"):
+        of_it = (one.what, one.loop_line) == (what, loop_line)
+        if of_it and not _STORES.search(f"{one.function} {one.code}"):
             by = "TensorFlow or Keras" if one.in_framework else "Python"
             functions[by, one.file, one.function].append(one)
-    said = [
-        f"{share:.0f} % of it is {by} in `{function}` ({PurePath(file).name}:{own[0].line})"
+    return [
+        HotFunction(
+            (file, own[0].line),
+            share,
+            f"{share:.0f} % of it is {by} in `{function}` ({PurePath(file).name}:{own[0].line})",
+            own[0].code or "",
+        )
         for (by, file, function), own in functions.items()
         if (share := sum(one.percent for one in own)) >= _ENOUGH
     ]
+
+
+def _rewritten(run: Run, block: Block) -> str | None:
+    """Return what to do about functions that take most of a callback."""
+    said = [one.words for one in hot_functions(run, block.what)]
     how = "compute with whole arrays, or in one call for many rows, or do it less often"
     return "; ".join([*said, how]) if said else None
 

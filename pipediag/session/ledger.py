@@ -80,15 +80,18 @@ class EpochSeen(Record):
 
 
 class CallbackLine(Record):
-    """A line of the script's own that ran in a callback at the end of an epoch."""
+    """A line of the script's own that ran in a callback at the end of an epoch, or in a loop of its
+    own that evaluates."""
 
     what: str
-    """`RunPart.what` of the callback's row."""
+    """`RunPart.what` of the row."""
+    loop_line: int | None = None
+    """Line of the loop that evaluates."""
     file: str
     line: int
     function: str
     percent: float
-    """Share of the samples of that callback."""
+    """Share of the samples of that callback, or loop."""
     in_framework: bool = False
     """True if a framework's code was running for it."""
     code: str | None = None
@@ -115,8 +118,8 @@ class Run(Record):
     seen: list[RunPart] = []
     """All that was seen, in percent of `total_s`, where the ledger speaks of less than the run."""
     callback_lines: list[CallbackLine] = []
-    """Lines of the script's own callbacks at the ends of epochs; of each callback those that took
-    most."""
+    """Lines of the script's own callbacks at the ends of epochs, and of its loops that evaluate; of
+    each those that took most."""
     spans: list[RunSpan] = []
     """What was seen, in order of time and never two at once; of very many the longest."""
     whole_epochs: list[EpochSeen] = []

@@ -169,6 +169,7 @@ class FakeSampler:
 class FakeTimeline:
     in_a_call = False
     in_a_callback = False
+    lines = False
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
@@ -183,8 +184,14 @@ class FakeTimeline:
         self.told.append((kind, name))
         self.sites.append(site)
 
-    def steps_begin(self, loop_id: str, _: int, wait_ns: int | None) -> None:
+    def steps_begin(
+        self, loop_id: str, _: int, wait_ns: int | None, *, lines: bool = False
+    ) -> None:
         self.told.append(("called" if wait_ns is None else "handed", loop_id))
+        self.lines = lines
+
+    def lines_in_steps(self, wanted: bool) -> None:
+        self.lines = wanted
 
     def steps_ended(self, _: int) -> None:
         self.told.append(("ended", ""))

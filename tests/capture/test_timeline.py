@@ -119,12 +119,16 @@ def test_nothing_begins_after_the_end_but_what_pipediag_takes(stage: TimelineSta
     assert stage.sampler.stopped == 2
 
 
-def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineStage) -> None:
+def test_lines_are_looked_at_outside_of_steps_and_evaluations_and_in_steps_that_only_read(
+    stage: TimelineStage,
+) -> None:
     looks = [stage.looks]
     stage.at(10).begins("script")
     stage.at(20).begins("fit")
     looks.append(stage.looks)
     stage.at(30).steps_begin("loop1", 30, 1)
+    looks.append(stage.looks)
+    stage.at(35).lines_in_steps(True)
     looks.append(stage.looks)
     stage.at(40).steps_ended(40)
     stage.at(45).begins("callback")
@@ -134,7 +138,7 @@ def test_lines_are_looked_at_outside_of_steps_and_evaluations(stage: TimelineSta
     stage.at(60).ended(evaluation)
     looks.append(stage.looks)
     stage.at(80).closed()
-    assert [*looks, stage.looks] == [False, True, False, True, False, True, False]
+    assert [*looks, stage.looks] == [False, True, False, True, True, False, True, False]
 
 
 def test_a_thread_that_trains_while_the_main_one_waits_is_followed(stage: TimelineStage) -> None:

@@ -17,7 +17,7 @@ from pipediag.rules.evaluation import (
 )
 from pipediag.session.edits import AUTOTUNE, Edit, Insert, PredictOnBatch, SetParameters
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import BETWEEN_ROUNDS, RunPart
+from pipediag.session.ledger import BETWEEN_ROUNDS, CallbackLine, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
@@ -80,6 +80,40 @@ def of_loop(iterators: int, **row: Any) -> Session:
 def test_how_often_a_place_evaluates(session: Session, status: str, line: int | None) -> None:
     finding = only(COSTLY_EVALUATION, session)
     assert (finding.status, finding.line, finding.edit) == (status, line, None)
+
+
+def a_line(line: int, percent: float, code: str = "rank(row)", loop_line: int = 48) -> CallbackLine:
+    return CallbackLine(
+        what="a loop that evaluates",
+        loop_line=loop_line,
+        file="train.py",
+        line=line,
+        function="rank",
+        percent=percent,
+        code=code,
+    )
+
+
+@cases(
+    {
+        "its own function": ([a_line(60, 50.0)], ("fail", 60, 20.0)),
+        "metrics": ([a_line(60, 50.0, "metric.update_state(y)")], ("fail", 60, 20.0)),
+        "the wait for input": ([a_line(48, 90.0)], None),
+        "a call that was timed": ([a_line(50, 90.0)], None),
+        "little": ([a_line(60, 19.0)], None),
+        "another loop": ([a_line(60, 90.0, loop_line=70)], None),
+    },
+    "lines, found",
+)
+def test_functions_that_take_most_of_a_loop_that_evaluates(
+    lines: list[CallbackLine], found: tuple[str, int, float] | None
+) -> None:
+    session = of_loop(20)
+    assert session.run is not None
+    called = Prediction(file="train.py", line=50, rows=8)
+    updated = {"run": session.run.but(callback_lines=lines), "predictions": [called]}
+    named = [one for one in run(COSTLY_EVALUATION, session.but(**updated)) if one.line != 48]
+    assert [(one.status, one.line, saved_s(one)) for one in named] == ([found] if found else [])
 
 
 def test_four_of_twenty_stay_and_places_are_told_one_by_one() -> None:

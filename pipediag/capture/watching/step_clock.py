@@ -37,6 +37,12 @@ _JOINED = (
 )
 
 
+def _only_reads(loop: Loop) -> bool:
+    """Return True for a loop of the script's own that has trained nothing in its first step."""
+    record = loop.record
+    return record.kind != "keras" and not loop.trains and record.first_step_ns is not None
+
+
 class StepClock:
     """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
 
@@ -306,7 +312,7 @@ class StepClock:
         if interruption.by_trials:
             timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
         # Where the steps that the trials came in go on, this does nothing.
-        timeline.steps_begin(loop.record.id, now_ns, wait_ns)
+        timeline.steps_begin(loop.record.id, now_ns, wait_ns, lines=_only_reads(loop))
 
     def _is_part_of_step(
         self, thread: StepParts, consumer: Consumer, now_ns: int, wait_ns: int | None
@@ -363,6 +369,7 @@ class StepClock:
                 "describing how the loop starts up",
                 lambda: describe_start(self._loops, self._updates, consumer, duration_ns),
             )
+            self._with.timeline.lines_in_steps(_only_reads(loop))
         active = self.choice.active
         if active is not None and active.loop.thread is not loop.thread:
             other = active.loop
@@ -399,6 +406,7 @@ class StepClock:
             loop = thread.last.loop
             if loop.interruption is None and not loop.record.updates_variables:
                 learn_role(loop.record)
+                self._with.timeline.lines_in_steps(False)
 
     def _repeat(self, consumer: Consumer, batch: Any) -> None:
         loop = consumer.loop

@@ -311,7 +311,8 @@ def _rows(
     rows = []
     for place, one in places.items():
         if one.ns > 0:
-            own = (line.line for line in lines.get(place, ()) if line.file == place.file)
+            met = lines.get(place, ()) if place.part == "epoch_end" else ()
+            own = (line.line for line in met if line.file == place.file)
             rows.append(_part(replace(place, line=next(own, place.line)), one, whole_ns))
     return sorted(rows, key=lambda row: (RUN_PARTS.index(row.part), -row.seconds))
 

@@ -368,11 +368,13 @@ _MOST_LINES = 12
 def callback_lines(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, list[CallbackLine]]:
-    """Return the lines that were met in each callback of the script's own, the longest first."""
+    """Return the lines that were met in each callback of the script's own, and in each loop of its
+    own that evaluates, the longest first."""
     return {
         place: [
             CallbackLine(
                 what=place.what or "",
+                loop_line=place.line if place.part == "evaluation" else None,
                 file=line.file,
                 line=line.line,
                 function=line.function,
@@ -383,7 +385,7 @@ def callback_lines(
             for line, ns in sorted(lines.items(), key=lambda one: -one[1])[:_MOST_LINES]
         ]
         for place, lines in _by_place(spent, seen).items()
-        if place.part == "epoch_end"
+        if (place.part == "epoch_end" or place.what == EVALUATING_LOOP)
         and place.what is not None
         and place.line is not None
         and max(lines.values()) >= _FEWEST_MS * 1_000_000

@@ -229,6 +229,21 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
 
 
+@pytest.mark.parametrize("trains", [True, False])
+def test_lines_are_sampled_in_the_steps_of_a_loop_that_trains_nothing(
+    stage: Stage, trains: bool
+) -> None:
+    consumer = stage.consumer()
+    stage.step(consumer)
+    assert not stage.timeline.lines
+    for _ in range(2):
+        stage.step(consumer, trains=trains)
+    assert stage.timeline.lines is not trains
+    stage.clock.epoch_ended()
+    stage.step(consumer)
+    assert stage.timeline.lines is not trains
+
+
 class FakeHeld:
     def __init__(self, loop: Loop) -> None:
         self.loop: Loop | None = loop

@@ -288,6 +288,15 @@ def test_lines_of_a_callback_are_those_that_were_met_in_it() -> None:
     assert sum(one.percent for one in lines) == pytest.approx(100.0)
 
 
+def test_lines_of_a_loop_that_evaluates_name_the_loop() -> None:
+    evaluation = Place("evaluation", EVALUATING_LOOP, "train.py", 7, "loop1")
+    in_fit = replace(evaluation, what="validation in `fit`")
+    spent = [Spent(evaluation, 0, 1000 * MS), Spent(in_fit, 1000 * MS, 2000 * MS)]
+    found = callback_lines(spent, [met(0, 1000, a_line(9, 800)), met(1000, 2000, a_line(3, 800))])
+    ((line,),) = found.values()
+    assert (line.line, line.what, line.loop_line) == (9, EVALUATING_LOOP, 7)
+
+
 def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     lines = a_line(4, 300), replace(a_line(4, 500), in_framework=True)
     whole = divided_by_lines(
