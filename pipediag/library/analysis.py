@@ -55,7 +55,8 @@ def analyze(
 
     Args:
         dataset: a function without arguments that makes a `tf.data.Dataset`; or a dataset, whose
-            operations are then not known, so that nothing is tried with it.
+            operations are then not known, so that nothing is tried with it. It is read itself: if
+            it reshuffles in each pass, its next pass has another order.
         model: a compiled Keras model on TensorFlow, whose `fit` is called; or a function that makes
             one training step with one batch. A model that is not built yet is built from the shapes
             of the dataset's elements, and stays built.

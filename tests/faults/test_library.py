@@ -41,8 +41,12 @@ ANALYSED = """
         return x + tf.random.uniform(x.shape, seed=3), y
 
     x = np.random.rand(1200, 16).astype("float32")
-    dataset = (tf.data.Dataset.from_tensor_slices((x, x.sum(1)))
-               .shuffle(300).map(noisy).batch(4).prefetch(2))
+
+    def make():
+        dataset = tf.data.Dataset.from_tensor_slices((x, x.sum(1)))
+        return dataset.shuffle(300).map(noisy).batch(4).prefetch(2)
+
+    dataset = make()
     layers = [keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dropout(0.3),
               keras.layers.Dense(1)]
     model = keras.Sequential(layers)
@@ -57,7 +61,7 @@ ANALYSED = """
 """
 ANALYSIS = """
     import pipediag
-    result = pipediag.analyze(dataset, model, epochs=9, budget=4)
+    result = pipediag.analyze(make, model, epochs=9, budget=4)
     assert result.session.steps is not None, result
     assert result.session.script.outcome == "stopped", result
 """

@@ -197,7 +197,7 @@ def test_a_cell_is_measured_in_a_kernel(tmp_path: Path) -> None:
     [loop] = session["loops"]
     assert (loop["kind"], loop["file"], loop["line"]) == ("keras", "cell In[3]", 2)
     mapped = next(op for op in session["pipeline"]["ops"] if op["kind"] == "map")
-    assert (mapped["file"], mapped["line"]) == ("cell In[2]", 7)
+    assert (mapped["file"], mapped["line"]) == ("cell In[2]", 14)
     source = session["verdict"]["source"]
     assert source is None or source["file"].startswith("cell In[")
     assert "ipykernel" not in json.dumps({**session, "environment": None})

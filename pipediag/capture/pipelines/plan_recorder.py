@@ -219,6 +219,14 @@ class PlanRecorder:
         self._recorder.note(_EARLIER)
         operation.cardinality = cardinality_of(dataset)
         operation.element_bytes = element_bytes_of(dataset)
+        waiting = [dataset]
+        while waiting:
+            one = waiting.pop()
+            waiting += one._inputs()
+            if type(one).__name__ == "CacheDataset":
+                # An analysis that ends too early removes what it has written of a cache in a file.
+                cache = self._new_operation("cache", None)
+                cache.parameters["filename"] = one._filename.numpy().decode()
 
     def forget_all(self) -> None:
         """Leave no mark on datasets of a program that goes on, and may be recorded once more."""
