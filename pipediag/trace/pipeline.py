@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from pipediag.tensorflow_names import works_ahead
 from pipediag.trace.events import Indices, Line, StatValue, TraceEvents
+from pipediag.trace.intervals import normalise
 from pipediag.trace.threads import CAPTURED_FUNCTION, TOP, Nesting, nested_events
 
 IteratorKey = tuple[str, tuple[str, ...]]
@@ -218,16 +219,12 @@ def kind_of(path: str) -> str:
 
 def _merged(groups: NDArray[np.intp], spans: Spans) -> tuple[NDArray[np.intp], Spans]:
     """Return the union of the spans of each group: groups and spans, ordered by both."""
-    order = np.lexsort((spans[:, 0], groups))
-    groups, spans = groups[order], spans[order]
-    # The latest end so far within the group: ranks of ends, lifted above those of earlier groups.
-    ends = np.unique(spans[:, 1])
-    lifted = np.searchsorted(ends, spans[:, 1]) + groups * len(ends)
-    latest = ends[np.maximum.accumulate(lifted) - groups * len(ends)] if len(ends) else ends
-    opens = np.append(True, (groups[1:] != groups[:-1]) | (spans[1:, 0] > latest[:-1]))
-    opens = opens[: len(groups)]
-    closes = np.append(opens[1:], True)[: len(groups)]
-    return groups[opens], np.column_stack((spans[opens, 0], latest[closes]))
+    edges, ranks = np.unique(spans, return_inverse=True)
+    # Groups come one after the other, so that none overlaps the next.
+    lifted = ranks.reshape(-1, 2) + (groups * len(edges))[:, np.newaxis]
+    merged = normalise(lifted[:, 0], lifted[:, 1])
+    found = merged[:, 0] // max(len(edges), 1)
+    return found, edges[merged - (found * len(edges))[:, np.newaxis]]
 
 
 @dataclass(frozen=True)
