@@ -29,7 +29,7 @@ _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
 # An XPlane file begins with a line feed too, and a length that may be a brace.
-_JSON = re.compile(rb'\s*(\{\s*"|\[\s*\{)')
+_JSON = re.compile(rb'\s*\{\s*"')
 
 
 class MalformedError(PipediagError):

@@ -30,7 +30,6 @@ LARGEST_NS = 1 << 62
 """1970 to 2116; a later time is damage."""
 
 _DIGITS = 18
-_PEEKED_BYTES = 1024
 _DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 """Categories in lower case: older traces write them with a capital."""
 _NO_ACTIVITY = frozenset({"gpu_user_annotation", "cuda_sync", "trace"})
@@ -180,7 +179,7 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     gatherer = _Gatherer()
     strange = 0
     try:
-        found = _document(data)
+        found: Document = msgspec.json.decode(data, type=Document)
         for raw in found.traceEvents:
             try:
                 event = _event(decoder, raw)
@@ -203,13 +202,6 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
         planes=planes,
         warnings=warnings if strange else [],
     )
-
-
-def _document(data: memoryview) -> Document:
-    if bytes(data[:_PEEKED_BYTES]).lstrip().startswith(b"["):
-        return Document(msgspec.json.decode(data, type=list[msgspec.Raw]))
-    document: Document = msgspec.json.decode(data, type=Document)
-    return document
 
 
 def _event(decoder: msgspec.json.Decoder[Event], raw: msgspec.Raw) -> Event:

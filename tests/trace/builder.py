@@ -353,11 +353,8 @@ class KinetoBuilder:
         self._events.append(event)
         return self
 
-    def text(self, *, bare: bool = False, **document: Any) -> str:
-        """The document; `bare` is a list of events alone."""
+    def text(self, **document: Any) -> str:
         listed = f"[{', '.join(self._events)}]"
-        if bare:
-            return listed
         return f'{json.dumps({"schemaVersion": 1, **document})[:-1]}, "traceEvents": {listed}}}'
 
     def save(self, directory: Path, name: str = "host_1.pt.trace.json", **document: Any) -> Path:

@@ -140,13 +140,13 @@ _usual = st.sampled_from(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.dictionaries(_fields, _values | _usual), max_size=4), st.booleans())
-def test_any_events_give_a_trace_or_a_message(events: list[dict[str, object]], bare: bool) -> None:
+@given(st.lists(st.dictionaries(_fields, _values | _usual), max_size=4))
+def test_any_events_give_a_trace_or_a_message(events: list[dict[str, object]]) -> None:
     builder = KinetoBuilder()
     for event in events:
         builder.raw(msgspec.json.encode(event).decode())
     try:
-        count, message = parse_text(builder.text(bare=bare)).event_count, ""
+        count, message = parse_text(builder.text()).event_count, ""
     except PipediagError as error:
         count, message = 0, str(error)
     assert count <= len(events)
