@@ -182,8 +182,8 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
         found: Document = msgspec.json.decode(data, type=Document)
         for raw in found.traceEvents:
             try:
-                event = _event(decoder, raw)
-            except msgspec.ValidationError:
+                event = decoder.decode(raw)
+            except (msgspec.ValidationError, UnicodeDecodeError):
                 strange += 1
                 continue
             if event.ph == _COMPLETE:
@@ -202,14 +202,6 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
         planes=planes,
         warnings=warnings if strange else [],
     )
-
-
-def _event(decoder: msgspec.json.Decoder[Event], raw: msgspec.Raw) -> Event:
-    try:
-        return decoder.decode(raw)
-    except UnicodeDecodeError:
-        # Bytes that are not UTF-8 cost a replacement character, not the event.
-        return decoder.decode(bytes(raw).decode("utf-8", errors="replace"))
 
 
 def _device_stats(plane: str, properties: Any) -> dict[str, StatValue]:

@@ -100,9 +100,11 @@ def test_arguments_of_another_type_are_not_there() -> None:
     assert line.integers("correlation_id", np.arange(1)).tolist() == [0]
 
 
-def test_a_name_that_is_not_utf8_costs_one_character() -> None:
-    data = KinetoBuilder().kernel("kernel@", 1, 2).text().encode().replace(b"@", b"\xff")
-    assert accelerator(parse_text(data)).lines[0].event_name(0) == "kernel\ufffd"
+def test_an_event_that_is_not_utf8_is_left_out_and_counted() -> None:
+    text = KinetoBuilder().kernel("kernel@", 1, 2).kernel("gemm", 4, 2).text()
+    events = parse_text(text.encode().replace(b"@", b"\xff"))
+    assert accelerator(events).names == ["gemm"]
+    assert events.warnings == ["1 events do not have Kineto's form and were left out."]
 
 
 @pytest.mark.parametrize(
