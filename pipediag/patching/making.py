@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import stat
-import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 
 from pipediag.errors import PipediagError
@@ -37,8 +36,7 @@ def unified(path: str, before: bytes, after: bytes, directory: str | None = None
 
 def _lines(content: bytes) -> list[str]:
     """Only what ends lines for `patch` does so: Python's own splitting knows more ends."""
-    encoding, _ = tokenize.detect_encoding(BytesIO(content).readline)
-    return list(StringIO(content.decode(encoding.removesuffix("-sig")), newline="\n"))
+    return list(StringIO(content.decode(), newline="\n"))
 
 
 Read = Callable[[str], bytes]

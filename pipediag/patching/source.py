@@ -7,10 +7,9 @@ name; a change carries these offsets along, so that several can follow one anoth
 
 from __future__ import annotations
 
-import io
-import tokenize
 import warnings
 from bisect import bisect_right
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -80,8 +79,8 @@ class Source:
     path: str
     data: bytes
     """The text in UTF-8, without a byte order mark."""
-    encoding: str
-    """The file's own; `utf-8-sig` is with a byte order mark."""
+    mark: bytes = b""
+    """The byte order mark, where the file begins with one."""
     anchors: Mapping[str, int] = field(default_factory=dict)
     """Offsets at which the called names of operations begin, by the operations' ids."""
     starts: Mapping[int, int] = field(default_factory=dict)
@@ -90,23 +89,21 @@ class Source:
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:
         """Return the file of that content."""
+        data = content.removeprefix(BOM_UTF8)
+        lines = data.split(b"\n")[:-1]
+        starts = dict(enumerate(accumulate((len(one) + 1 for one in lines), initial=0), 1))
+        source = cls(path, data, content[: len(content) - len(data)], starts=starts)
         try:
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
-            text = content.decode(encoding)
-            data = text.encode()
-            lines = data.split(b"\n")[:-1]
-            starts = dict(enumerate(accumulate((len(one) + 1 for one in lines), initial=0), 1))
-            source = cls(path, data, encoding, starts=starts)
-            whole = source.module.code == text
-        except (SyntaxError, UnicodeError, LookupError, cst.ParserSyntaxError) as error:
-            raise NotPatchableError(f"{path} can't be read as Python.") from error
+            whole = source.module.code == source.text
+        except (UnicodeError, cst.ParserSyntaxError) as error:
+            raise NotPatchableError(f"{path} can't be read as Python in UTF-8.") from error
         if not whole:
             raise NotPatchableError(f"{path} can't be changed without changing its format.")
         return source
 
     @property
     def content(self) -> bytes:
-        return self.text.encode(self.encoding)
+        return self.mark + self.data
 
     @property
     def text(self) -> str:
