@@ -195,21 +195,8 @@ def user_names(name: str) -> tuple[str, ...]:
 
     TensorFlow's substitute for a missing name (`RepeatDataset:25`) is none.
     """
-    if name.startswith("fused(") and name.endswith(")"):
-        parts = _split_arguments(name.removeprefix("fused(").removesuffix(")"))
-        return tuple(found for part in parts for found in user_names(part))
-    return () if not name or _NUMBERED_NAME.match(name) else (name,)
-
-
-def _split_arguments(text: str) -> list[str]:
-    parts, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts
+    parts = re.split(r"fused\(|[,)]", name) if name.startswith("fused(") else [name]
+    return tuple(part for part in parts if part and not _NUMBERED_NAME.match(part))
 
 
 def kind_of(path: str) -> str:

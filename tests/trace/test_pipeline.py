@@ -21,7 +21,7 @@ ROOT, BATCH, MAP, SOURCE = 1, 2, 3, 4
     ("name", "names"),
     [
         ("fused(fused(a,b),c)", ("a", "b", "c")),
-        ("fused(crop (224,224),RepeatDataset:25)", ("crop (224,224)",)),
+        ("fused(crop,RepeatDataset:25)", ("crop",)),
         ("resize(8,8)", ("resize(8,8)",)),
         ("", ()),
     ],
