@@ -11,6 +11,7 @@ from pipediag.reporters.words import embeddings, quantities, run, trials
 from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
+from pipediag.session.model import Script
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import EffectOnResults, Scalar
 from tests import factories, records
@@ -73,30 +74,22 @@ def test_words_and_units(key: str, value: Scalar, words: str, shown: str) -> Non
     assert (name, text.replace("\xa0", " ")) == (words, shown)
 
 
-def places_of(*files: str) -> SourceNames:
-    operations = [
-        records.make_operation(f"map_{index}", file=file) for index, file in enumerate(files)
-    ]
-    return SourceNames(
-        factories.make_session(
-            pipeline=records.make_pipeline(ops=operations, bottleneck_op_id=None),
-            loops=[],
-            findings=[],
-        )
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("/home/a/project/data/pipeline.py", "data/pipeline.py:41"),
+        ("/home/a/shared/train.py", "train.py:41"),
+        ("/home/a/other.py", "/home/a/other.py:41"),
+        ("/home/a/project/.venv/site-packages/keras/src/trainer.py", "keras/src/trainer.py:41"),
+        ("cell In[3]", "cell In[3]:41"),
+        (None, ""),
+    ],
+)
+def test_files_are_shown_from_where_the_script_ran(file: str | None, shown: str) -> None:
+    script = Script(
+        path="/home/a/shared/train.py", args=[], outcome="stopped", directory="/home/a/project"
     )
-
-
-def test_files_are_shown_from_the_directory_they_share() -> None:
-    places = places_of("/home/a/project/train.py", "/home/a/project/data/pipeline.py")
-    assert places.at("/home/a/project/data/pipeline.py", 41) == "data/pipeline.py:41"
-    assert places.at("/home/a/project/train.py", None) == "train.py"
-
-
-def test_libraries_are_shown_from_their_package_and_do_not_widen_the_root() -> None:
-    library = "/usr/lib/python3.11/site-packages/keras/src/trainer.py"
-    places = places_of("/home/a/train.py", library)
-    assert places.at(library, None) == "keras/src/trainer.py"
-    assert places.at("/home/a/train.py", None) == "train.py"
+    assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
 
 
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
@@ -187,32 +186,18 @@ _LONGEST = 100
 
 
 class SourceNames:
-    """Names of source files, relative to the directory that the project's files share."""
+    """Names of source files, relative to the directory in which the script ran, or to its own."""
 
     def __init__(self, session: Session) -> None:
-        named = [
-            session.verdict.file,
-            session.verdict.where_file,
-            *(op.file for op in (session.pipeline.ops if session.pipeline else [])),
-            *(loop.file for loop in session.loops),
-            *(finding.file for finding in session.findings),
-            *(use.file for use in session.other_uses),
-        ]
-        directories = {
-            os.path.dirname(file)  # noqa: PTH120 - paths of another machine are only text here
-            for file in named
-            if file is not None
-            and not any(part in file for part in _LIBRARY_DIRECTORIES)
-            and os.path.isabs(file)  # noqa: PTH117
-        }
-        shared = os.path.commonpath(directories) if directories else ""
-        self._root = shared if len(PurePath(shared).parts) > 1 else None
+        script = session.script
+        own = str(PurePath(script.path).parent) if not script.module else None
+        self._roots = [root for root in (script.directory, own) if root is not None]
 
     def at(self, file: str | None, line: int | None) -> str:
         """Return `file:line`, or the empty string where the file is not known.
 
-        A file is shown below the shared directory, a library's below its package. Only the end is
-        kept of a path that is still too long for a table.
+        A library's file is shown below its package. Only the end is kept of a path that is still
+        too long for a table.
         """
         if file is None:
             return ""
@@ -225,9 +210,8 @@ class SourceNames:
         for directory in _LIBRARY_DIRECTORIES:
             if directory in path.parts:
                 return str(PurePath(*path.parts[path.parts.index(directory) + 1 :]))
-        if self._root and path.is_relative_to(self._root):
-            return str(path.relative_to(self._root))
-        return file
+        below = (path.relative_to(root) for root in self._roots if path.is_relative_to(root))
+        return str(next(below, file))
 
 
 _UNIT = re.compile(r"_(percent|ms|us|s|bytes|gb|ratio|operation)((?:_of|_per)_[a-z_]+)?$")
