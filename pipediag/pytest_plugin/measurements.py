@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import pytest
 from pipediag.cli.doctor import BUSY_SHARE
 from pipediag.encoding import one_line, printable
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.facts.names import as_typed
 
 if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
@@ -188,7 +188,4 @@ def _source(session: Session, broken: list[Check]) -> Iterator[str]:
 
 
 def _path(file: str) -> str:
-    if not Path(file).is_absolute():
-        return file
-    relative = os.path.relpath(file)
-    return file if relative.startswith("..") else relative
+    return str(as_typed(Path(file)))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.encoding import visible
 from pipediag.reporters.html import render
 from pipediag.session.model import Session
 from tests import factories
@@ -110,14 +109,6 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
     assert wider == []
     assert driver.get_log("browser") == []
     assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
-
-
-def test_hostile_text_runs_nothing(driver: Any, tmp_path: Path) -> None:
-    hostile = factories.make_session(verdict=factories.make_verdict(summary=sessions.HOSTILE))
-    show(driver, write(hostile, tmp_path), width=1280)
-    assert driver.execute_script("return document.images.length") == 0
-    heading = driver.execute_script("return document.querySelector('h1').textContent")
-    assert heading == visible(sessions.HOSTILE)
 
 
 @pytest.mark.parametrize(
