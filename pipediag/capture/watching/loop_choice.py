@@ -25,16 +25,15 @@ from pipediag.vocabulary import EVALUATING
 
 _WARM_CALLS = 2
 """Calls before the measured ones: the first traces the step and starts the pipeline."""
-_CALLS = 32
-"""Own choice: a short validation has as many, and tf.data remembers three times as many gaps."""
-_FEWEST_CALLS = 4
-"""Own choice: of an evaluation that is shorter still nothing is said."""
+_FEWEST_CALLS, _MOST_CALLS = 4, 32
+"""Own choices: what is read after the fewest is read again each time that there are twice as many,
+as an evaluation may be over; tf.data remembers three times as many gaps as the most."""
 
 
 @dataclass
 class _Evaluation:
     consumer: weakref.ref[Consumer]
-    wanted: int
+    wanted: int = _FEWEST_CALLS
     calls: int = 1
     began_ns: int = 0
     set_aside_ns: int = 0
@@ -43,29 +42,29 @@ class _Evaluation:
 
 @dataclass
 class Evaluations:
-    """Times some steps of each loop that evaluates, once."""
+    """Times some steps of each loop that evaluates, in one pass over its data."""
 
     _with: Instruments
     _timed: dict[str, _Evaluation] = field(default_factory=dict)
 
     def step(self, consumer: Consumer, now_ns: int) -> None:
         record = consumer.loop.record
-        if record.evaluation is not None or record.role not in EVALUATING:
+        if record.role not in EVALUATING:
             return
         timed = self._timed.get(record.id)
         if timed is None or timed.consumer() is not consumer:
-            # Of an evaluation as short as the former one all are measured.
-            most = _CALLS if timed is None else min(_CALLS, timed.calls - _WARM_CALLS)
-            self._timed[record.id] = _Evaluation(weakref.ref(consumer), max(_FEWEST_CALLS, most))
+            if record.evaluation is None:
+                self._timed[record.id] = _Evaluation(weakref.ref(consumer))
             return
         timed.calls += 1
         if timed.calls == _WARM_CALLS:
             timed.began_ns, timed.set_aside_ns = now_ns, record.set_aside_ns
-        if timed.calls == _WARM_CALLS + timed.wanted:
+        if timed.calls == _WARM_CALLS + timed.wanted and timed.wanted <= _MOST_CALLS:
             steps = timed.wanted * record.batches_per_call
             aside_ns = record.set_aside_ns - timed.set_aside_ns
             took_ns = now_ns - timed.began_ns - aside_ns
             record.evaluation = Evaluation(steps, took_ns / 1e6 / steps)
+            timed.wanted *= 2
             read = partial(self._read, aside_ns=aside_ns)
             self._with.recorder.attempt("timing an evaluation", read, consumer, now_ns)
 

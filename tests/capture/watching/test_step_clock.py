@@ -301,6 +301,10 @@ GAPS = [900_000, 2_000, *[3_000] * 32]
 """In the first the step was traced."""
 
 
+def models(count: int) -> list[IteratorModel]:
+    return [IteratorModel(list(GAPS), [], 0) for _ in range(count)]
+
+
 class Evaluated:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.evaluations = Evaluations(FakeInstruments(path).all)
@@ -329,44 +333,38 @@ def evaluation_of(loop: Loop) -> tuple[int, float, float | None] | None:
     return None if seen is None else (seen.steps, seen.step_ms, seen.consumer_ms)
 
 
-def test_after_its_first_steps_an_evaluation_is_looked_at_once(evaluated: Evaluated) -> None:
-    evaluated.runtime.models = [IteratorModel(list(GAPS), [], 0)]
-    evaluated.steps(33)
-    assert evaluated.loop.record.evaluation is None
-    evaluated.now = 0
-    evaluated.steps(100)
+@pytest.mark.parametrize(
+    ("steps", "measured"), [(5, None), (6, 4), (9, 4), (10, 8), (33, 16), (34, 32), (300, 32)]
+)
+def test_after_its_first_steps_an_evaluation_is_looked_at(
+    evaluated: Evaluated, steps: int, measured: int | None
+) -> None:
+    evaluated.runtime.models = models(4)
+    evaluated.steps(steps)
 
-    assert evaluation_of(evaluated.loop) == (31, STEP_NS / 1e6, 3.0)
-    assert evaluated.runtime.models == []
+    expected = None if measured is None else (measured, STEP_NS / 1e6, 3.0)
+    assert evaluation_of(evaluated.loop) == expected
+    evaluated.steps(300 if measured else 0)
+    assert evaluation_of(evaluated.loop) == expected
 
 
 def test_what_pipediag_does_in_an_evaluation_is_no_part_of_its_steps(evaluated: Evaluated) -> None:
-    """Of 31 steps of 5 ms with gaps of 3 ms, 31 ms are pairs of calls."""
-    evaluated.runtime.models = [IteratorModel(list(GAPS), [], 0)]
-    evaluated.steps(33)
-    evaluated.now = 0
+    """Of 32 steps of 5 ms with gaps of 3 ms, 32 ms are pairs of calls."""
+    evaluated.runtime.models = models(4)
     consumer = evaluated.steps(10)
-    evaluated.loop.record.set_aside_ns += 31 * MS
+    evaluated.loop.record.set_aside_ns += 32 * MS
     evaluated.steps(90, consumer)
 
-    assert evaluation_of(evaluated.loop) == (31, 4.0, pytest.approx(2.0))
-
-
-def test_of_short_evaluations_the_second_tells_as_much_as_it_has(evaluated: Evaluated) -> None:
-    evaluated.runtime.models = [IteratorModel([900_000, *[3_000] * 8], [], 0)]
-    evaluated.steps(8)
-    evaluated.steps(8)
-
-    assert evaluation_of(evaluated.loop) == (6, STEP_NS / 1e6, 3.0)
+    assert evaluation_of(evaluated.loop) == (32, 4.0, pytest.approx(2.0))
 
 
 def test_steps_of_two_evaluations_are_not_put_together(evaluated: Evaluated) -> None:
-    evaluated.steps(20)
-    evaluated.steps(19)
+    evaluated.steps(5)
+    evaluated.steps(5)
 
     assert evaluated.loop.record.evaluation is None
     evaluated.steps(20)
-    assert evaluation_of(evaluated.loop) == (17, STEP_NS / 1e6, None)
+    assert evaluation_of(evaluated.loop) == (16, STEP_NS / 1e6, None)
 
 
 class Ends:
