@@ -284,6 +284,8 @@ _READ_CONFIG = (
     "parallelism, and `.cache()` goes after its call"
 )
 _BY_HAND: Mapping[str, str] = {
+    "make_csv_dataset": "it takes `num_parallel_reads` and `prefetch_buffer_size`; for anything "
+    "else, use `tf.data.experimental.CsvDataset` directly",
     "_dataset_from_": "with `batch_size=None, shuffle=False` it yields single examples, and you "
     "write the rest: `.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`",
     "tfds.load": _READ_CONFIG,

@@ -139,14 +139,17 @@ def _appended(source: Source, after: cst.Call, link: bytes | Span) -> Change:
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     """Put an operation with its arguments behind another call of its chain."""
     down = source.span(after).end > source.span(call).end
-    chain_up(source, *((after, call) if down else (call, after)))
+    chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
     there = statement_of(source, after)
     here: Statement = condition_around(source, call) or statement_of(source, call)
-    if here is not there:
-        _check_names(source, call, here, there)
     alone, target = rebinds(source, call), assigns(source, after)
     of_one_name = alone and target and alone[1] == target[1]
     own_lines = target and chain_root(after) == target[1]
+    if here is not there:
+        # The dataset's name still stands for what it was in the expression that sets it next.
+        binds, as_lines = assigned(there), of_one_name and (isinstance(here, cst.If) or own_lines)
+        within = down and alone and binds and binds[0] == alone[1] and not as_lines
+        _check_names(source, call, here, there, unchanged=alone[1] if alone and within else None)
     if isinstance(here, cst.If) and not of_one_name:
         raise NotPatchableError("The condition around it would have to move into the chain.")
     if of_one_name and (isinstance(here, cst.If) or own_lines):
@@ -167,13 +170,21 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     return [Change(gone), _appended(source, after, text)]
 
 
-def _check_names(source: Source, call: cst.Call, here: Statement, there: Statement) -> None:
-    """Raise NotPatchableError where a name in the call's arguments changes between two places."""
+def _check_names(
+    source: Source, call: cst.Call, here: Statement, there: Statement, unchanged: str | None
+) -> None:
+    """Raise NotPatchableError where a name in the call's arguments changes between two places.
+
+    `unchanged` is a name that only statements between the two could change.
+    """
     block = block_of(source, here)
     if there not in block:
         raise NotPatchableError("The two calls are not in the same block.")
     first, last = sorted((block.index(here), block.index(there)))
     given = set().union(*(source.bound(each) for each in block[first : last + 1]))
+    between = set().union(*(source.bound(each) for each in block[first + 1 : last]))
+    if unchanged not in between:
+        given.discard(unchanged or "")
     parts = (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
     used = set().union(*(source.names_in(part) for part in parts))
     for name in sorted(given & used)[:1]:
@@ -262,11 +273,15 @@ def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
     return Change.insert(at, text)
 
 
-def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
+def chain_up(
+    source: Source, below: cst.Call, above: cst.Call, *, through_helpers: bool = False
+) -> list[cst.Call]:
     """Return the calls from one up to another, each called on what the one above it gives.
 
     Variables between them must be read once: what else reads one would get other elements.
     A condition that only adds an operation does not break a chain: `if c: ds = ds.shuffle(n)`.
+    Nor does a function of the script's own that is given the dataset, where that is asked for:
+    `cleaned(ds)`, `self.cleaned(ds)`.
     """
     value: cst.BaseExpression | None = below
     chain: list[cst.Call] = []
@@ -278,7 +293,17 @@ def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]
         chain.append(value)
         if value is above:
             return chain
-        value = receiver(value)
+        value = (_given_to_a_helper(value) if through_helpers else None) or receiver(value)
+
+
+def _given_to_a_helper(call: cst.Call) -> cst.BaseExpression | None:
+    """Return the dataset that a call hands to a function or method of the script's own."""
+    by_position = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    match call.func:
+        case cst.Name() | cst.Attribute(value=cst.Name(value="self" | "cls")) if by_position:
+            given = by_position[0]
+            return given if isinstance(given, cst.Name | cst.Call) else None
+    return None
 
 
 def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:

@@ -11,7 +11,7 @@ import libcst as cst
 
 from pipediag.facts.pipeline import by_hand
 from pipediag.patching.settings import compile_call
-from pipediag.patching.sites import Callers, Repeats, Suits, anchored
+from pipediag.patching.sites import Callers, Repeats, Suits, anchored, grows_in_a_loop
 from pipediag.patching.snippets import every, find
 from pipediag.patching.source import Change, MadeInALoopError, NotPatchableError, Source
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
@@ -78,13 +78,17 @@ class Workspace:
         return source, source.call(op_id)
 
     def only_call(
-        self, op_id: str, *, suits: Suits = "one", until: str | None = None
+        self, op_id: str, *, suits: Suits = "one", until: str | None = None, grown: bool = False
     ) -> tuple[Source, cst.Call]:
         """Return the call of an operation if the change is right for all that it has made.
 
-        `until` is the operation of the same file that is the last one to be changed.
+        `until` is the operation of the same file that is the last one to be changed. `grown` says
+        that the change is one of all operations that a loop adds to a pipeline by this call.
         """
         source, call = self.call(op_id)
+        alike = {op.id for op in self.session.ops}.intersection(self.of_the_same_call(op_id))
+        if len(alike) > 1 and not grown and grows_in_a_loop(source, call):
+            raise NotPatchableError("A loop makes several operations by this call.")
         end = source.span(call).end
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)

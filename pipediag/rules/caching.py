@@ -31,7 +31,7 @@ from pipediag.facts.run import FIRST_BATCHES, fills_a_shuffle, long_percent, tim
 from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, weigh, weigh_first_batches
-from pipediag.rules.rule import pipeline_rule
+from pipediag.rules.rule import known, pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -199,7 +199,8 @@ def _of_maps(session: Session) -> Finding | None:
         return None
     # Of equals, such as those whose costs are unknown, the last: a cache replaces all before it.
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
-    weight, early = weigh(session, op), False
+    op = _behind_other_work(session, maps, op)
+    weight, early = weigh(session, op, _delay_up_to(session, op)), False
     percent = long_percent(session)
     if weight.status != "fail" and percent is not None:
         # Else the last map that fills a shuffle and did not run any more once that was full: the
@@ -229,6 +230,26 @@ def _of_maps(session: Session) -> Finding | None:
         for_run=bounds[1],
         **cache.given,
     )
+
+
+def _behind_other_work(session: Session, maps: list[Operation], op: Operation) -> Operation:
+    """Return the last of the maps where those behind the costliest one matter, too, and what it
+    makes fits in memory."""
+    behind = [one for one in downstream(session, op) if one in maps]
+    delay = sum(delay_ms(session, one) or 0.0 for one in behind)
+    if 100.0 * delay < OPERATION_SHARE.value * known(session.steps).mean_ms:
+        return op
+    last = max(behind, key=maps.index)
+    return op if _cache_of(session, last, early=False).against is not None else last
+
+
+def _delay_up_to(session: Session, op: Operation) -> float | None:
+    """Return the delay of the operation and of all maps above it, which a cache replaces; None
+    where its own is not known."""
+    own, at = delay_ms(session, op), measured_at(session, op).id
+    others = {measured_at(session, one).id: one for one in upstream(session, op)}
+    maps = [one for id, one in others.items() if id != at and one.kind == "map"]
+    return None if own is None else own + sum(delay_ms(session, one) or 0.0 for one in maps)
 
 
 def _after_its_filters(session: Session, op: Operation) -> Operation:

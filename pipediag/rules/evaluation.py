@@ -25,7 +25,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import faster_ends, faster_evaluation
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
-from pipediag.rules.parallel_maps import is_serial_and_stateful, tuned_calls
+from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.rules.script_work import hot_functions
@@ -157,18 +157,23 @@ def _on_its_data(
     if cache is not None:
         saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
         yield cure(saved_percent=saved, title="Cache the evaluation data", **cache)
-    for op in loop.pipeline.ops:
-        if op.kind == "map" and not op.made_by_framework and is_serial_and_stateful(op):
+    serial = [one for one in loop.pipeline.ops if one.kind == "map" and not one.made_by_framework]
+    serial = [one for one in serial if is_serial_and_stateful(one)]
+    for op in serial:
+        alike = of_one_line(loop.pipeline.ops, op)
+        if op is next(one for one in serial if one in alike):
             same: EffectOnResults = "same up to order or rounding"
-            if calls_python(op) or only_looks_up(op.function):
-                same = "not known" if calls_python(op) else "same results"
+            if any(map(calls_python, alike)):
+                same = "not known"
+            elif all(only_looks_up(one.function) for one in alike if one in serial):
+                same = "same results"
             yield cure(
                 f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
                 # At most, all of the wait is its own and is divided.
                 waits * (1.0 - 1.0 / max(1.0, cpus(session))),
                 op=op,
                 title="Run the evaluation's `map` in parallel",
-                edit=_for(loop, tuned_calls(op, f"{COSTLY_EVALUATION.id}:parallel")),
+                edit=_for(loop, tuned_calls(alike, op, f"{COSTLY_EVALUATION.id}:parallel")),
                 effect=same,
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,6 +13,7 @@ from pipediag.facts.pipeline import (
     call_name,
     calls_python,
     costlier,
+    delay_ms,
     draws_random,
     measured_at,
     only_looks_up,
@@ -31,7 +32,15 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.rules.relevance import parallel, weigh, weigh_first_batches, weigh_input
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import AUTOTUNE, IN_PROCESSES, Edit, Replace, SetOptions, SetParameters
+from pipediag.session.edits import (
+    AUTOTUNE,
+    IN_PROCESSES,
+    Change,
+    Edit,
+    Replace,
+    SetOptions,
+    SetParameters,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -81,7 +90,10 @@ def _check_parallel_map(session: Session, op: Operation) -> Iterator[Finding]:
         if outer.kind in ("flat_map", "interleave") and _is_serial(op) and _is_serial(outer):
             yield from _tried_both_ways(session, op, outer)
     elif is_serial_and_stateful(op) or op.parameters.get("num_parallel_calls") == 1:
-        yield from _tried_both_ways(session, op, None)
+        # The maps of one line are changed together, as the first of them that costs most.
+        alike = [one for one in of_one_line(session.ops, op) if is_serial_and_stateful(one)]
+        if op is max(alike or [op], key=lambda one: delay_ms(session, one) or 0.0):
+            yield from _tried_both_ways(session, op, None)
     elif calls_python(op) and not _is_serial(op):
         yield from _more_than_in_parallel(session, op)
 
@@ -92,7 +104,7 @@ def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]
     weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
     ways, times, processes = [], python_calls(op), _in_processes(session, op)
     if _lacks_threads(session, op) and (times is None or times.off_cpu_percent >= WAITS.value):
-        ways.append((_many_advice(session, op), _many_calls(session, op, None)))
+        ways.append((_many_advice(session, op), _many_calls(session, [op], op, None)))
     if processes is not None:
         ways.append((_processes_advice(op), processes))
     evidence = {**python_evidence(op), "pool_threads": pool}
@@ -104,9 +116,29 @@ def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]
         yield finding("informative" if place else "fail", advice, edit=edit)
 
 
+def of_one_line(ops: Iterable[Operation], op: Operation) -> list[Operation]:
+    """Return the maps without a number of calls that the same line of the script makes, which are
+    changed together; the map alone where it has a number."""
+    alike = [
+        one
+        for one in ops
+        if one.kind == "map"
+        and (one.file, one.line) == (op.file, op.line)
+        and one.inside_function_of is None
+        and one.parameters.get("num_parallel_calls") is None
+        and not one.made_by_framework
+    ]
+    return alike if op in alike and op.line is not None else [op]
+
+
 def is_serial_and_stateful(op: Operation) -> bool:
     """Return True if TensorFlow runs this map's calls one after the other as they keep state."""
     return op.function is not None and op.function.stateful and _is_serial(op)
+
+
+def _keeps_other_state(op: Operation) -> bool:
+    """Return True if its calls keep state beyond tables that they look up."""
+    return op.function is not None and op.function.stateful and not only_looks_up(op.function)
 
 
 def _is_serial(op: Operation) -> bool:
@@ -115,17 +147,20 @@ def _is_serial(op: Operation) -> bool:
 
 def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
     """Yield the first way as a failure and the second as information: one of them is advised."""
-    costs = costlier(session, op, outer)
-    weight = weigh(session, costs)
+    costs, alike = costlier(session, op, outer), of_one_line(session.ops, op)
+    serial = [delay_ms(session, one) for one in alike if is_serial_and_stateful(one)]
+    together = len(serial) > 1 and None not in serial
+    delay = sum(one for one in serial if one is not None) if together else None
+    weight = weigh(session, costs, delay)
     stateful = op.function is not None and op.function.stateful
     finding = partial(
         PARALLEL_MAP.finding,
         op=op,
         weight=weight,
         evidence={**python_evidence(op), "parallelism": op.parallelism, "cpus": cpus(session)},
-        effect=None if stateful and not only_looks_up(op.function) else "same results",
+        effect=None if any(map(_keeps_other_state, alike)) else "same results",
     )
-    tuned = tuned_calls(op, PARALLEL_MAP.id, _where_measured(outer))
+    tuned = tuned_calls(alike, op, PARALLEL_MAP.id, _where_measured(outer))
     early = weigh_first_batches(session, costs, 1.0 / max(1.0, cpus(session)))
     if early is not None:
         advice = f"{_tuned_advice(op, outer)} Each epoch's first batch waits for it."
@@ -139,7 +174,12 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
         return
     ways = [(tuned, _tuned_advice(op, outer), cpus(session), True)]
     if stateful:
-        many = (_many_calls(session, op, outer), _many_advice(session, op), WAITING_CALLS, False)
+        many = (
+            _many_calls(session, alike, op, outer),
+            _many_advice(session, op),
+            WAITING_CALLS,
+            False,
+        )
         processes = _in_processes(session, op) if outer is None else None
         if processes is not None:
             ways.append((processes, _processes_advice(op), cpus(session), True))
@@ -153,19 +193,33 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
         )
 
 
-def tuned_calls(op: Operation, rule: str, caveat: str | None = None) -> Edit:
-    """Return the edit by which TensorFlow chooses how many calls of the map run at once."""
-    label = f"num_parallel_calls=AUTOTUNE on the {place_name(op)}"
-    change = SetParameters(op.id, {"num_parallel_calls": AUTOTUNE})
-    return Edit(f"{rule}:{op.id}", label, (change,), caveat=caveat)
+def tuned_calls(
+    alike: Sequence[Operation], op: Operation, rule: str, caveat: str | None = None
+) -> Edit:
+    """Return the edit by which TensorFlow chooses how many calls of the map, and of those of the
+    same line, run at once."""
+    label = f"num_parallel_calls=AUTOTUNE on the {_named(alike, op)}"
+    return Edit(f"{rule}:{op.id}", label, _calls(alike, AUTOTUNE), caveat=caveat)
 
 
-def _many_calls(session: Session, op: Operation, outer: Operation | None) -> Edit:
+def _calls(alike: Sequence[Operation], count: int) -> tuple[Change, ...]:
+    return tuple(SetParameters(one.id, {"num_parallel_calls": count}) for one in alike)
+
+
+def _named(alike: Sequence[Operation], op: Operation) -> str:
+    return (
+        place_name(op).replace("map at", f"{len(alike)} maps at") if alike[1:] else place_name(op)
+    )
+
+
+def _many_calls(
+    session: Session, alike: Sequence[Operation], op: Operation, outer: Operation | None
+) -> Edit:
     """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
     edit = PARALLEL_MAP.edit(
         f"{op.id}:{WAITING_CALLS}",
-        f"{WAITING_CALLS} parallel calls on the {place_name(op)}",
-        SetParameters(op.id, {"num_parallel_calls": WAITING_CALLS}),
+        f"{WAITING_CALLS} parallel calls on the {_named(alike, op)}",
+        *_calls(alike, WAITING_CALLS),
         caveat=_where_measured(outer),
     )
     return on_threads(edit) if _lacks_threads(session, op) else edit

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipediag.patching.making import make_patch
-from pipediag.session.edits import Change, Edit, Insert, Move, SetOptions, SetParameters
+from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
 from tests.factories import make_loop
 from tests.ledgers import make_run
@@ -445,6 +445,64 @@ def test_a_dataset_that_is_to_keep_its_elements_is_created_before_the_loop(
 ) -> None:
     text = FACTORY + before
     assert patched(text, [op(text, "map")], *CACHE) == FACTORY.replace("(f)", "(f).cache()") + after
+
+
+HELPED = """import tensorflow as tf
+
+class Data:
+    def cleaned(self, ds):
+        for step in STEPS:
+            ds = ds.map(step)
+        return ds
+
+    def train(self):
+        ds = self.elements("train")
+        ds = ds.shuffle(ds.cardinality(), seed=3)
+        ds = self.cleaned(ds).map(self.words).map(self.drop)
+        return ds.batch(8)
+
+Data().train()
+"""
+OPTIONAL = HELPED.replace("ds = ds.shuffle(ds.card", "if n:\n            ds = ds.shuffle(ds.card")
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (
+            HELPED,
+            "        ds = self.cleaned(ds).map(self.words).cache()"
+            ".shuffle(ds.cardinality(), seed=3).map(self.drop)\n",
+        ),
+        (
+            HELPED.replace("        ds = self.cl", "        ds = ds.take(9)\n        ds = self.cl"),
+            None,
+        ),
+        (OPTIONAL, None),
+        (
+            OPTIONAL.replace("ds.cardinality()", "9").replace(".map(self.drop)", ""),
+            "        ds = self.cleaned(ds).map(self.words).cache()\n"
+            "        if n:\n            ds = ds.shuffle(9, seed=3)\n",
+        ),
+    ],
+)
+def test_a_chain_may_go_through_a_function_of_the_script_s_own(
+    text: str, after: str | None
+) -> None:
+    ops = [op(text, "shuffle", ".shuffle("), op(text, "map", ".map(self.words")]
+    if ".map(self.drop)" in text:
+        ops.append(op(text, "map", ".map(self.drop", id="drop"))
+    made, after_it = patch(text, chained(*ops), Move("shuffle", "map"), Insert("map", "cache", {}))
+    assert (after is None) == (made.diff is None)
+    assert after is None or after in after_it
+
+
+def test_maps_that_a_loop_adds_are_changed_by_their_one_call() -> None:
+    maps = [op(HELPED, "map", ".map(step", id=f"map{n}") for n in range(3)]
+    parallel = {"num_parallel_calls": AUTOTUNE}
+    after = patched(HELPED, chained(*maps), *(SetParameters(one.id, parallel) for one in maps))
+    assert "ds = ds.map(step, num_parallel_calls=tf.data.AUTOTUNE)" in after
+    assert "A loop makes several" in refused(HELPED, chained(*maps), Insert("map1", "cache", {}))
 
 
 @pytest.mark.parametrize(
