@@ -63,7 +63,8 @@ def costly(**overrides: Any) -> Operation:
         "element_bytes": 1000,
         "function": make_function(),
     }
-    return op("map", **{**values, **overrides})
+    values |= overrides
+    return op(values.pop("id", "map"), "map", **values)
 
 
 def generated(*ops: Operation, count: int | None = 3, **overrides: Any) -> Session:
@@ -72,6 +73,31 @@ def generated(*ops: Operation, count: int | None = 3, **overrides: Any) -> Sessi
 
 def mapped(*ops: Operation, count: int | None = 10, **overrides: Any) -> Session:
     return session_of(source(), *ops, batch(), **{**epochs(count), **overrides})
+
+
+def many_maps(*delays_ms: float, **of_last: Any) -> Session:
+    maps = [costly(id=f"map{n}", self_ms_per_step=ms) for n, ms in enumerate(delays_ms)]
+    maps[-1] = replace(maps[-1], **of_last)
+    return mapped(*maps)
+
+
+@cases(
+    {
+        "little work": (many_maps(0.1, 0.2, 0.1), ("pass", None)),
+        "many maps of little work": (many_maps(*[0.2] * 8), ("fail", "map7")),
+        "a costly one and little behind it": (many_maps(0.1, 6.0, 0.1), ("fail", "map1")),
+        "a costly one and more behind it": (many_maps(3.0, 0.1, 2.0), ("fail", "map2")),
+        "too large behind it": (many_maps(3.0, 2.0, element_bytes=1e12), ("fail", "map0")),
+    },
+    "session, found",
+)
+def test_a_cache_is_weighed_by_all_maps_that_it_replaces(
+    session: Session, found: tuple[str, str | None]
+) -> None:
+    finding = only(MISSING_CACHE, session)
+    changed = changes(finding) or ()
+    after = next((one.after for one in changed if isinstance(one, Insert)), None)
+    assert (finding.status, after) == found
 
 
 def test_a_generator_is_tried_on_the_condition_that_the_data_stays_the_same() -> None:

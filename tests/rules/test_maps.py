@@ -200,7 +200,8 @@ def a_map(graph_ops: dict[str, int] | None = None, **overrides: Any) -> Operatio
         "self_ms_per_step": 9.0,
         "function": make_function(stateful=True, graph_ops=graph_ops or {"PyFunc": 1}),
     }
-    return make_operation("map", "map", **{**values, **overrides})
+    values |= overrides
+    return make_operation(values.pop("id", "map"), "map", **values)
 
 
 def session_with(*ops: Operation, **overrides: Any) -> Session:
@@ -237,6 +238,24 @@ def test_only_a_lookup_keeps_its_results_in_parallel(
     findings = run(PARALLEL_MAP, session_with(a_map(graph_ops)))
     assert [changes(finding) for finding in findings] == [TUNED, MANY]
     assert {finding.effect_on_results for finding in findings} == {effect}
+
+
+def test_maps_of_one_line_are_weighed_and_changed_together() -> None:
+    """Of five maps of 0.3 ms on a line, three of which are serial; a step waits for 7 of 10 ms."""
+    serial = [a_map(LOOKUP, id=f"serial{n}", line=5, self_ms_per_step=0.3) for n in range(3)]
+    plain = [a_map(function=STATELESS, id=f"plain{n}", line=5) for n in range(2)]
+    other = a_map(LOOKUP, id="other", line=6, self_ms_per_step=0.3)
+
+    alike = run(PARALLEL_MAP, session_with(*serial, *plain))
+    assert [one.status for one in alike] == ["fail", "informative"]
+    assert alike[0].evidence["delay_ms_per_step"] == pytest.approx(0.9)
+    changed = changes(alike[0])
+    assert changed is not None
+    assert {one.op_id for one in changed if isinstance(one, SetParameters)} == {
+        one.id for one in (*serial, *plain)
+    }
+    apart = run(PARALLEL_MAP, session_with(serial[0], other))
+    assert {one.status for one in apart} == {"pass"}
 
 
 def test_a_serial_map_that_fills_a_shuffle_is_tried_in_whole_epochs() -> None:
