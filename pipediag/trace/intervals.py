@@ -93,12 +93,7 @@ def clip(a: Intervals, start: int, end: int) -> Intervals:
         return EMPTY
     first = np.searchsorted(a[:, 1], start, side="right")
     behind = np.searchsorted(a[:, 0], end, side="left")
-    inside = a[first:behind]
-    if len(inside) and (inside[0, 0] < start or inside[-1, 1] > end):
-        inside = inside.copy()
-        inside[0, 0] = max(int(inside[0, 0]), start)
-        inside[-1, 1] = min(int(inside[-1, 1]), end)
-    return inside
+    return np.clip(a[first:behind], start, end)
 
 
 def total(a: Intervals) -> int:

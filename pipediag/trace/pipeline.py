@@ -250,36 +250,24 @@ def _describe(key: IteratorKey, record: IteratorRecord, window: Window) -> Itera
     path, names = key
     inside = [(line, _beginning(line, indices, window)) for line, indices in record.calls]
     settings = _latest_stats(inside)
+    found = [line.statistics.integers("buffered_elements", indices) for line, indices in inside]
+    buffered = np.concatenate([np.empty(0), *(values[present] for values, present in found)])
     return IteratorActivity(
         path=path,
         names=names,
         calls=sum(len(indices) for _, indices in inside),
-        self_ns=_time_in(record.work, window),
+        # Spans that overlap count each.
+        self_ns=int(np.diff(np.clip(record.work, *window)).sum()),
         parallelism=_integer(settings, "parallelism"),
         autotune=settings["autotune"] in ("true", 1) if "autotune" in settings else None,
         buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
-        buffered_elements=_mean(inside, "buffered_elements"),
+        buffered_elements=float(buffered.mean()) if len(buffered) else None,
     )
-
-
-def _mean(calls: list[tuple[Line, Indices]], stat: str) -> float | None:
-    """Return the mean of a statistic over the calls that have it."""
-    found = [line.statistics.integers(stat, indices) for line, indices in calls]
-    values: NDArray[np.int64] = np.concatenate(
-        [np.empty(0, np.int64), *(values[present] for values, present in found)]
-    )
-    return float(values.mean()) if len(values) else None
 
 
 def _beginning(line: Line, indices: Indices, window: Window) -> Indices:
     starts = line.start_ns[indices]
     return indices[(window[0] <= starts) & (starts < window[1])]
-
-
-def _time_in(spans: Spans, window: Window) -> int:
-    """Return the time inside the window; spans that overlap count each."""
-    inside = np.minimum(spans[:, 1], window[1]) - np.maximum(spans[:, 0], window[0])
-    return int(np.maximum(inside, 0).sum())
 
 
 def _latest_stats(calls: list[tuple[Line, Indices]]) -> dict[str, StatValue]:
