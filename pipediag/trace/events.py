@@ -43,7 +43,7 @@ class Statistics(ABC):
         return np.array(whole, np.uint64).view(np.int64), present
 
     def texts(self, name: str, indices: Indices) -> tuple[list[str], Indices]:
-        """Return the different texts of one statistic, and the place of each event's.
+        """Return the different texts of one statistic, the empty one first, and each event's place.
 
         An event that does not have it, or has it as something else, has the empty text.
         """

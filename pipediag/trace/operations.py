@@ -100,8 +100,7 @@ def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
             indices = device.indices[chosen]
             by_xla = np.zeros(len(indices), np.bool_)
             for stat in _OF_XLA:
-                modules, module_of = line.statistics.texts(stat, indices)
-                by_xla |= np.array([bool(text) for text in modules], np.bool_)[module_of]
+                by_xla |= line.statistics.texts(stat, indices)[1] > 0
             spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
             named = line.statistics.texts(_OPERATION_STAT, indices)
             yield _pieces(line, indices, spans, named, by_xla, programs)
