@@ -148,9 +148,11 @@ def _is_serial(op: Operation) -> bool:
 def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -> Iterator[Finding]:
     """Yield the first way as a failure and the second as information: one of them is advised."""
     costs, alike = costlier(session, op, outer), of_one_line(session.ops, op)
-    serial = [delay_ms(session, one) for one in alike if is_serial_and_stateful(one)]
-    together = len(serial) > 1 and None not in serial
-    delay = sum(one for one in serial if one is not None) if together else None
+    serial = [one for one in alike if is_serial_and_stateful(one)]
+    # Those that are fused are counted at one of them.
+    delays = {measured_at(session, one).id: delay_ms(session, one) for one in serial}.values()
+    together = len(delays) > 1 and None not in delays
+    delay = sum(one for one in delays if one is not None) if together else None
     weight = weigh(session, costs, delay)
     stateful = op.function is not None and op.function.stateful
     finding = partial(

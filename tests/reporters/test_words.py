@@ -92,6 +92,23 @@ def test_files_are_shown_from_where_the_script_ran(file: str | None, shown: str)
     assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
 
 
+@pytest.mark.parametrize(
+    ("file", "shown"),
+    [
+        ("/home/a/here/../project/train.py", "train.py:41"),
+        ("/home/a/project/data/pipeline.py", "data/pipeline.py:41"),
+        ("/home/a/here/local.py", "local.py:41"),
+    ],
+)
+def test_files_beside_a_script_of_another_directory_are_shown_from_there(
+    file: str, shown: str
+) -> None:
+    script = Script(
+        path="../project/train.py", args=[], outcome="stopped", directory="/home/a/here"
+    )
+    assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
+
+
 @pytest.mark.parametrize("effect", get_args(EffectOnResults))
 def test_every_effect_on_results_is_put_in_words(effect: EffectOnResults) -> None:
     finding = factories.make_finding(effect_on_results=effect, edit=trial_sessions.CACHE)

@@ -256,6 +256,8 @@ def test_maps_of_one_line_are_weighed_and_changed_together() -> None:
     }
     apart = run(PARALLEL_MAP, session_with(serial[0], other))
     assert {one.status for one in apart} == {"pass"}
+    fused = [serial[0], *(replace(one, fused_into="serial0") for one in serial[1:])]
+    assert {one.status for one in run(PARALLEL_MAP, session_with(*fused, *plain))} == {"pass"}
 
 
 def test_a_serial_map_that_fills_a_shuffle_is_tried_in_whole_epochs() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
@@ -190,7 +191,8 @@ class SourceNames:
 
     def __init__(self, session: Session) -> None:
         script = session.script
-        own = str(PurePath(script.path).parent) if not script.module else None
+        typed = PurePath(script.directory or "", script.path)
+        own = os.path.normpath(typed.parent) if not script.module else None
         self._roots = [root for root in (script.directory, own) if root is not None]
 
     def at(self, file: str | None, line: int | None) -> str:
@@ -206,7 +208,8 @@ class SourceNames:
         return short if line is None else f"{short}:{line}"
 
     def _relative(self, file: str) -> str:
-        path = PurePath(file)
+        # Python names a script as it was typed: `/home/a/here/../project/train.py`.
+        path = PurePath(os.path.normpath(file))
         for directory in _LIBRARY_DIRECTORIES:
             if directory in path.parts:
                 return str(PurePath(*path.parts[path.parts.index(directory) + 1 :]))
