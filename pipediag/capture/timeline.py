@@ -105,9 +105,10 @@ class Timeline:
         self._write(self._steps)
 
     def lines_in_steps(self, wanted: bool) -> None:
-        """Sample the script's lines in the steps that run, or leave them alone."""
-        self._lines_in_steps = wanted
-        self.sample_or_rest()
+        """Sample the script's lines in the steps that run on this thread, or leave them alone."""
+        if threading.get_ident() == self._owner:  # else those that run are another thread's
+            self._lines_in_steps = wanted
+            self.sample_or_rest()
 
     def steps_ended(self, now_ns: int) -> None:
         if threading.get_ident() == self._owner:

@@ -128,6 +128,8 @@ def test_lines_are_looked_at_outside_of_steps_and_evaluations_and_in_steps_that_
     looks.append(stage.looks)
     stage.at(30).steps_begin("loop1", 30, 1)
     looks.append(stage.looks)
+    on_another_thread(lambda: stage.at(33).lines_in_steps(True))
+    looks.append(stage.looks)
     stage.at(35).lines_in_steps(True)
     looks.append(stage.looks)
     stage.at(40).steps_ended(40)
@@ -138,7 +140,7 @@ def test_lines_are_looked_at_outside_of_steps_and_evaluations_and_in_steps_that_
     stage.at(60).ended(evaluation)
     looks.append(stage.looks)
     stage.at(80).closed()
-    assert [*looks, stage.looks] == [False, True, False, True, True, False, True, False]
+    assert [*looks, stage.looks] == [False, True, False, False, True, True, False, True, False]
 
 
 def test_a_thread_that_trains_while_the_main_one_waits_is_followed(stage: TimelineStage) -> None:
