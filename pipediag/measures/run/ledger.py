@@ -311,7 +311,8 @@ def _rows(
     rows = []
     for place, one in places.items():
         if one.ns > 0:
-            met = lines.get(place, ()) if place.part == "epoch_end" else ()
+            of_any_loop = replace(place, loop_id=None)
+            met = lines.get(of_any_loop, ()) if place.part == "epoch_end" else ()
             own = (line.line for line in met if line.file == place.file)
             rows.append(_part(replace(place, line=next(own, place.line)), one, whole_ns))
     return sorted(rows, key=lambda row: (RUN_PARTS.index(row.part), -row.seconds))

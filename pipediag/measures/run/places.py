@@ -369,7 +369,8 @@ def callback_lines(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, list[CallbackLine]]:
     """Return the lines that were met in each callback of the script's own, and in each loop of its
-    own that evaluates, the longest first."""
+    own that evaluates, the longest first; places are of no loop, as these may run for several."""
+    spent = [replace(one, place=replace(one.place, loop_id=None)) for one in spent]
     return {
         place: [
             CallbackLine(

@@ -297,6 +297,19 @@ def test_lines_of_a_loop_that_evaluates_name_the_loop() -> None:
     assert (line.line, line.what, line.loop_line) == (9, EVALUATING_LOOP, 7)
 
 
+@pytest.mark.parametrize(
+    "place", [SAVES, Place("evaluation", EVALUATING_LOOP, "train.py", 7, "loop1")]
+)
+def test_shares_of_lines_add_up_to_one_where_their_callback_or_loop_follows_several_loops(
+    place: Place,
+) -> None:
+    spent = [Spent(replace(place, loop_id=None), 0, 500 * MS), Spent(place, 500 * MS, 1500 * MS)]
+    groups = [met(0, 500, a_line(9, 200)), met(500, 1500, a_line(9, 400), a_line(10, 200))]
+    ((first, second),) = callback_lines(spent, groups).values()
+    assert (first.line, first.percent) == (9, pytest.approx(75.0))
+    assert (second.line, second.percent) == (10, pytest.approx(25.0))
+
+
 def test_the_time_of_a_line_is_divided_by_whose_code_ran() -> None:
     lines = a_line(4, 300), replace(a_line(4, 500), in_framework=True)
     whole = divided_by_lines(
