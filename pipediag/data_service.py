@@ -13,7 +13,8 @@ import sys
 READY = "serves"
 """Begins the line that names the address of the dispatcher."""
 _LOOK_AGAIN_MS = 500
-"""How soon an iteration that a trial has left goes with its buffers; minutes in a cluster."""
+"""Milliseconds until an iteration that a trial has left goes, with its buffers; in a cluster it
+takes minutes."""
 _HEARTBEAT_MS = 200
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit status, as shells have it for SIGINT."""
 GIVE_UP_AT = 3
-"""How many Ctrl-C, after the script has ended, give up the report."""
+"""Number of times that Ctrl-C, after the script has ended, is pressed to give up the report."""
 
 _STDERR = 2
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +76,7 @@ class Interrupts:
 
 
 INTERRUPTS = Interrupts()
-"""Those of this process."""
+"""Interrupts of this process."""
 
 
 def ends_with_parent() -> Callable[[], object]:

@@ -56,18 +56,18 @@ RUNS_A_FUNCTION = ("map", "from_generator", "flat_map", "interleave", "filter")
 CACHES = ("cache", "snapshot")
 """Kinds that keep what they were given, for later epochs."""
 INFINITE_CARDINALITY = -1
-"""What a dataset without end says of its length, `tf.data.INFINITE_CARDINALITY`."""
+"""Length that TensorFlow gives for an endless dataset, `tf.data.INFINITE_CARDINALITY`."""
 KEEPS_ELEMENTS = ("map", "shuffle", "repeat", "filter", "prefetch", "with_options", "ignore_errors")
 """Kinds that another order of the elements goes through unharmed."""
 PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
 """Keras' adapters of data that Python makes while the model trains."""
 
 WORKS_AHEAD = ("Prefetch", "MapAndBatch", "Parallel")
-"""How the names of iterators begin that have threads of their own."""
+"""Beginnings of the names of iterators that have threads of their own."""
 HOLDS_ELEMENTS = (*WORKS_AHEAD, "Shuffle", "Memory", "Cache")
-"""How the names of iterators begin that keep elements in a buffer."""
+"""Beginnings of the names of iterators that keep elements in a buffer."""
 DEVICE_PREFETCH = "device_prefetch"
-"""What `tf.distribute` calls the prefetch from which one replica draws."""
+"""Name that `tf.distribute` gives the prefetch from which one replica draws."""
 
 DEFAULT_SWITCHES = (
     "apply_default_optimizations",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 Scalar = int | float | str | bool | None
-"""What a parameter, an option or a piece of evidence can be."""
+"""Value of a parameter, an option or a piece of evidence."""
 
 LoopKind = Literal["keras", "eager", "tf_function", "distributed"]
 LoopRole = Literal[
@@ -29,14 +29,14 @@ HotThread = Literal["main", "source", "other"]
 """Whose line was seen running: the training loop's, a data source's, or another thread's."""
 
 OwnEnding = Literal["finished", "stopped", "exited", "raised", "interrupted"]
-"""How a script ended, as its own process tells."""
+"""Ending of a script, as its own process reports it."""
 RecordedOutcome = Literal["running", OwnEnding]
 ScriptOutcome = Literal[OwnEnding, "killed", "timed-out", "hung-in-exit"]
-"""With what only the parent sees."""
+"""Ending of a script, including those that only the parent sees."""
 BY_ITSELF: frozenset[ScriptOutcome] = frozenset({"finished", "stopped", "exited"})
-"""The script, or pipediag, chose the end, and it came about as chosen."""
+"""Endings that the script, or pipediag, chose, and that came about as chosen."""
 CUT_SHORT: frozenset[ScriptOutcome] = frozenset({"raised", "killed", "interrupted", "timed-out"})
-"""What the script was to do was not done."""
+"""Endings after which the script's work was left undone."""
 
 SpanKind = Literal[
     "script",
@@ -90,15 +90,15 @@ Group = Literal["compute", "transfer", "overhead"]
 """Classes of the step, other than input, by what can be the bottleneck."""
 Bottleneck = Literal["input", Group, "balanced", "inconclusive"]
 Call = Literal["analyze", "analyze_input", "watch", "callback", "cell"]
-"""What of pipediag's measures in the program that calls it: its functions, and `%%pipediag` of a
+"""Function of pipediag that measures in the program that calls it; `cell`: `%%pipediag` of a
 notebook's cell."""
 VerdictSeverity = Literal["ok", "moderate", "high", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 InputMethod = Literal["native", "trace", "differential", "none"]
-"""How input wait was measured."""
+"""Method by which input wait was measured."""
 Contention = Literal["python", "cpu"]
-"""What makes the input and computes beside the training loop: Python functions, or tf.data's own
-threads on the CPUs that the model computes on."""
+"""Cause of contention: the input is made, beside the training loop, by Python functions, or by
+tf.data's own threads on the CPUs that the model computes on."""
 
 FindingStatus = Literal["fail", "pass", "informative", "not-applicable", "inconclusive", "error"]
 STATUS_ORDER: tuple[FindingStatus, ...] = (
@@ -109,11 +109,11 @@ STATUS_ORDER: tuple[FindingStatus, ...] = (
     "pass",
     "not-applicable",
 )
-"""What there is most to say of goes first."""
+"""Order of statuses in reports: the one that says most goes first."""
 FindingSeverity = Literal["error", "warn", "info"]
 SEVERITY_ORDER: tuple[FindingSeverity, ...] = ("error", "warn", "info")
 FindingSubject = Literal["precondition", "correctness", "speed"]
-"""What a finding is about. Correctness is about results: no trial of speed settles it."""
+"""Subject of a finding. Correctness is about results: no trial of speed settles it."""
 EffectOnResults = Literal[
     "same results",
     "same up to order or rounding",
@@ -135,14 +135,14 @@ SparseOrDense = Literal["sparse", "dense"]
 """The rows that a batch touches, or a whole table."""
 
 Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
-"""Of threads."""
+"""Pool of threads."""
 POOLS: tuple[Pool, ...] = get_args(Pool)
 SixteenBitPolicy = Literal["mixed_bfloat16", "mixed_float16"]
 Policy = Literal[SixteenBitPolicy, "none"]
-"""Of Keras' mixed precision."""
+"""Policy of Keras' mixed precision."""
 
 Framework = Literal["tensorflow", "jax", "pytorch"]
-"""What made a profile, and so what its advice should speak of."""
+"""Framework that made a profile, and that its advice is about."""
 TraceFormat = Literal["xplane", "kineto"]
 StepBasis = Literal["markers", "annotations", "get_next", "calls"]
 """Basis of the steps: pipediag's markers; Keras', JAX's or Kineto's annotations; the
@@ -150,7 +150,7 @@ hand-over of batches; calls of a function."""
 GapCause = Literal[
     "input", "compile", "copy", "collective", "sync", "launch", "python", "queued", "unknown"
 ]
-"""What held the device up.
+"""Cause of an idle gap of a device.
 
 input: the consumer was blocked in GetNext. copy: the host was in a blocking copy. compile: a trace
 of a function or a compilation. collective: another device was still busy. sync: the host waited for

@@ -249,7 +249,7 @@ class LineSampler:
         self._asleep = _held_lock()
         """Released to wake it."""
         self._task: Path | None = None
-        """Where the system has the thread that was started last."""
+        """Directory of the system for the thread that was started last."""
         self._seen: dict[ScriptLine, _Met] = {}
         self._since_ns = 0
 

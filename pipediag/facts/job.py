@@ -47,7 +47,7 @@ class WorkersStep:
     exchange_limits_percent: Interval
     """Ends of the 95 % interval of the time in collectives, waits for others included."""
     evaluation_percent: float
-    """Of the run."""
+    """Percent of the run that evaluation takes."""
     batches: int | None
     """In an epoch, where the pipeline says so."""
     window: tuple[int, int]

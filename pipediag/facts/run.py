@@ -58,8 +58,8 @@ HAD_BACK: tuple[RunPartName, ...] = (
 """Parts that a change of the script could shorten, apart from the steps."""
 
 WHERE_PERCENT = INPUT_BOUND.value
-"""Of the run, from which on a part other than the steps can be its verdict: own choice, equal to
-XProf's limit for the input wait of a step."""
+"""Percent of the run from which on a part other than the steps can be its verdict: own choice,
+equal to XProf's limit for the input wait of a step."""
 
 _SCOPES: dict[RunScope, str] = {
     "run": "the run",
@@ -213,13 +213,13 @@ class LoopTime:
     steps_s: float
     """Steps times their mean."""
     slower_s: float
-    """What steps took beyond that."""
+    """Time that steps took beyond their mean."""
     first_batches_s: float
     """Waiting for the first batch of each epoch after the first."""
     making_s: float
     """Making the iterators of these epochs."""
     between_s: float
-    """What else lies between an epoch's last step and the request for the next batch."""
+    """Other time between an epoch's last step and the request for the next batch."""
     first_batch_ms: float | None
     """Mean wait for one of these batches; None where nothing is known of later epochs."""
     ends_seen: int

@@ -43,7 +43,8 @@ class ServicePlan:
     cores: float
     """CPUs that all workers keep busy at that pace."""
     bytes_per_s: float | None
-    """That the training's host receives, before compression; None if the size is not known."""
+    """Bytes that the training's host receives, before compression; None if the size is not
+    known."""
     memory_bytes: int
     """Memory of all workers together."""
 

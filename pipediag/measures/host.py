@@ -36,9 +36,9 @@ MAX_HOT_LINES = 10
 OUTSIDE = "outside"
 
 _MOST_LINES = 8
-"""Of a call that is written over several lines."""
+"""Most lines that are read of a call written over several lines."""
 _DIGITS = 3
-"""Of percent in host.csv: the system counts CPU in milliseconds at best."""
+"""Decimal places of percents in host.csv: the system counts CPU in milliseconds at best."""
 
 _Counter = Callable[[HostReading], "int | None"]
 

@@ -48,8 +48,8 @@ same CPUs. Own choice: on the labelled scripts warm rows explain a shorter step 
 obtained what the repeated batch promises from 80 on."""
 
 PIPELINE_COMPUTES_PERCENT = 25.0
-"""What the pipeline's operations take of a step, below which busy threads of tf.data are not the
-pipeline's, but those of a metric over a dataset of its own. Own choice."""
+"""Percent of a step that the pipeline's operations take, below which busy threads of tf.data are
+not the pipeline's, but those of a metric over a dataset of its own. Own choice."""
 
 MOST_TAKEN = 2.0
 """So many times as much CPU, at most, threads are thought to take without other programs."""

@@ -96,8 +96,8 @@ def _nested(operations: list[RecordedOperation]) -> dict[str, list[str]]:
 
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
-"""What TensorFlow leaves out where it does nothing: `take(-1)`, `skip(0)`, an identity map; others
-without an iterator are only not running at the moment."""
+"""Operations that TensorFlow leaves out where they do nothing: `take(-1)`, `skip(0)`, an identity
+map; others without an iterator are only not running at the moment."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V\d+$")

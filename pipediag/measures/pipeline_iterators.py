@@ -34,7 +34,7 @@ class RanIterator(IteratorFigures):
     """One iterator."""
 
     path: str
-    """As in the profile: `Root::MapAndBatch::Map`."""
+    """Path of the iterator as in the profile: `Root::MapAndBatch::Map`."""
     names: tuple[str, ...] | None
     """User operations in it; empty: the profile says there are none; None: no profile saw it."""
 

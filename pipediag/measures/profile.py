@@ -30,7 +30,7 @@ from pipediag.vocabulary import GAP_CAUSES
 _Value = TypeVar("_Value")
 
 _AT_ONCE = 10_000
-"""As Python's objects a gap takes half a kilobyte."""
+"""Number of gaps made into Python objects at once: each one takes half a kilobyte."""
 _NONE = -1
 _TRACER_PREFIX = "$"
 """TensorFlow's Python tracer begins the names of its events with it."""

@@ -290,13 +290,14 @@ def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAl
 
 
 COMPILED_PERCENT = 5.0
-"""Of the step, from which on it counts. Own choice, equal to the limit below which input wait is
-fine."""
+"""Percent of the step from which on compiling counts. Own choice, equal to the limit below which
+input wait is fine."""
 
 FASTEST_PERCENT = 25.0
 ALIKE = 1.5
-"""Where so many of the steps take hardly longer than on a repeated batch, nothing slows all of
-them, as a fight for CPUs or for the interpreter lock does. Own choices."""
+"""Percent of the steps, and multiple of the time on a repeated batch: if so many steps take no
+longer than that, nothing slows all of them, as a fight for CPUs or for the GIL does. Own
+choices."""
 
 TRACED_PART = 0.75
 """Part of the measured steps that traced, from which each one counts as tracing. Own choice."""

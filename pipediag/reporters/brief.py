@@ -21,7 +21,7 @@ from pipediag.session.trials import NOT_TRIED
 _AROUND = 12
 """Lines on either side of one that stands in no function."""
 _MOST_LINES = 120
-"""Of a function; around the line in question where it has more."""
+"""Most lines of a function that are shown; of a longer one, those around the line in question."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Brief:
     at_most: str | None
     """Upper bound on the gain, with the part of the run that it is of; None where none is known."""
     obtained: str | None
-    """What its own change gained in a trial; None without a decision."""
+    """Gain of its own change in a trial; None without a decision."""
     advice: str
     no_patch: str
     code: list[Line]
     keep: list[str]
-    """What the rewrite must leave as it is."""
+    """Things that the rewrite must leave as they are."""
     verify: list[str]
     """Commands, in their order."""
 

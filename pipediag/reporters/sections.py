@@ -36,7 +36,7 @@ _LEAST_PERCENT = 5.0
 """Own choice, as for input wait: the tables have the rest."""
 
 Row = tuple[str, str, str]
-"""What a line is about, its text, and how it is meant: `good`, `bad`, `aside` or nothing."""
+"""Subject of a line, its text, and its tone: `good`, `bad`, `aside` or nothing."""
 
 
 def answer(session: Session) -> Iterator[Row]:

@@ -311,7 +311,7 @@ class _Cache(NamedTuple):
     evidence: dict[str, Scalar]
     advice: str
     given: dict[str, Any]
-    """What else a finding that advises it has."""
+    """Further fields of a finding that advises the cache."""
 
 
 def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Operation], bool]:

@@ -268,7 +268,7 @@ SERIAL_FLAT_MAP = pipeline_rule(
     effect="same up to order or rounding",
 )
 _OF_OTHER_RULES = (*READERS, "from_generator", "map")
-"""What a function may hold that other rules cover: reading, generators, and maps."""
+"""Operations in a function that other rules cover: reading, generators, and maps."""
 
 
 @SERIAL_FLAT_MAP.found_at("flat_map", "interleave")

@@ -53,7 +53,7 @@ _SILENCE = {
     "inconclusive": "could not be decided",
     "error": "the rule itself failed",
 }
-"""What stands in place of the title where there is no advice."""
+"""Text in place of the title where there is no advice."""
 
 
 @dataclass(eq=False)
@@ -65,10 +65,10 @@ class Rule:
 
     id: str
     title: str
-    """What to do, as an imperative."""
+    """Advice, as an imperative."""
     why: str
     fix: str
-    """What to change, and what that may cost."""
+    """Change to make, and its possible cost."""
     needs: tuple[Section, ...]
     """Sections of the session without which the check is not called."""
     thresholds: tuple[Threshold, ...] = ()

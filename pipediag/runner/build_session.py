@@ -334,7 +334,7 @@ class Recorded:
     run: EndedRun
     session: Session
     untried: Session
-    """As it was measured, with no trial in it."""
+    """The session as measured, with no trial in it."""
     recording: Recording | None
 
 

@@ -72,7 +72,7 @@ class DeviceActivity(Record):
     kind: str
     """`gpu`, or `cpu` where the executor's operations stand for a device."""
     host: str | None = None
-    """Of a profile of several hosts."""
+    """Host of the device, in a profile of several hosts."""
     model: str | None = None
     span_ms: float
     busy_ms: float
@@ -132,7 +132,7 @@ class TraceHost(Record):
     steps: TraceSteps | None
     steps_missing: str | None = None
     warnings: list[str] = []
-    """What the profiler itself noted."""
+    """Notes of the profiler itself."""
 
 
 class UnreadFile(Record):

@@ -191,13 +191,13 @@ Change = (
 
 
 Touched = Literal["elements", "options", "model"]
-"""What a change takes effect on: what the pipeline hands out, its options, or the model."""
+"""Objects that a change affects: the elements of the pipeline, its options, or the model."""
 
 
 Check = Literal["equal", "shape", "repeats", "outputs"]
-"""What must hold on real elements before an edit is timed: the same batches, batches of the same
-structure, the same elements in two passes before an added cache, or the same outputs of the model.
-"""
+"""Condition on real elements that must hold before an edit is timed: the same batches, batches of
+the same structure, the same elements in two passes before an added cache, or the same outputs of
+the model."""
 
 ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
@@ -219,11 +219,11 @@ class Edit:
     id: str
     """`<rule>:<operation>`, or the rule alone."""
     label: str
-    """What is tried, in a few words: `num_parallel_calls=AUTOTUNE on the map in line 12`."""
+    """The change in a few words: `num_parallel_calls=AUTOTUNE on the map in line 12`."""
     changes: tuple[Change, ...]
     check: Check | None = None
     caveat: str | None = None
-    """What the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
+    """Part that the measurement leaves out, as a sentence: `Measured once the cache is filled.`"""
     whole_epoch: bool = False
     """True if steps alone can't show what it does: it changes when an epoch's first batch comes."""
     loop_id: str | None = None

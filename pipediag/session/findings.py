@@ -30,7 +30,7 @@ class SourceExcerpt(Record):
 class PatchedFile(Record):
     path: str
     sha256: str
-    """Of its bytes when it was measured: a patch is for that file and no other."""
+    """Hash of the file's bytes when it was measured: a patch is for that file and no other."""
 
 
 class LeftOut(Record):
@@ -62,14 +62,14 @@ class Verdict(Record):
     confidence: Confidence
     reasons: list[str]
     next_steps: list[str] = []
-    """What to do, most useful first."""
+    """Advice on what to do, most useful first."""
     file: str | None = None
     line: int | None = None
     op_id: str | None = None
     where: RunPartName | None = None
     """The part of the run that costs most of what could be had back; None without a ledger."""
     where_percent: float | None = None
-    """Of the whole that the ledger speaks of; what it takes to exit is none of it."""
+    """Percent of the whole that the ledger is about; the time that it takes to exit is left out."""
     where_file: str | None = None
     where_line: int | None = None
     source: SourceExcerpt | None = None
@@ -99,14 +99,14 @@ class Finding(Record):
     advice: str
     effect_on_results: EffectOnResults | None = None
     condition: str | None = None
-    """What must hold for the edit to keep the results right, and what only the user can know, as a
+    """Condition under which the edit keeps the results right and that only the user can judge, as a
     clause: `if the generator yields the same data in every epoch`."""
     speedup_at_most: float | None = None
     """Upper bound on the speed-up of its part, by Amdahl's law on measured times."""
     for_run: RunGain | None = None
-    """What the measured speed-up, or the most that its advice could save, comes to in the run."""
+    """Gain in the run from the measured speed-up, or from the most that its advice could save."""
     edit: Edit | None = None
-    """What the advice would change, in a form that a trial can apply."""
+    """The advised change, in a form that a trial can apply."""
     patch: Patch | None = None
     """The edit as a change of the source, or why there is none; None for a refuted edit, and with
     PIPEDIAG_NO_SOURCE."""

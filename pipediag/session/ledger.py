@@ -8,29 +8,30 @@ from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import PartBasis, RunPartName, RunScope
 
 OWN_LINE = "the script's own line"
-"""What a row is (`RunPart.what`) where code runs that is in no function."""
+"""Value of `RunPart.what` where code runs that is in no function."""
 IN_FRAMEWORK = ", in a framework's code"
-"""How what a row is ends where a framework's code ran for that line."""
+"""End of a row's `RunPart.what` where a framework's code ran for that line."""
 FURTHER_ROUNDS = "further rounds of an outer loop, whose number the source does not state"
 BETWEEN_ROUNDS = "what else happens between two rounds of the outer loop"
-"""What `Run.not_seen` has where the run takes longer than its projection says."""
+"""Entry of `Run.not_seen` where the run takes longer than its projection says."""
 COMES_ONCE = "what happens once: start-up, and everything before and after training"
-"""What `Run.not_seen` has where the ledger is of an epoch, or of 1,000 steps."""
+"""Entry of `Run.not_seen` where the ledger is of an epoch, or of 1,000 steps."""
 AN_EPOCHS_END = "the end of an epoch, with its validation and callbacks"
 AFTERWARDS = "what the script does after this training"
-"""What `Run.not_seen` has where the script was stopped before that."""
+"""Entry of `Run.not_seen` where the script was stopped before its code after the training ran."""
 EVALUATING_LOOP = "a loop that evaluates"
 MAKING = "making the iterator"
-"""What a row of an epoch's start is that is no wait for a batch."""
+"""Value of `RunPart.what` for a part of an epoch's start that is not a wait for a batch."""
 PAUSE = "one pause as the last epoch's iterator was destroyed, not extrapolated"
-"""What a row is that came once among the boundaries of epochs, and is no rate of anything."""
+"""Value of `RunPart.what` for time that came once among the boundaries of epochs, and gives no
+rate."""
 PAUSES = "pauses as the iterators of epochs are destroyed"
-"""What a row is that several ends of epochs have beyond the shortest: number and length are chance
-(`facts.run.Pauses`), so no headline has them."""
+"""Value of `RunPart.what` for the time that several ends of epochs take beyond the shortest: number
+and length are chance (`facts.run.Pauses`), so no headline has them."""
 READING = "reading a data set"
-"""What a row is where a loop takes data before a training."""
+"""Value of `RunPart.what` where a loop takes data before a training."""
 EXITING = "exit"
-"""Word for a row in which Python and the framework end, after the script's last line."""
+"""Value of `RunPart.what` where Python and the framework end, after the script's last line."""
 
 
 def callback_words(name: str) -> str:
@@ -44,15 +45,16 @@ class RunPart(Record):
     part: RunPartName
     seconds: float
     percent: float
-    """Of the whole that the ledger speaks of; all parts together are 100."""
+    """Percent of the whole that the ledger is about; all parts together are 100."""
     basis: PartBasis
     """`measured`: it was seen; `projected`: it follows from what was seen of it."""
     ci95_percent: Interval | None = None
-    """Where it was seen several times, or is projected; None where it was timed once, as it is."""
+    """95 % interval of the percent, where it was seen several times or is projected; None where it
+    was timed once."""
     count: int | None = None
-    """How often it came, as projected where the part is."""
+    """Number of times that it came, or is projected to come."""
     what: str | None = None
-    """What it is, in the middle of a sentence; None for the part as a whole."""
+    """Description for the middle of a sentence; None for the part as a whole."""
     file: str | None = None
     line: int | None = None
     loop_id: str | None = None
@@ -101,29 +103,30 @@ class Run(Record):
     scope: RunScope
     """`epoch` or `1000_steps` where nothing says how long it trains."""
     total_s: float
-    """What was seen of it, without what pipediag took."""
+    """Time that was seen, without what pipediag took."""
     projected_total_s: float | None = None
-    """The whole, where it was not seen to its end; the parts add up to it."""
+    """Time of the whole, where it was not seen to its end; the parts add up to it."""
     projected_missing: str | None = None
     pipediag_s: float
     """Time that pipediag itself took: its start, the profile, trials."""
     epochs_seen: float | None = None
-    """Of the diagnosed loop, in all calls of its `fit`; may be a fraction."""
+    """Number of epochs of the diagnosed loop, in all calls of its `fit`; may be a fraction."""
     epochs_planned: int | None = None
     epochs_given: bool = False
     """True if the user said so (`--epochs`), as the script does not show them."""
     not_seen: list[str] = []
-    """What the whole holds that was never seen, so that the ledger is without it."""
+    """Descriptions of what was never seen of the whole, so that the ledger is without it."""
     parts: list[RunPart]
     seen: list[RunPart] = []
-    """All that was seen, in percent of `total_s`, where the ledger speaks of less than the run."""
+    """All that was seen, in percent of `total_s`, where the ledger is about less than the run."""
     callback_lines: list[CallbackLine] = []
     """Lines of the script's own callbacks at the ends of epochs, and of its loops that evaluate; of
     each those that took most."""
     spans: list[RunSpan] = []
-    """What was seen, in order of time and never two at once; of very many the longest."""
+    """Stretches that were seen, in order of time and never two at once; of very many the
+    longest."""
     whole_epochs: list[EpochSeen] = []
-    """Epochs of the last training, without its first; of very many some, in even distances."""
+    """Epochs of the last training, without its first; of very many, some at even distances."""
 
     @property
     def whole_s(self) -> float:
@@ -154,9 +157,9 @@ class RunGain(Record):
     before_s: float
     after_s: float
     basis: Literal["measured", "at most"]
-    """Of the part that gets faster; how long that part is, the ledger says."""
+    """Basis of the gain of the part that gets faster; how long that part is, the ledger says."""
     scope: RunScope
-    """What the seconds are of."""
+    """The whole that the seconds are for."""
     once_s: float | None = None
     """Seconds that tracing and compiling its other training step takes once more, and that
     `after_s` of a run holds; may be negative. None where that was not measured."""

@@ -18,12 +18,12 @@ class Steps(Record):
     median_ms: float
     p95_ms: float
     ci95_ms: Interval
-    """Of the median."""
+    """95 % interval of the median."""
     examples_per_s: float | None
     batch_size: int | None
     first_step_ms: float | None = None
     fill_ms: float | None = None
-    """How long the first batch was waited for: iterator start and shuffle fill."""
+    """Wait for the first batch: iterator start and shuffle fill."""
     retraces: int = 0
     trace_count: int = 0
     boundaries: int = 0
@@ -50,11 +50,12 @@ class InputWait(Record):
     method: InputMethod
     """The one that the breakdown uses."""
     contention: Contention | None = None
-    """Where it slows the loop, the consumer alone on a repeated batch tells what input costs."""
+    """Cause of contention that slows the loop: the consumer alone on a repeated batch then tells
+    what input costs."""
     disagreement: str | None
     """Why the two differ, where they do."""
     contested_by_percent: float | None = None
-    """What input costs by a repeated batch, where that contradicts the share that is used."""
+    """Cost of input by a repeated batch, where that contradicts the share that is used."""
     unsettled: bool = False
     """True if the other method would give another verdict, and no better one can decide."""
 
@@ -116,7 +117,7 @@ class Loop(LoopFacts):
     """From the first request to the last hand-over, without what pipediag took."""
     median_step_ms: float | None = None
     projected_s: float | None = None
-    """What the whole loop takes by the ledger of the run; None where that is of less."""
+    """Time of the whole loop by the ledger of the run; None where that is of less."""
     epoch_ends: int = 0
     filled_cache_op_id: str | None = None
     """The cache that its measured steps filled, so that they stand for no later epoch."""
@@ -149,8 +150,8 @@ class TextWork(Record):
     """Operations of the step's graph that split, hash, look up or decode."""
 
     percent: float
-    """Of the profiled step, in which any of them ran."""
+    """Percent of the profiled step in which any of them ran."""
     ms: float
-    """The same of the mean step without a profiler."""
+    """The same share of the mean step without a profiler, in ms."""
     operations: dict[str, float] = {}
     """Percent of the step by type, the largest first; what runs at once counts for each."""

@@ -21,7 +21,7 @@ TIMELINE_FILE = "timeline.jsonl"
 TRACE_DIRECTORY = "trace"
 
 WantedLoop = int | Literal["longest"]
-"""Which of several training loops: the one that begins at a line, or the longest."""
+"""Choice among several training loops: the one that begins at a line, or the longest."""
 
 
 class WrittenFile:
@@ -45,7 +45,8 @@ class RunOptions:
     steps: int | None = None
     """Baseline steps; None lets the window adapt to the step time."""
     loop: WantedLoop | None = None
-    """Which training loop is wanted; of a line, no other one is measured, and none ends the run."""
+    """The training loop that is wanted; of a line, no other one is measured, and none ends the
+    run."""
     epochs: int | None = None
     """Epochs that the script would train, where it does not tell."""
     run_to_end: bool = False
@@ -59,7 +60,7 @@ class RunSettings(RunOptions, WrittenFile):
     """Passed to the child as a JSON file. Paths are absolute: the script may change directory."""
 
     script: str
-    """As typed: a path, or a module name where `module` is true."""
+    """The script as typed: a path, or a module name where `module` is true."""
     args: Sequence[str]
     module: bool
     capture_directory: str
@@ -73,7 +74,7 @@ class RunSettings(RunOptions, WrittenFile):
     look_ahead_s: float = 5.0
     """A diagnosed loop that would end within this time is let run on, so later loops are seen."""
     budget_s: float = 0.0
-    """What the user gives for a closer look and for trials."""
+    """Seconds that the user gives for a closer look and for trials."""
     hold_loop: str | None = None
     """In a second run of a script: the one loop that waits for trials and ends it."""
     call: Call | None = None
@@ -83,7 +84,8 @@ class RunSettings(RunOptions, WrittenFile):
     safe_path: bool = False
     """True if the interpreter was asked (`-P`, `-I`) not to prepend the script's directory."""
     replaced_files: dict[str, str] | None = None
-    """Of a run that is not observed: by their paths, files in place of which others are run."""
+    """Files that are run in place of the script's, by the paths of these, in a run that is not
+    observed."""
 
     @property
     def input_only(self) -> bool:
@@ -167,7 +169,7 @@ class TrialsAwaited:
     """When the loop's step time was known, later by what the script did between epochs since then.
     """
     since_ms: float | None = None
-    """The same by the clock of windows and steps, which starts with the recording."""
+    """The same time by the clock of windows and steps, which starts with the recording."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class Prepared:
     first_ns: int | None = field(default=None, compare=False)
     """From its new iterator to the end of its first step, tracing included."""
     same_elements: int | None = field(default=None, compare=False)
-    """How many elements were the same in two passes; None where that was not checked."""
+    """Number of elements that were the same in two passes; None where that was not checked."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class BlockRun:
     first_ns: int | None = None
     """From the variant's new iterator to the end of its first step; None of batches alone."""
     first_batches: int = 1
-    """How many that step took."""
+    """Number of batches that the first step took."""
     traces: int | None = None
     """Number of traces of the variant's `tf.function`, where that is what the variant changes."""
     freed_ns: int | None = None
@@ -303,7 +305,8 @@ class RunBlock:
     alone: bool = False
     """True if its batches are taken as fast as they come instead."""
     epoch_examples: float | None = None
-    """Where a whole epoch counts: how many it has, beyond which the block does not go."""
+    """Examples in an epoch, beyond which the block does not go; None unless a whole epoch
+    counts."""
 
 
 @dataclass(frozen=True)

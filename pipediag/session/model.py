@@ -48,7 +48,7 @@ class HotLine(Record):
 
 class Host(Record):
     cpu_percent: float
-    """Of the CPUs that the process may use."""
+    """CPU time used, in percent of the CPUs that the process may use."""
     cores_busy: float
     cores_allowed: float
     cores_of_others: float | None = None
@@ -104,7 +104,7 @@ class Script(Record):
     detail: str | None = None
     """One sentence on that: the exception, the signal, where it was stopped."""
     second_run: str | None = None
-    """What came of running it a second time, for trials only (`--rerun`)."""
+    """Outcome of running it a second time, for trials only (`--rerun`)."""
 
     @property
     def main_file(self) -> Path | None:
@@ -133,7 +133,7 @@ class Environment(RecordedEnvironment):
     fingerprint: str
     """Hash of what makes two machines comparable: CPU model, cores, quota, devices, TensorFlow."""
     worker: Worker | None = None
-    """Which worker of a job it was; None for a process that trains alone."""
+    """The worker of a job that it was; None for a process that trains alone."""
 
 
 class OtherProcesses(Record):
@@ -204,10 +204,10 @@ class Session(Record):
     embeddings_missing: str | None = None
     """Reason why tables may be missing: the step of the loop could not be read."""
     vocabulary_ms: float | None = None
-    """Of a step, on a number for each of many classes: logits, loss, gradients, and the update of
-    weights that are no table."""
+    """Time of a step in operations on a number for each of many classes: logits, loss, gradients,
+    and the update of weights that are no embedding table."""
     metrics_ms: float | None = None
-    """Of a step, in operations that nothing but its metrics needs; None as above."""
+    """Time of a step in operations that nothing but its metrics needs; None as above."""
     device_memory_bytes: int | None = None
     """Value of `--device-memory`; None if it was not given."""
     text_work: TextWork | None = None
@@ -230,7 +230,7 @@ class Session(Record):
     """The trials: loop and consumer, seconds given and used, and `blocks` (`trials.csv`)."""
     trials_missing: str | None = None
     evaluation_trials: list[TrialRun] = []
-    """The same for loops that evaluate, whose pipelines were tried alone."""
+    """Trials of loops that evaluate, whose pipelines were tried alone."""
     predictions: list[Prediction] = []
     """Lines that repeatedly call `predict` on little data, compared with `predict_on_batch`."""
     loops: list[Loop] = []

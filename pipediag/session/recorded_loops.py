@@ -73,13 +73,14 @@ class KerasUse:
     deciding_callbacks: list[str] = field(default_factory=list)
     """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
     variable_bytes: int | None = None
-    """Of the model."""
+    """Bytes of the model's variables."""
     trainable_bytes: int | None = None
-    """Of those that are trained, which have gradients."""
+    """Bytes of the variables that are trained, which have gradients."""
     optimizer_bytes: int | None = None
-    """Of the optimizer's own variables."""
+    """Bytes of the optimizer's own variables."""
     optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
-    """Those of its arguments that are set and pass over whole variables, or scale gradients."""
+    """Arguments of the optimizer that are set, and make it pass over whole variables or scale
+    gradients."""
     input_layers: list[InputLayer] = field(default_factory=list)
     inseparable: bool = False
     """True if the model is of a class of the script's, under a strategy, or without a graph."""
@@ -89,7 +90,7 @@ class KerasUse:
     """True if the model is one of the package `tf_keras`."""
     compile_file: str | None = None
     compile_line: int | None = None
-    """Where the script last compiled the model."""
+    """Line at which the script last compiled the model."""
 
 
 @dataclass(kw_only=True)
@@ -102,7 +103,7 @@ class TableUse:
     gradient: SparseOrDense | None
     """`sparse`: of the rows that were looked up; None where the step does not write the table."""
     slot_bytes: int | None
-    """Of the optimizer's variables for it."""
+    """Bytes of the optimizer's variables for it."""
     temporary_bytes: int | None = None
     """Most memory at one time of tensors of the table's size that a step makes beside the
     variables, estimated from the graph: an operation that works element by element writes over an
@@ -121,7 +122,7 @@ class RecordedTableUse(TableUse):
     pass_operations: list[str] = field(default_factory=list)
     """Operations that pass over all of the table or its slots, with the calls that they are in."""
     copy_operations: list[str] = field(default_factory=list)
-    """Those that read or cast all of it for a lookup."""
+    """Operations that read or cast all of it for a lookup."""
 
 
 @dataclass(kw_only=True)
@@ -146,9 +147,9 @@ class EmbeddingIds:
     changed: int = 0
     """Lookups whose id came out of it as another."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)
-    """The first of them: before and after."""
+    """Ids before and after, of the first of these lookups."""
     batches: int
-    """How many were looked at."""
+    """Number of batches whose ids were read."""
     first_batch: int
     """The number of the first of them in the loop, counted from 1."""
     last_batch: int
@@ -183,7 +184,7 @@ class TableFacts:
     trainable: bool = True
     file: str | None = None
     line: int | None = None
-    """Where the script made the layer."""
+    """Line at which the script made the layer."""
     mask_zero: bool = False
     regularizer: str | None = None
     """Class of the one that a layer has over the whole table."""
@@ -197,7 +198,7 @@ class RecordedVariable(TableFacts):
     """An embedding table of a model that was trained."""
 
     path: str | None = None
-    """Of the variable, through the layers that it is in; None where only TensorFlow's name is
+    """Path of the variable, through the layers that it is in; None where only TensorFlow's name is
     known, which a model of one's own class gives to all of its tables."""
     loop_id: str | None = None
     use: RecordedTableUse | None = None
@@ -258,7 +259,7 @@ class NestedCall:
     count: int = 0
     elapsed_ns: int = 0
     percent: float = 0.0
-    """Of the loop's steps, as the parent has them."""
+    """Percent of the loop's steps, as the parent has them."""
     ms: float = 0.0
 
 
@@ -332,7 +333,7 @@ class LoopFacts:
     planned_steps: int | None = None
     """Steps that the loop would run if left alone, where the script says so."""
     planned_rounds: int | None = None
-    """How often the script comes to its line, by the loops of its source around it."""
+    """Number of times that the script comes to its line, by the loops of its source around it."""
     shapes_vary: bool = False
     """True if a function of its step was traced again for batches of another length."""
     replicas: int = 1
@@ -344,17 +345,17 @@ class LoopFacts:
     graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
-    """Of the losses of its traced step."""
+    """Softmax losses of its traced step."""
     constant_bytes: int | None = None
-    """Of the constants in the graph of its step; None where that was not read."""
+    """Bytes of the constants in the graph of its step; None where that was not read."""
     untried: str | None = None
     """Why no trial could be made in it, as a sentence, where that is not the whole run's reason."""
     from_python: bool = False
     """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     nested: list[NestedCall] = field(default_factory=list)
-    """What Keras does in each of its steps beside training: `predict`, `evaluate`."""
+    """Calls of Keras in each of its steps beside training: `predict`, `evaluate`."""
     evaluation: Evaluation | None = None
-    """Of a loop that evaluates, in its first evaluation that is long enough."""
+    """Times of the first evaluation that is long enough, in a loop that evaluates."""
     beside: str | None = None
     """Id of another training loop, which another thread ran at the same time."""
 
@@ -373,7 +374,7 @@ class RecordedLoop(LoopFacts):
     fill_ns: int | None = None
     """Time in which the first batch was waited for: the pipeline's start and its shuffle fill."""
     trace_count: int = 0
-    """How often a training function was traced while the loop ran."""
+    """Number of traces of a training function while the loop ran."""
     retrace_steps: list[int] = field(default_factory=list)
     boundaries: int = 0
     """Ends of epochs and validations seen between two steps; such intervals are no steps."""

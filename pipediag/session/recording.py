@@ -19,7 +19,7 @@ class Prediction(TimedPairs):
     file: str
     line: int
     rows: int
-    """Of the data of the last call that was timed."""
+    """Rows of the data in the last call that was timed."""
     calls: int = 0
     """All calls of that line so far, where it calls a model itself."""
     model: str | None = None
@@ -126,13 +126,14 @@ class RecordedStacks:
     samples: int
     lines: list[StackLine] = field(default_factory=list)
     callbacks_ns: dict[str, int] = field(default_factory=dict)
-    """What each class of Keras callbacks took after batches meanwhile, by the clock."""
+    """Time that each class of Keras callbacks took after batches during the sampling, by the
+    clock."""
     steps_ns: int = 0
-    """What the steps took, these callbacks among them."""
+    """Time that the steps took, these callbacks among them."""
 
 
 NAME_BEGINS = "pipediag_op"
-"""What the names begin with that operations are given, where the user gave none."""
+"""Beginning of the names that operations are given, where the user gave none."""
 
 
 EARLIER = "earlier dataset"
@@ -157,10 +158,10 @@ class RecordedFunction:
     python_tokens: list[str] = field(default_factory=list)
     """By which TensorFlow's registry knows each of them, and those of nested datasets."""
     side_effect: str | None = None
-    """What one of those visibly changes outside of itself, as the end of a sentence."""
+    """Visible change that one of those makes outside of itself, as the end of a sentence."""
 
     constant_bytes: int | None = None
-    """Of the constants in its graph, nested functions included."""
+    """Bytes of the constants in its graph, nested functions included."""
     returns_constant: bool = False
     """True if a part of its result is the same for each element: the label of `(row, 1.0)`."""
 
@@ -251,7 +252,7 @@ class Recording:
     predictions: list[Prediction] = field(default_factory=list)
     other_uses: list[OtherUse] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What went otherwise than planned, in sentences for the report."""
+    """Things that did not go as planned, in sentences for the report."""
 
     def table(self, like: RecordedVariable) -> RecordedVariable:
         """Return the record of that table; enter a new one, update one whose use was not read."""

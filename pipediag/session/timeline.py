@@ -146,9 +146,10 @@ class HostReading:
     machine_ticks: int | None = None
     """Ticks of all CPUs of the machine, idle ones included."""
     allowed_busy_ns: int | None = None
-    """Of the CPUs that the process may use, in which one of them worked for whatever program."""
+    """Time of the CPUs that the process may use, in which one of them worked for whatever
+    program."""
     allowed_idle_ns: int | None = None
-    """Of the same CPUs, in which they had nothing to do."""
+    """Time of the same CPUs in which they had nothing to do."""
     gpus: tuple[GpuReading, ...] = ()
 
 

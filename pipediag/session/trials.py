@@ -9,11 +9,11 @@ from pipediag.session.record import Interval, Record
 from pipediag.vocabulary import TrialState
 
 Consumer = Literal["training", "pipeline alone"]
-"""What took the batches: the script's own training loop, or nothing, as fast as they came."""
+"""Consumer of the batches: the script's own training loop, or nothing, as fast as they came."""
 Basis = Literal["step", "epoch", "pipeline", "traces", "pauses"]
-"""What a speed-up was made from: measured steps; an epoch's first wait and steps; the pipeline
-alone, from which the step's is estimated; or the traces, or pauses as iterators are freed, that are
-saved, with the steps."""
+"""Basis of a speed-up: measured steps; an epoch's first wait and steps; the pipeline alone, from
+which the step's is estimated; or the traces, or pauses as iterators are freed, that are saved, with
+the steps."""
 
 WORTHWHILE = 1.03
 """Confirmed: the whole interval lies above; refuted: the whole interval lies below. Blocks of one
@@ -49,13 +49,13 @@ class Trial(SpeedUp):
     same_elements: int | None = None
     """Number of elements before an added cache that were the same in two passes."""
     caveats: list[str] = []
-    """What the measurement leaves out or changes, as sentences."""
+    """Sentences on what the measurement leaves out or changes."""
 
 
 NOT_TRIED = Trial(state="not_tried", reason="No trial was made.")
 
 NO_BUDGET = "No trials were requested (`--budget 0`)."
-"""Of a whole run."""
+"""Reason why a run as a whole has no trials."""
 
 
 class TrialBlock(Record):
@@ -90,7 +90,7 @@ class Combined(SpeedUp):
     """Speed-up of the epoch that fills a cache, by the other edits."""
     filling_ci95: Interval | None = None
     for_run: RunGain | None = None
-    """What that comes to in all of the run."""
+    """Gain of the whole run from these edits."""
     dropped: list[DroppedEdit] = []
 
 

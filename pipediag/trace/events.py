@@ -66,7 +66,8 @@ class CompiledWork:
 
 
 Program = Callable[[str], CompiledWork | None]
-"""Of a program that XLA compiled: what the instruction of a name does, None where not known."""
+"""Work of an instruction, given by its name, in a program that XLA compiled; None where not
+known."""
 
 
 @dataclass(frozen=True)

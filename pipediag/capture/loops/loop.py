@@ -51,8 +51,8 @@ class ScriptsOwnError(Exception):
 
 
 HandOver = Literal["next", "call", "fed"]
-"""How batches leave an iterator: by Python's `next`, or inside a tf.function that was given it; or
-that there is no iterator, as Python feeds the step itself."""
+"""Way in which batches leave an iterator: by Python's `next`, or inside a tf.function that was
+given it; `fed`: Python feeds the step itself, without an iterator."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ class Profiler:
         self._recorder = recorder
         self._root = directory
         self.directory = directory
-        """Where the last profile went: each loop has a directory of its own."""
+        """Directory of the last profile: each loop has its own."""
         self._session: Any = None
         self._marker: Any = None
         self._module: Any = None

@@ -199,10 +199,10 @@ class Node:
     """Builds it where no recorded call does: a wrapper, an added or replaced operation."""
     call: Call | None = None
     dataset: Any = None
-    """What the script made; used as it is where nothing changed up to here."""
+    """Dataset that the script made; used as it is where nothing changed up to here."""
     parameters: dict[str, Scalar] = field(default_factory=dict)
     inner: Parameters = field(default_factory=dict)
-    """The same of operations that its function makes."""
+    """Parameters to change in operations that its function makes."""
 
     @property
     def operation(self) -> RecordedOperation | None:

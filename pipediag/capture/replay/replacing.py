@@ -346,4 +346,4 @@ REPLACEMENTS: dict[tuple[str, str], _Replacing] = {
     ("from_generator", "in_chunks"): stacked,
     ("padded_batch", "bucket_by_sequence_length"): bucketed,
 }
-"""What makes another kind of operation in the place of one, by both kinds."""
+"""Functions that make another kind of operation in the place of one, by both kinds."""

@@ -270,11 +270,11 @@ class Variant:
 
     dataset: Any
     settings: Settings
-    """How the model is compiled for it, where that is not as the user compiled it."""
+    """Settings with which the model is compiled, where they differ from the user's."""
     rows: int
     batches_per_step: int
     code: list[Attribute]
-    """What the script's functions run for it."""
+    """Code that the script's functions run for it."""
 
 
 class Variants:

@@ -108,7 +108,7 @@ class LoopChoice:
     _keep: Callable[[], None]
     """Keeps what is evaluated."""
     active: Diagnosis | None = None
-    """That of the loop which is being measured: a plain attribute, read on every step."""
+    """Diagnosis of the loop that is being measured: a plain attribute, read on every step."""
     before_training: Callable[[], None] = nothing
     """Called when a training loop has its first batch and has made no step with it."""
     deadline_ns: int | None = None

@@ -86,11 +86,11 @@ class StepParts:
         self.lead: Consumer | None = None
         """The iterator whose hand-over begins a step, where others are joined to it."""
         self._since: list[Consumer] = []
-        """What has handed over since then, in order."""
+        """Iterators that have handed over since then, in order."""
         self._before: list[Consumer] = []
-        """What had in the step before, or in the last one of the epoch before."""
+        """Iterators that did so in the step before, or in the last one of the epoch before."""
         self._known: dict[str, list[Consumer]] = {}
-        """What is joined, by the id of the loop that leads."""
+        """Iterators that are joined, by the id of the loop that leads."""
         self._waited_ns: int | None = 0
         self._outer: Loop | None = None
         """The loop whose step may call others; None between two epochs."""
@@ -98,7 +98,7 @@ class StepParts:
         """Loops that evaluate or predict, called in the step that is running."""
         self._called_before: Set[str] = frozenset()
         self._called_by: dict[str, Set[str]] = {}
-        """Those called in the last step before a loop was left."""
+        """Loops called in the last step before a loop was left, by the id of that loop."""
         self.in_call = False
         """True if a call runs that is a part of a step."""
 

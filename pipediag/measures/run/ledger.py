@@ -194,8 +194,8 @@ def _each(loop: RecordedLoop) -> int:
 
 
 _OFTEN = 0.5
-"""Of a loop's steps, from which on interruptions are a part of them. Own choice: what comes every
-hundred steps is rather the end of a round."""
+"""Share of a loop's steps from which on interruptions are a part of them. Own choice: what comes
+every hundred steps is rather the end of a round."""
 
 
 def rejoined(spent: list[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:

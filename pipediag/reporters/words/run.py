@@ -66,7 +66,7 @@ class Part:
     basis: PartBasis
     """`projected` where any of it is."""
     rows: tuple[RunPart, ...]
-    """Where there is more to say than the part's name."""
+    """Rows of the part, where they say more than the part's name."""
 
 
 def parts_of(rows: Sequence[RunPart]) -> list[Part]:

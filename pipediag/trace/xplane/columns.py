@@ -61,7 +61,7 @@ class EventColumns(NamedTuple):
     length_ps: NDArray[np.int64]
     """At least 0."""
     details_start: NDArray[np.uint32]
-    """Where in the file the statistics begin."""
+    """Places in the file at which the statistics begin."""
     details_end: NDArray[np.uint32]
 
     @classmethod

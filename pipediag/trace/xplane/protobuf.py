@@ -150,9 +150,9 @@ class Field:
     number: int
     wire_type: int
     start: int
-    """Where its tag begins."""
+    """Place at which its tag begins."""
     payload: int
-    """Where its value begins."""
+    """Place at which its value begins."""
     end: int
 
 

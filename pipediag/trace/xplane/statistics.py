@@ -77,7 +77,7 @@ class EventNames:
         self._adding = threading.Lock()
         """Threads read lines at the same time; any line may have a key without metadata."""
         self._described: dict[int, Span] = {}
-        """Where the metadata lies that has statistics."""
+        """Places in the file of the metadata that has statistics."""
         self._decoded: dict[int, dict[str, StatValue]] = {}
         for part in entries:
             span = part.payload, part.end
@@ -235,7 +235,7 @@ class FoundStatistics:
     values: NDArray[np.int64]
     """An integer, the number of a text, or the length of a text that ends the statistic."""
     after: Positions
-    """Where the next statistic begins."""
+    """Place at which the next statistic begins."""
 
     def chosen(self, keep: NDArray[np.bool_]) -> FoundStatistics:
         if keep.all():

@@ -27,7 +27,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
-"""How far results may be apart: other batch sizes add up in another order."""
+"""Tolerances of results: batches of other sizes are added up in another order."""
 
 
 @dataclass

@@ -215,7 +215,7 @@ def _without_threads(dataset: Any) -> Any:
 # Pipelines that run, and caches that are being filled, when the script is stopped or over.
 
 IN_FLIGHT_LIMIT_S = 2.0
-"""How long a Python function that a pipeline has called may take to return, before we go on."""
+"""Longest time for which a Python function that a pipeline has called is waited for."""
 
 _POLL_S = 0.005
 _HANDLES = ("_iterator_resource", "_multi_device_iterator_resource", "_resource_deleter")

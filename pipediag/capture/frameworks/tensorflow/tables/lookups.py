@@ -49,7 +49,7 @@ class Lookup:
 
     frame: Frame
     handle: Any
-    """That of the variable, outside of the graph."""
+    """Handle of the variable, outside of the graph."""
     ids: At
     """The ids as the script has them: before Keras adds the rows to negative ones, and before they
     are made unique."""

@@ -279,7 +279,7 @@ class TableInStep:
         self._followed: list[Lookup] = []
         """Lookups whose ids a batch tells."""
         self._needed: set[Key] = set()
-        """What its ids are computed from."""
+        """Tensors from which its ids are computed."""
         self._follow(lookups)
 
     def _follow(self, lookups: list[Lookup]) -> None:

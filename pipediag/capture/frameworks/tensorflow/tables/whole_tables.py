@@ -46,7 +46,7 @@ class Writes:
     """Handles of variables that a step writes to, by id."""
 
     rows: set[int] = field(default_factory=set)
-    """Those of which it writes some rows."""
+    """Handles of variables of which it writes some rows."""
     whole: set[int] = field(default_factory=set)
 
     @classmethod
