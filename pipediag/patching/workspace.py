@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from pipediag.facts.pipeline import by_hand
+from pipediag.facts.pipeline import by_hand, upstream_of
 from pipediag.patching.settings import compile_call
 from pipediag.patching.sites import Callers, Repeats, Suits, anchored, grows_in_a_loop
 from pipediag.patching.snippets import every, find
@@ -86,8 +86,9 @@ class Workspace:
         that the change is one of all operations that a loop adds to a pipeline by this call.
         """
         source, call = self.call(op_id)
-        alike = {op.id for op in self.session.ops}.intersection(self.of_the_same_call(op_id))
-        if len(alike) > 1 and not grown and grows_in_a_loop(source, call):
+        alike, ops = set(self.of_the_same_call(op_id)), every(self.session)
+        above = (up.id for op in ops if op.id in alike for up in upstream_of(ops, op))
+        if not grown and not alike.isdisjoint(above) and grows_in_a_loop(source, call):
             raise NotPatchableError("A loop makes several operations by this call.")
         end = source.span(call).end
         if until is not None:

@@ -505,6 +505,19 @@ def test_maps_that_a_loop_adds_are_changed_by_their_one_call() -> None:
     assert "A loop makes several" in refused(HELPED, chained(*maps), Insert("map1", "cache", {}))
 
 
+def test_an_evaluation_s_maps_that_a_loop_adds_are_not_cached_one_by_one() -> None:
+    text = HELPED.replace("Data().train()", "model.fit(x)\nmodel.evaluate(Data().train())\n")
+    text += "model.predict(Data().train())\n"
+    session = session_of(text, keras={"epochs": 5})
+    maps = [op(text, "map", ".map(step", id=f"map{n}") for n in range(3)]
+    read = make_loop(id="loop_1", role="validation", pipeline=make_pipeline(ops=chained(*maps)))
+    trained = replace(session.loops[0], planned_rounds=1)
+    session = session.model_copy(update={"loops": [trained, read], "run": make_run()})
+    edit = Edit("cache", "a cache", (Insert("map2", "cache", {}),), loop_id="loop_1")
+    made, _ = make_patch(session, [edit], lambda _: text.encode())
+    assert "A loop makes several" in made.left_out[0].reason
+
+
 @pytest.mark.parametrize(
     ("epochs", "rounds", "written"), [(5, None, False), (5, 1, True), (1, 1, False), (5, 3, False)]
 )
