@@ -133,8 +133,10 @@ def _code(session: Session, finding: Finding) -> list[Line]:
         first, last = line - _AROUND, line + _AROUND
     samples: dict[int, float] = {}
     in_steps = session.host.hot_python if session.host is not None else []
-    in_callbacks = session.run.callback_lines if session.run is not None else []
-    for hot in in_callbacks if finding.part in ("epoch_end", "evaluation") else in_steps:
+    between = session.run.callback_lines if session.run is not None else []
+    evaluates = finding.part == "evaluation"
+    between = [one for one in between if (one.loop_line is not None) is evaluates]
+    for hot in between if evaluates or finding.part == "epoch_end" else in_steps:
         if hot.file == file:
             samples[hot.line] = samples.get(hot.line, 0.0) + hot.percent
     numbers = range(max(1, first), min(last, len(lines)) + 1)
