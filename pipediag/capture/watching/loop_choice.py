@@ -33,6 +33,8 @@ as an evaluation may be over; tf.data remembers three times as many gaps as the 
 @dataclass
 class _Evaluation:
     consumer: weakref.ref[Consumer]
+    again: bool
+    """True if a shorter pass was timed before."""
     wanted: int = _FEWEST_CALLS
     calls: int = 1
     began_ns: int = 0
@@ -42,7 +44,8 @@ class _Evaluation:
 
 @dataclass
 class Evaluations:
-    """Times some steps of each loop that evaluates, in one pass over its data."""
+    """Times some steps of each loop that evaluates, in one pass over its data; of a short one in
+    the second pass once more, as the first may fill a cache or live on what was made meanwhile."""
 
     _with: Instruments
     _timed: dict[str, _Evaluation] = field(default_factory=dict)
@@ -53,8 +56,9 @@ class Evaluations:
             return
         timed = self._timed.get(record.id)
         if timed is None or timed.consumer() is not consumer:
-            if record.evaluation is None:
-                self._timed[record.id] = _Evaluation(weakref.ref(consumer))
+            known, most = record.evaluation is not None, _WARM_CALLS + _MOST_CALLS
+            if timed is None or not known or (timed.calls < most and not timed.again):
+                self._timed[record.id] = _Evaluation(weakref.ref(consumer), again=known)
             return
         timed.calls += 1
         if timed.calls == _WARM_CALLS:

@@ -344,8 +344,19 @@ def test_after_its_first_steps_an_evaluation_is_looked_at(
 
     expected = None if measured is None else (measured, STEP_NS / 1e6, 3.0)
     assert evaluation_of(evaluated.loop) == expected
-    evaluated.steps(300 if measured else 0)
-    assert evaluation_of(evaluated.loop) == expected
+
+
+@pytest.mark.parametrize(("steps", "looked_at_again"), [(10, True), (33, True), (34, False)])
+def test_a_short_evaluation_is_looked_at_once_more_as_its_first_pass_may_fill_a_cache(
+    evaluated: Evaluated, steps: int, looked_at_again: bool
+) -> None:
+    for gap_us in (1_000, 5_000, 2_000):
+        evaluated.runtime.models = [IteratorModel([gap_us] * 33, [], 0) for _ in range(4)]
+        evaluated.steps(steps)
+
+    seen = evaluation_of(evaluated.loop)
+    assert seen is not None
+    assert seen[2] == (5.0 if looked_at_again else 1.0)
 
 
 def test_what_pipediag_does_in_an_evaluation_is_no_part_of_its_steps(evaluated: Evaluated) -> None:
