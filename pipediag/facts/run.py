@@ -1,4 +1,4 @@
-"""The ledger's answers: the largest part of the run, waits for an epoch's first batch, pauses."""
+"""Answers from the ledger: the largest part of the run, waits for first batches, pauses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipediag.session.recording import Prediction
 from pipediag.vocabulary import RunPartName, RunScope
 
 EXPLAINED_PERCENT = 70.0
-"""Part of a loop's time that its steps should explain. Own choice."""
+"""Percent of a loop's time that its steps should explain. Own choice."""
 
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",
@@ -35,12 +35,12 @@ FIRST_BATCHES = Threshold(
 
 
 def fills_a_shuffle(session: Session, op: Operation) -> bool:
-    """Return True if a shuffle waits for many of its elements before the first batch."""
+    """Return True if a shuffle below waits for many of its elements before the first batch."""
     return any(op in upstream(session, shuffle) for shuffle in operations(session, "shuffle"))
 
 
 def holds_all(session: Session, shuffle: Operation) -> bool:
-    """Return True if nothing above the shuffle ran any more once it handed elements on."""
+    """Return True if the shuffle ran in the measured steps, and nothing above it did any more."""
     above = upstream(session, shuffle)
     running = shuffle.self_ms_per_step is not None
     return running and bool(above) and all(op.self_ms_per_step is None for op in above)
@@ -70,17 +70,18 @@ _SCOPES: dict[RunScope, str] = {
 
 @dataclass(frozen=True)
 class Where:
-    """The part that costs most of what could be had back, and the row of it that does."""
+    """The part of the run that costs most of what could be saved, and the row of it that does."""
 
     part: RunPartName
     percent: float
     row: RunPart | None
     about_as_much: Where | None = None
-    """Another part that takes more than the steps by its mean, but not by its interval."""
+    """Another part that takes more than the steps by its mean, but not by its 95 % interval."""
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
-    """Return a part's rows without the exit, and without pauses as iterators are destroyed."""
+    """Return a part's rows that a change may shorten: without the exit, and without pauses as
+    iterators are destroyed."""
     left_out = (EXITING, PAUSE, PAUSES)
     return [row for row in run.parts if row.part == part and row.what not in left_out]
 
@@ -88,9 +89,9 @@ def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
 def where(session: Session) -> Where | None:
     """Return the part of the run that costs most of what a change could save.
 
-    It is the steps unless another part weighs more, its 95 % interval does not overlap with theirs,
-    and lies above `WHERE_PERCENT`. Of the steps, the time in which the device does not compute
-    counts. None without a ledger, or where nothing trains.
+    It is the steps unless another part weighs more, and its 95 % interval lies above theirs and
+    above `WHERE_PERCENT`. Of the steps, only the time counts in which the device does not compute.
+    None without a ledger, or where nothing trains.
     """
     run = session.run
     if run is None or session.diagnosed_loop() is None:
@@ -111,12 +112,12 @@ def where(session: Session) -> Where | None:
 
 
 def _end_of_intervals(rows: list[RunPart], end: int) -> float:
-    """Return the lower (0) or upper (1) end of what rows take together, in percent."""
+    """Return the lower (0) or upper (1) end of the rows' intervals together, in percent."""
     return sum(row.ci95_percent[end] if row.ci95_percent else row.percent for row in rows)
 
 
 def costliest_row(run: Run, part: RunPartName) -> RunPart | None:
-    """Return the row of a part that takes most; one with a place goes before one without."""
+    """Return the row of a part that takes most; a row with a line goes before one without."""
     rows = rows_to_have_back(run, part)
     placed = [row for row in rows if row.line is not None]
     return max(placed or rows, key=lambda row: row.seconds, default=None)
@@ -128,7 +129,7 @@ def starts_s(session: Session) -> float:
 
 
 def making_ms(session: Session) -> float:
-    """Return what an epoch of the diagnosed loop takes to make and destroy its iterators.
+    """Return the ms in which an epoch of the diagnosed loop makes and destroys its iterators.
 
     Keras makes two of them. 0 where that is not known.
     """
@@ -148,22 +149,23 @@ def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
 
 
 def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
-    """Return the ledger's row on the traces of the loop's functions, apart from the steps."""
+    """Return the ledger's row of tracing a function that makes the loop's steps; None without
+    one."""
     run = session.run
     rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
     return next((row for row in rows if is_step_function(loop, row)), None)
 
 
 def is_step_function(loop: Loop, row: RunPart) -> bool:
-    """Return True if a row of traced functions is of a function that makes the loop's steps."""
+    """Return True if the row is of tracing a function that makes the loop's steps."""
     traced = f"{row.file}:{row.line} {row.what}"
-    # The recording names a function that another one makes `make.<locals>.step`.
+    # In the recording, a function that another one makes is named `make.<locals>.step`.
     names = (one.partition(" ")[0::2] for one in loop.step_functions)
     return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, name in names}
 
 
 def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
-    """Return how much faster an evaluation gets where that part is left of a model's calls.
+    """Return the speed-up of an evaluation if the share `left` remains of its calls of the model.
 
     The time of its steps outside the calls stays the same.
     """
@@ -178,7 +180,8 @@ def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
 
 
 def faster_ends(run: Run, timed: Prediction, left: float) -> float:
-    """Return how much faster the ends of epochs get where that part is left of calls in them."""
+    """Return the speed-up of the ends of epochs if the share `left` remains of the calls in
+    them."""
     whole_s = run.seconds_of("epoch_end")
     if whole_s <= 0.0:
         return 1.0
@@ -196,14 +199,13 @@ def first_waits(session: Session) -> list[RunPart]:
 
 
 def whole_in_words(run: Run) -> str:
-    """Return the name of what the ledger's percents are of."""
+    """Return the name of the whole that the ledger's percents refer to."""
     return _SCOPES[run.scope]
 
 
 LONGEST_START_MS = 500.0
-"""A first wait that is longer holds more than the start of the pipeline. Own choice: of eleven
-scripts that fill nothing, ten waited up to 0.33 s longer for their first batch than for later
-ones."""
+"""Longest first wait that the start of the pipeline explains. Own choice: of eleven scripts that
+fill nothing, ten waited up to 0.33 s longer for their first batch than for later ones."""
 
 
 @dataclass(frozen=True)
@@ -211,17 +213,17 @@ class LoopTime:
     """Time of the diagnosed loop after its first batch, by the ledger; parts add up to it."""
 
     steps_s: float
-    """Steps times their mean."""
+    """Number of steps times their mean."""
     slower_s: float
     """Time that steps took beyond their mean."""
     first_batches_s: float
-    """Waiting for the first batch of each epoch after the first."""
+    """Waits for the first batch of each epoch after the first."""
     making_s: float
-    """Making the iterators of these epochs."""
+    """Time to make the iterators of these epochs."""
     between_s: float
     """Other time between an epoch's last step and the request for the next batch."""
     first_batch_ms: float | None
-    """Mean wait for one of these batches; None where nothing is known of later epochs."""
+    """Mean wait for one of these first batches; None where nothing is known of later epochs."""
     ends_seen: int
 
     @property
@@ -233,8 +235,8 @@ class LoopTime:
 def loop_time(session: Session) -> LoopTime | None:
     """Return the diagnosed loop's time, or None without a ledger of it.
 
-    Where no end of an epoch was seen, each later start waits as long as the first one if all that
-    was waited for comes again (`comes_again`).
+    If no end of an epoch was seen, each later epoch is taken to wait as long as the first one, if
+    all that it waited for comes again (`comes_again`).
     """
     loop, run, steps = session.diagnosed_loop(), session.run, session.steps
     if loop is None or run is None:
@@ -267,7 +269,7 @@ def loop_time(session: Session) -> LoopTime | None:
 
 
 def time_of_epochs(session: Session) -> LoopTime | None:
-    """Return that time where it is known what later epochs wait for their first batch."""
+    """Return the loop's time; None if the wait for later epochs' first batches is not known."""
     time = loop_time(session)
     return time if time is not None and time.first_batch_ms is not None else None
 
@@ -279,7 +281,8 @@ def first_batch_percent(session: Session) -> float:
 
 
 def steps_beside_percent(session: Session) -> float | None:
-    """Return the percent of that time that steps times their mean explain; None if not known."""
+    """Return the percent of the loop's time that its steps explain by their mean; None if not
+    known."""
     time = time_of_epochs(session)
     return 100.0 * time.steps_s / time.total_s if time is not None else None
 
@@ -291,9 +294,9 @@ def long_percent(session: Session) -> float | None:
 
 
 def comes_again(session: Session) -> Operation | None:
-    """Return the shuffle that every epoch's first batch waits to fill, by the first epoch alone.
+    """Return the shuffle that each epoch fills before its first batch, as the first epoch shows.
 
-    One before a `repeat` need not fill again.
+    A shuffle before a `repeat` is left out: it need not fill again.
     """
     wait_ms = session.steps.fill_ms if session.steps is not None else None
     if wait_ms is None or wait_ms < LONGEST_START_MS:
@@ -316,21 +319,24 @@ def _seconds(session: Session, part: RunPartName) -> float:
 
 _FIRST_S, _LONGEST_S = 0.01, 60.0
 _STARTS_S = 0.05
-"""From the iterator to the first sleep: 40 to 50 ms on two cores (own measurement)."""
+"""Time from the iterator to the tuning thread's first sleep: 40 to 50 ms on two cores (own
+measurement)."""
 _LIFE_OFF = 0.05
-"""By how much the epochs of a run differ in length. Own choice."""
+"""Share by which the epochs of a run differ in length. Own choice."""
 _PAUSING = 0.5
 """Share of iterators that pause as they are freed: 14 of 30 in epochs of 3 s, natively on two cores
 with TensorFlow 2.21 (own measurement)."""
 PAUSED_NS = 50_000_000
-"""A freed iterator that takes longer has paused: others took 0.3 to 32 ms (own measurement)."""
+"""Time from which on freeing an iterator was a pause: others took 0.3 to 32 ms (own
+measurement)."""
 SHORTEST_EPOCH_S = 1.0
-"""Own choice: of shorter ones, the start of the pipeline decides where in a period they end."""
+"""Shortest epoch with pauses. Own choice: in shorter ones, the start of the pipeline decides where
+in a period of sleep they end."""
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """Pauses in which TensorFlow frees an iterator at the ends of a run's epochs.
+    """Pauses at the ends of a run's epochs, in which TensorFlow frees an iterator.
 
     The thread that tunes a pipeline sleeps 10 ms, then twice as long each time, up to 60 s.
     Freeing the iterator cancels that thread and waits for it. The cancellation wakes it before
@@ -346,7 +352,7 @@ class Pauses:
     epochs: int
     life_s: float
     longest_s: Interval
-    """Seconds of one pause, after an epoch that is a little shorter or longer."""
+    """Least and most seconds of one pause, after an epoch that is a little shorter or longer."""
     rest_s: float
     """Seconds of the run without the pauses that were seen in it."""
 
@@ -356,12 +362,13 @@ class Pauses:
 
     @property
     def expected_s(self) -> float:
-        """Return what an iterator takes to be freed, on average."""
+        """Return the seconds that freeing an iterator takes on average."""
         return _PAUSING * self.mean_s
 
 
 def pauses_of_run(session: Session) -> Pauses | None:
-    """Return them; None where each epoch has no iterator of its own, or its length is not known."""
+    """Return the run's pauses; None where epochs have no iterator each, or are too short, or their
+    length is not known."""
     run, loop, pipeline = session.run, session.diagnosed_loop(), session.pipeline
     if run is None or loop is None or pipeline is None or run.scope != "run":
         return None
@@ -380,8 +387,8 @@ def pauses_of_run(session: Session) -> Pauses | None:
 def _frees_one_each_epoch(session: Session, loop: Loop, run: Run) -> bool:
     """Return True if each epoch has an iterator of its own.
 
-    Keras keeps one where `fit` has `steps_per_epoch`, and counts the steps itself where it has not.
-    Of an own loop, only what was seen tells.
+    Keras keeps one iterator if `fit` has `steps_per_epoch`, and counts the steps itself if it has
+    not. For a loop of the script's own, only the iterators that were seen count.
     """
     if loop.iterators >= 2 or loop.keras is None or (run.epochs_seen or 0.0) >= 2.0:
         return loop.iterators >= 2
@@ -390,7 +397,7 @@ def _frees_one_each_epoch(session: Session, loop: Loop, run: Run) -> bool:
 
 
 def sleeps_on_s(life_s: float) -> float:
-    """Return for how long the tuning thread of an iterator of that age sleeps on, in seconds."""
+    """Return the seconds for which the tuning thread of an iterator of that age sleeps on."""
     period_s = _FIRST_S
     wakes_s = _STARTS_S + period_s
     while wakes_s <= life_s:

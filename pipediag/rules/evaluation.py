@@ -1,4 +1,4 @@
-"""Evaluation and prediction that take a relevant part of the run, and what their data lacks."""
+"""Rules about evaluation and prediction that take a relevant part of the run, and their data."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
         if (row.file, row.line) in cheap:
             continue
         if loop is not None and loop.kind != "keras" and row.basis == "measured":
-            # By its iterators, as its wait is a stretch of its own.
+            # Count its iterators, as each wait for one is a stretch of its own.
             count = loop.iterators
         if run.scope != "run" or {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}:
-            # More of it may come than was seen.
+            # More evaluations may follow than were seen.
             count = None
         yield _how_often(session, run, row, loop, count)
         yield from _in_its_code(session, run, row)
@@ -82,10 +82,10 @@ def _how_often(
     if count is not None and count < OFTEN.value:
         return COSTLY_EVALUATION.finding("pass")
     diagnosed = known(session.diagnosed_loop())
-    # Every fifth has to remain, or one.
+    # Every fifth evaluation has to remain, and at least one.
     left = 0.0 if count is None else max(1, count // EVERY) / count
     weight = weigh_rows(run, [row], row.seconds * (1.0 - left))
-    # The validation within the `fit` that was diagnosed.
+    # True of the validation within the `fit` that was diagnosed.
     validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
     keras = diagnosed.keras if validates and diagnosed.kind == "keras" else None
     watching = keras.deciding_callbacks if keras is not None else []
@@ -152,7 +152,7 @@ def _on_its_data(
             **given,
         )
 
-    # One evaluation that is the only one fills a cache for none.
+    # If there is only one evaluation, nothing would read the cache that it fills.
     cache = _cache(session, loop, loop.pipeline) if count != 1 else None
     if cache is not None:
         saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
@@ -169,7 +169,7 @@ def _on_its_data(
                 same = "same results"
             yield cure(
                 f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
-                # At most, all of the wait is its own and is divided.
+                # Upper bound: all of the wait is this map's, and is divided among the CPUs.
                 waits * (1.0 - 1.0 / max(1.0, cpus(session))),
                 op=op,
                 title="Run the evaluation's `map` in parallel",
@@ -183,7 +183,8 @@ def _for(loop: Loop, edit: Edit) -> Edit:
 
 
 def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] | None:
-    """Return the advice to cache what is made anew each time, and what else its finding has."""
+    """Return the advice to cache what each evaluation makes anew, with its finding's other
+    fields."""
     work, place = cached_work(pipeline)
     if place is None:
         return None
@@ -212,7 +213,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
 
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
-    """Return a cache of what two seconds make, as the whole of it would be read alike."""
+    """Return an edit that caches the elements of two seconds: all of them would be read as fast."""
     if loop.evaluation is None:
         return None
     elements = steps_in_time(loop.evaluation.step_ms)
@@ -269,7 +270,7 @@ def _of_calls(
     evidence: Mapping[str, Scalar],
     part: RunPartName = "evaluation",
 ) -> Finding:
-    """Return the finding on calls after which this part of the rows' time would be left."""
+    """Return the finding on calls of whose rows' time the share `left` would remain."""
     saved_s = sum(row.seconds for row in rows) * max(0.0, 1.0 - left)
     return rule.weighed(
         weigh_rows(known(session.run), rows, saved_s),
@@ -334,17 +335,18 @@ def _small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunP
 
 
 def _loop_at(session: Session, row: RunPart) -> Loop | None:
-    """Return the loop that evaluates at that line; a `fit` that validates has two loops there."""
+    """Return the loop that evaluates at the row's line; a `fit` that validates has two loops
+    there."""
     at = [one for one in session.loops if (one.file, one.line) == (row.file, row.line)]
     return next((one for one in at if one.role != "training"), None)
 
 
 def cached_work(pipeline: Pipeline) -> tuple[Operation | None, Operation | None]:
-    """Return the last function of the user's, or reading, on the way to the loop, and the last
+    """Return the user's last function, or the reading, on the way to the loop, and the last
     operation after which a cache keeps its work and all above it.
 
-    Neither where a cache keeps it already; no place where a cache would freeze what differs from
-    pass to pass, or would never end.
+    Both are None where a cache keeps it already; the second is None where a cache would freeze what
+    differs from pass to pass, or would never end.
     """
     able: list[Operation] = []
     for op in _chain(pipeline):

@@ -64,9 +64,10 @@ class RunSpan(Record):
     """One stretch of the run, as it was seen."""
 
     part: RunPartName | None
-    """None: pipediag's own work, which is in no part of the run."""
+    """Part of the run; None for pipediag's own work, which is in no part."""
     start_ms: float
-    """By the clock of windows, steps and host samples; negative before the recording began."""
+    """Start by the clock of windows, steps and host samples; negative before the recording
+    began."""
     duration_ms: float
     what: str | None = None
 
@@ -75,9 +76,9 @@ class EpochSeen(Record):
     """One epoch of a training, seen to its end and without any of pipediag's own work."""
 
     number: int
-    """In its training, counted from 0."""
+    """Number of the epoch in its training, counted from 0."""
     end_ms: float
-    """By the clock of windows, steps and host samples."""
+    """End by the clock of windows, steps and host samples."""
     steps_ms: float
 
 
@@ -93,15 +94,16 @@ class CallbackLine(Record):
     line: int
     function: str
     percent: float
-    """Share of the samples of that callback, or loop."""
+    """Percent of the samples of that callback, or loop."""
     in_framework: bool = False
-    """True if a framework's code was running for it."""
+    """True if this line was running a framework's code."""
     code: str | None = None
 
 
 class Run(Record):
     scope: RunScope
-    """`epoch` or `1000_steps` where nothing says how long it trains."""
+    """The whole that the ledger is about: `epoch` or `1000_steps` if nothing says how long it
+    trains."""
     total_s: float
     """Time that was seen, without what pipediag took."""
     projected_total_s: float | None = None
@@ -113,9 +115,9 @@ class Run(Record):
     """Number of epochs of the diagnosed loop, in all calls of its `fit`; may be a fraction."""
     epochs_planned: int | None = None
     epochs_given: bool = False
-    """True if the user said so (`--epochs`), as the script does not show them."""
+    """True if the user gave their number (`--epochs`), as the script does not show it."""
     not_seen: list[str] = []
-    """Descriptions of what was never seen of the whole, so that the ledger is without it."""
+    """Parts of the whole that were never seen and that the ledger lacks, in words."""
     parts: list[RunPart]
     seen: list[RunPart] = []
     """All that was seen, in percent of `total_s`, where the ledger is about less than the run."""
@@ -135,17 +137,18 @@ class Run(Record):
 
     @property
     def epochs(self) -> float | None:
-        """Return the epochs of the whole: as planned where it is projected, or else as seen."""
+        """Return the number of epochs of the whole: as planned where it is projected, else as
+        seen."""
         if self.projected_total_s is not None:
             return self.epochs_planned or self.epochs_seen
         return self.epochs_seen or self.epochs_planned
 
     def seconds_of(self, part: RunPartName) -> float:
-        """Return all of a part, in seconds."""
+        """Return the seconds of all rows of a part."""
         return sum(one.seconds for one in self.parts if one.part == part)
 
     def percent_of(self, part: RunPartName) -> float:
-        """Return all of a part, in percent of the whole."""
+        """Return the percent of the whole that all rows of a part take."""
         return sum(one.percent for one in self.parts if one.part == part)
 
 
@@ -161,8 +164,8 @@ class RunGain(Record):
     scope: RunScope
     """The whole that the seconds are for."""
     once_s: float | None = None
-    """Seconds that tracing and compiling its other training step takes once more, and that
-    `after_s` of a run holds; may be negative. None where that was not measured."""
+    """Additional seconds that tracing and compiling the changed training step takes once, and that
+    `after_s` of a run includes; may be negative. None where that was not measured."""
     once_ci95_s: Interval | None = None
     ends_seen: bool = True
-    """False where the seconds are projected and no end of an epoch was seen to project."""
+    """False where the seconds are projected and no end of an epoch was seen."""

@@ -49,7 +49,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class Trying:
-    """A variant is built next, or a block of it is run."""
+    """Event: a variant is built next, or a block of it is run."""
 
     label: str
     left_s: float
@@ -58,7 +58,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Decided:
-    """An edit is decided, or was not tried."""
+    """Event: an edit is decided, or was not tried."""
 
     label: str
     trial: Trial

@@ -45,7 +45,8 @@ _Answer = TypeVar("_Answer")
 
 
 class TrialsEndedError(Exception):
-    """No block can be run any more, and this variant is why; the message is a sentence."""
+    """Error after which no block can be run; its message is a sentence, and the variant caused
+    it."""
 
     def __init__(self, variant: str, reason: str) -> None:
         self.variant = variant
@@ -53,7 +54,7 @@ class TrialsEndedError(Exception):
 
 
 def _base_refused(reason: VariantRefusedError) -> TrialsEndedError:
-    """Return the error where there is nothing to compare with."""
+    """Return the error for a base that can't be run, so that there is nothing to compare with."""
     return TrialsEndedError(BASE, f"The pipeline as written can't be run for a trial: {reason}")
 
 
@@ -65,9 +66,10 @@ class TakenBy:
     epoch_examples: float | None = None
     """Examples of one epoch, where whole epochs are compared."""
     consumer_ms: float = 0.0
-    """Without a loop: time of the rest of a step, with which input overlaps; 0 where not known."""
+    """Time of the rest of a step, with which input overlaps, where there is no loop; 0 if not
+    known."""
     why: str = "The training loop can't be run by itself"
-    """Without a loop: why no step was made, as the start of a sentence."""
+    """Reason why no step was made, where there is no loop, as the start of a sentence."""
     left_out: tuple[str, ...] = ()
     """Sentences on what all variants leave out, the base too."""
 
@@ -117,7 +119,7 @@ class Ratios:
 
 
 def makes_graph(changes: Iterable[Change]) -> bool:
-    """Return True if a step that ran eagerly is traced."""
+    """Return True if the changes trace a step that ran eagerly."""
     return any(
         isinstance(change, CompileFunction)
         or (isinstance(change, SetModel) and change.settings.get("run_eagerly") is False)
@@ -144,13 +146,14 @@ class Bench:
     blocks: list[TrialBlock] = field(default_factory=list)
     base_blocks: list[BlockRun] = field(default_factory=list)
     building_s: float = 0.0
-    """Time that building a variant takes: as long as the base, whose caches are filled too."""
+    """Time to build a variant: as long as for the base, whose caches are filled too."""
     traces: dict[str, int | None] = field(default_factory=dict)
-    """By variant: how many its `tf.function` has, if the variant changes its tracing."""
+    """Number of traces of a variant's `tf.function`, by its name, if the variant changes its
+    tracing."""
     first_ns: dict[str, int] = field(default_factory=dict)
-    """First step of each variant, by its name."""
+    """Duration of the first step of each variant, by its name."""
     lost: TrialsEndedError | None = None
-    """The error with which the executor went."""
+    """The error with which the executor was lost."""
 
     def __post_init__(self) -> None:
         self._order = random.Random(_SEED)
@@ -173,7 +176,7 @@ class Bench:
         return prepared
 
     def retrace_base(self) -> None:
-        """Have the step as written traced once more, once at most, for what that takes."""
+        """Trace the step as written once more, at most once, to measure how long that takes."""
         if RETRACED.name not in self._labels:
             with suppress(VariantRefusedError):
                 self.prepare(RETRACED, RETRACED_LABEL)
@@ -221,7 +224,7 @@ class Bench:
         return Taken(first_s, ONCE_OFF * first_s) + waited
 
     def prepare_base(self) -> None:
-        """Have the pipeline as written built, and run a block, which tells what a round costs."""
+        """Build the pipeline as written, and run a block of it, which shows what a round costs."""
         try:
             begin = self.clock()
             self.prepare(BASE_VARIANT, BASE_LABEL)
@@ -274,7 +277,7 @@ class Bench:
         return self._run(BASE_VARIANT, RunBlock(BASE, seconds, alone=True))
 
     def cost_s(self, variants: Iterable[Variant]) -> float:
-        """Return what a round of these takes, by their last blocks, or as expected."""
+        """Return the time of a round of these variants, by their last blocks, or as expected."""
         return sum(self._walls.get(one.name) or self._expected_s(one) for one in variants)
 
     def takes_long(self, variant: Variant) -> bool:

@@ -73,10 +73,10 @@ class Candidate:
 
 
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
-    """Return the edits of what fails or informs, each once, in the order of the findings.
+    """Return the edits of findings that fail or inform, each once, in the order of the findings.
 
     The budget goes first to what is worth knowing first: findings stand in the order in which to
-    deal with them, and what only informs goes before what could gain less.
+    deal with them, and one that only informs goes before one that could gain less.
     """
     found: dict[str, Candidate] = {}
     for finding in _by_bounds(findings):
@@ -110,7 +110,7 @@ def _by_bounds(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _bound(finding: Finding) -> float | None:
-    """Return what a finding that only informs could gain, or is expected to, where it knows."""
+    """Return the possible or expected gain of a finding that only informs; None if not known."""
     bounds = map(finding.evidence.get, ("at_most_if_the_same_ratio", "gain_if_half_of_them_pause"))
     return next((one for one in bounds if isinstance(one, float)), None)
 
@@ -226,8 +226,8 @@ comes before one that makes a step faster: few blocks of steps lie between so fe
 """
 
 _EDITS = 3
-"""Edits that whole epochs have to leave time for, where there are as many, as without waits all
-that a step calls for are tried. Own choice."""
+"""Edits for which whole epochs have to leave time, if there are as many: without long waits, all
+edits of a step are tried. Own choice."""
 
 _MOST_OF_IT = 50.0
 """Percent of an epoch that waits take, from which on an edit of them alone is tried first. Own
@@ -251,9 +251,9 @@ class Epoch:
 
 
 def epoch_worth_trying(session: Session) -> Epoch | None:
-    """Return None where less than `FIRST_BATCHES` of an epoch is its start, or its length is not
-    known; and where only edits of the steps are to be tried, which long starts would keep from it.
-    """
+    """Return the epoch to try; None where less than `FIRST_BATCHES` of it is its start, or its
+    length is not known, or only edits of the steps are to be tried, which long starts would
+    prevent."""
     loop, steps = session.diagnosed_loop(), session.steps
     batches, wait_ms = _batches_of_an_epoch(session), _start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
@@ -266,7 +266,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     if long and not any(one.edit.whole_epoch for one in listed):
         return None
     spare = SPARE if share < INPUT_BOUND.value else SPARE_WHERE_LONG
-    # What pauses gain is an expectation, and their edit is tried last.
+    # The gain from pauses is only an expectation, and their edit is tried last.
     bounded = [one for one in listed if not saves_pauses(one.edit)]
     best = max(bounded, key=lambda one: one.at_most, default=None)
     behind, alone = None, False
@@ -279,7 +279,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
         for one in listed
     )
     more = 0 if alone else min(_EDITS, max(1, to_try)) - 1
-    # An edit that is about long waits has one in its first block alone.
+    # An edit of long waits has a long wait in its first block alone.
     waits = WAITS - FEWEST_ROUNDS if alone else WAITS + more * (2 * FEWEST_ROUNDS + 2)
     wait_s = wait_ms / 1000.0
     if (pauses := pauses_of_run(session)) is not None:
@@ -298,7 +298,7 @@ def _start_ms(session: Session) -> float | None:
 
 
 def _batches_of_an_epoch(session: Session) -> float | None:
-    """Return them as planned, or else as seen; None for a loop of one epoch."""
+    """Return the batches of an epoch as planned, or else as seen; None for a loop of one epoch."""
     loop, run = session.diagnosed_loop(), session.run
     if loop is None or run is None:
         return None

@@ -33,7 +33,7 @@ from pipediag.trials.candidates import Candidate, together
 from pipediag.vocabulary import BASE
 
 MOST_AT_ONCE = 4
-"""More would stretch a round until the machine drifts within it."""
+"""Most edits tried at once: more would stretch a round until the machine drifts within it."""
 
 FOR_ANOTHER = 0.6
 """Share of the time left within which all that is tried at once must come to its first look before
@@ -51,11 +51,10 @@ SPENT = 0.8
 """Share of the time left for longer blocks: the rest is for whatever takes longer than it did."""
 
 KEPT_FOR_MORE = 0.5
-"""Share of the budget into which no block grows longer while further edits may follow. Own choice.
-"""
+"""Share of the budget that longer blocks must leave while further edits may follow. Own choice."""
 
 FINAL_ROUNDS = 10
-"""Rounds of all that are in against base. Their number is fixed beforehand, so 95 % means 95 %."""
+"""Number of rounds of all chosen edits against base; fixed beforehand, so that 95 % means 95 %."""
 
 
 @dataclass
@@ -79,7 +78,7 @@ class Contest:
         self.trials: dict[str, Trial] = {}
         self.confirmed: list[Tried] = []
         self.more_to_come = False
-        """True if edits may enter once these are decided, which need time as well."""
+        """True if further edits may enter once these are decided, and need time as well."""
         self._bench = bench
         self._waiting: deque[Candidate] = deque()
         self._live: list[Tried] = []
@@ -145,10 +144,11 @@ class Contest:
 
     def _admit(self) -> None:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
-            # One alone may be judged after fewer rounds; with others it would take their time.
+            # An edit alone may be judged after fewer rounds; with others it would take their time.
             rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
             given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
-            # Where nothing runs, the first that fits: one that takes long keeps no other out.
+            # Where nothing runs, the first that fits enters: one that takes long keeps no other
+            # out.
             able = list(self._waiting)[:1] if self._live else list(self._waiting)
             fits = (one for one in able if self._needed_s(one, rounds) <= given_s)
             candidate = next(fits, None)
@@ -171,7 +171,8 @@ class Contest:
             if same is not None and same >= ENOUGH_THE_SAME:
                 # The condition of a cache holds: two passes gave the same elements.
                 entering.candidate = replace(candidate, condition=None)
-            # What the edit's own trace is compared with, where rounds keep enough time.
+            # Trace the step as written again, to compare with the edit's own trace, if enough time
+            # is left for rounds.
             changes, took_s = candidate.edit.changes, self._bench.used_s() - began_s
             traced = traces_otherwise(changes) and not makes_graph(changes)
             if traced and took_s <= MADE_ANEW * self._time_s():
@@ -256,11 +257,11 @@ def _rounds(count: int) -> str:
 
 
 def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) -> Combined | None:
-    """Start from the best edit, add the others in the order of their gain, measure what is in.
+    """Start from the best edit, add the others in the order of their gain, and measure the result.
 
-    Caches come behind what gains much: a trial finds them full, and the epoch that fills them takes
-    what the others make of it. What the user has to decide on first is left out; None where nothing
-    else is confirmed. `ended` says why no further block can run.
+    Caches come behind edits that gain much: a trial finds them full, but how long the epoch that
+    fills them takes depends on the others. Edits on which the user has to decide first are left
+    out; None where nothing else is confirmed. `ended` says why no further block can run.
     """
     ranked = sorted(
         confirmed, key=lambda one: (fills_a_cache(one.candidate.edit), -one.estimate.value)
@@ -303,7 +304,7 @@ class _Combination:
         self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
 
     def leave_out(self, one: Tried, reason: str) -> None:
-        """Drop an edit that could not be judged on top of what is in, or what is in if that gains
+        """Drop an edit that could not be judged on top of those chosen, or drop these if they gain
         less."""
         if one.estimate.value <= self._estimate.value:
             self.drop(one.candidate, reason)
@@ -334,7 +335,7 @@ class _Combination:
             if fills_a_cache(candidate.edit) and self._filling is None:
                 self._filling = self._estimate
             self._members.append(candidate)
-            # Stands until rounds of their own have been run.
+            # Holds until these edits have run rounds of their own.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
         elif decision.state == "refuted":

@@ -32,11 +32,11 @@ STEPS = TakenBy()
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """All that one call of `run_trials` found."""
+    """Results of one call of `run_trials`."""
 
     run: TrialRun
     trials: dict[str, Trial] = field(default_factory=dict)
-    """By the id of the edit."""
+    """Trials by the id of the edit."""
     further: tuple[Finding, ...] = ()
     """Findings that were tried after those of the rules, as none of theirs was confirmed."""
     combined: Combined | None = None
@@ -207,7 +207,7 @@ class _Trials:
         return 100.0 * (1.0 - best / self._input_free) > INPUT_BOUND.value
 
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
-        """Return those in whose place no other edit was confirmed, and refuse the rest."""
+        """Return the candidates in whose place no other edit was confirmed, and refuse the rest."""
         labels = {
             edit: one.candidate.edit.label
             for one in self.contest.confirmed
@@ -242,16 +242,16 @@ class _Trials:
 
 
 def _turn(one: Candidate, others_fail: bool) -> int:
-    """Return 0 for an edit that is tried at once, and the place of one that comes later."""
+    """Return 0 for an edit that is tried at once, or the position of one that comes later."""
     if one.edit.instead_of is not None:
         return 1
-    # What needs other hosts comes after all that keeps the model as it is without them.
+    # An edit that needs other hosts comes after all that keep the model as it is and need none.
     if distributes(one.edit):
         return 2
-    # How often iterators pause is counted while other edits are tried, too.
+    # Pauses of iterators are counted while other edits are tried, too.
     if saves_pauses(one.edit):
         return 3
-    # The patch leaves these out, so they have the time that others which fail leave.
+    # The patch leaves these edits out, so they get the time that edits of failed rules leave.
     return 4 if one.changes_hyper_parameter and (others_fail or not one.fails) else 0
 
 

@@ -20,13 +20,13 @@ def said(operation: RecordedOperation) -> str:
 
 
 def at_start(text: str) -> str:
-    """Return the text as a sentence begins with it; what follows keeps its case."""
+    """Return the text with a capital first letter; the rest keeps its case."""
     return text[:1].upper() + text[1:]
 
 
 _BOLD = re.compile(r"\x1b\[\d+m")
 _AROUND = "Exception encountered when calling "
-"""Begins what Keras puts in front of an error in a layer."""
+"""Beginning of what Keras puts in front of an error in a layer."""
 
 
 def first_line(error: BaseException) -> str:

@@ -1,4 +1,5 @@
-"""Changes of a pipeline's nodes, applied in an order of their own, whatever they are given in."""
+"""Changes of a pipeline's nodes, applied in a fixed order, not in the order in which they are
+given."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ _INSERTED: dict[str, Callable[..., Any]] = {
 _INFINITE = -1
 """The value of `tf.data.INFINITE_CARDINALITY`."""
 ANY_LENGTH = "any_length"
-"""The setting of a model that takes rows of another length than it declares."""
+"""Name of the setting with which a model takes rows of another length than it declares."""
 C = TypeVar("C")
 
 
@@ -106,7 +107,7 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
 
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
-    """Return what the changes set of the model, which is no part of the graph."""
+    """Return the settings that the changes make on the model, which is no part of the graph."""
     settings = [change.settings for change in _of(changes, SetModel)]
     lengths = {ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {}
     return {**_agreed("model's", settings), **lengths}
@@ -237,7 +238,7 @@ def _move_one(graph: Graph, change: Move) -> None:
         return
     down = _chain(after, node)
     chain = _chain(node, after) or down
-    # What else reads from within the chain would get other elements, too.
+    # Whatever else reads from within the chain would get other elements, too.
     forked = chain is None or any(len(graph.consumers(n)) > 1 for n in chain[1:])
     assert node.operation is not None
     assert after.operation is not None

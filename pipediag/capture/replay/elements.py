@@ -12,7 +12,8 @@ from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
 
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
-"""Relative, and absolute for values about 1: some units in the last place of each type."""
+"""Relative tolerance, and absolute one for values about 1: some units in the last place of each
+type."""
 
 
 def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -> str | None:
@@ -58,7 +59,7 @@ def _tensor_difference(old: Any, new: Any, values: bool) -> str | None:
 
 
 _MOST_BYTES = 64_000_000
-"""Elements are held while they are compared; large ones are few."""
+"""Most bytes of elements that are held while they are compared: of large ones, few are."""
 
 
 @dataclass
@@ -102,7 +103,7 @@ def unobserved(dataset: Any) -> Iterator[Any]:
     """Return an iterator over the dataset that hooks do not take for the script's."""
     from tensorflow.python.data.ops import dataset_ops, iterator_ops
 
-    # By this class they know it.
+    # The hooks recognise it by this class.
     own = dataset_ops._RestructuredDataset(dataset, dataset.element_spec)
     return iter(iterator_ops.OwnedIterator(own))
 

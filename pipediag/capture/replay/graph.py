@@ -28,7 +28,7 @@ _SHARE_OF_MEMORY = 0.5
 
 
 def cached(inputs: list[Any], elements: int | None = None) -> Any:
-    """Return the dataset that is given, with a cache of so many elements, full, or a plain one."""
+    """Return the given dataset with a full cache of so many elements, or with a plain one."""
     (dataset,) = inputs
     if elements is None:
         return dataset.cache()
@@ -62,7 +62,8 @@ def filled_cache(dataset: Any) -> Any:
 
 
 def most_elements_in_memory(dataset: Any) -> int:
-    """Return how many elements of a dataset a cache may hold; -1 where that is not known."""
+    """Return the number of a dataset's elements that a cache may hold; -1 where that is not
+    known."""
     measured = first_elements(dataset, _MEASURED_ELEMENTS).elements
     if not measured:
         raise NotReplayableError("There are no elements to cache.")
@@ -80,7 +81,7 @@ _WRAPPERS: dict[str, Callable[[Any, Any], Any]] = {
         given, old._target_device, old._source_device_string
     ),
 }
-"""For datasets that no recorded call made: makes the same wrapper around another dataset."""
+"""Functions that make the same wrapper around another dataset, where no recorded call made it."""
 
 
 def _wrapped_again(dataset: Any, inputs: list[Any]) -> Any:
@@ -161,11 +162,12 @@ def is_random(node: Node) -> bool:
 
 
 Parameters = dict[str, dict[str, Scalar]]
-"""Arguments that change, by operation."""
+"""Arguments to change, by operation."""
 
 
 def _calls_within(operations: Sequence[RecordedOperation], parameters: Parameters) -> InnerCall:
-    """Return what makes the calls of a function as it is traced again, with other arguments."""
+    """Return the function that makes a function's calls, as it is traced again, with other
+    arguments."""
     waiting = list(operations)
 
     def call(kind: str, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -196,7 +198,8 @@ class Node:
 
     inputs: list[Node]
     make: Make | None = None
-    """Builds it where no recorded call does: a wrapper, an added or replaced operation."""
+    """Function that builds it where no recorded call does: a wrapper, an added or replaced
+    operation."""
     call: Call | None = None
     dataset: Any = None
     """Dataset that the script made; used as it is where nothing changed up to here."""
@@ -214,7 +217,7 @@ class Node:
 
     @property
     def changed(self) -> bool:
-        """Return True if it differs by itself; what it reads from may differ all the same."""
+        """Return True if the node itself is changed; its inputs may be changed all the same."""
         altered = self.parameters or self.inner or (self.make and self.call)
         return self.dataset is None or bool(altered)
 
@@ -223,7 +226,7 @@ class Node:
         return _datasets_read_by(self.call) if self.call else list(self.dataset._inputs())
 
     def is_as_before(self, inputs: list[Any]) -> bool:
-        """Return True if its dataset can be used as it is, where it is to read from these."""
+        """Return True if its dataset can be used as it is, given these inputs."""
         if self.changed:
             return False
         before = self.read_before
@@ -231,9 +234,9 @@ class Node:
 
 
 def nodes_up_to(top: Node, ends: Callable[[Node], bool] = lambda _: False) -> list[Node]:
-    """Return all that a node reads, itself included, each after what it reads from.
+    """Return all nodes that a node reads from, and the node itself, each after its inputs.
 
-    Nothing above a node where it `ends` is among them.
+    Nothing above a node at which it `ends` is among them.
     """
     ordered: dict[Node, None] = {}
 
@@ -308,7 +311,7 @@ class Graph:
         return [other for other in (*self.nodes(), self.end) if node in other.inputs]
 
     def splice_out(self, node: Node) -> None:
-        """Take a node out: what read from it reads from its input."""
+        """Remove a node: its readers read from its input."""
         (upstream,) = node.inputs
         for consumer in self.consumers(node):
             consumer.inputs = [upstream if i is node else i for i in consumer.inputs]

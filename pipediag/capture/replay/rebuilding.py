@@ -57,12 +57,12 @@ _ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 def refuse_to_disturb(graph: Graph) -> None:
     """Refuse a pipeline that a trial would disturb, or that would give it other data.
 
-    Nothing is called and no element is taken: what a generator refers to tells whether it reads
-    from an iterator of the script's. Of caches on the pipeline itself others take the places.
+    Nothing is called and no element is taken: the objects that a generator refers to show whether
+    it reads from an iterator of the script's. Caches on the pipeline itself are replaced by others.
     """
     for _, call in graph.calls():
         for value in _referred_to(call.generator, depth=4):
-            # Of other classes, files among them, some can be wound back.
+            # Iterators of other classes, files among them, can sometimes be wound back.
             plain = type(value).__module__ in _MODULES
             if plain and isinstance(value, Iterator) and not isinstance(value, _ENDLESS):
                 raise NotReplayableError(
@@ -94,8 +94,8 @@ def refuse_to_disturb(graph: Graph) -> None:
 
 
 def _referred_to(function: Any, depth: int) -> Iterator[Any]:
-    """Yield what a callable and the functions that it refers to refer to: closed over, global,
-    default, or kept by its object."""
+    """Yield the objects that a callable, and the functions that it refers to, refer to: closed
+    over, global, default, or kept by its object."""
     if depth == 0 or isinstance(function, type):
         return
     if isinstance(function, partial):
@@ -119,10 +119,10 @@ def _referred_to(function: Any, depth: int) -> Iterator[Any]:
 
 
 def whole_batches_parsed() -> AbstractContextManager[None]:
-    """While functions are traced here, let `tf.io.parse_single_example` take batches too.
+    """Let `tf.io.parse_single_example` take batches too, while functions are traced here.
 
-    It is `tf.io.parse_example` behind a check that there is one example. Without that a map of it
-    can move behind its batch; that the batches are equal is found out on real elements.
+    It is `tf.io.parse_example` behind a check that there is one example. Without that check, a map
+    of it can move behind its batch; real elements show if the batches are equal.
     """
     from tensorflow.python.ops import parsing_ops
 
@@ -132,7 +132,7 @@ def whole_batches_parsed() -> AbstractContextManager[None]:
 
 
 _FILL_S = 5.0
-"""A cache that takes longer to fill hands out what it holds by then again and again."""
+"""Longest time to fill a cache; a cache that takes longer repeats what it holds by then."""
 
 
 Filled = dict[int, tuple[Any, Any]]
@@ -198,7 +198,7 @@ def built(graph: Graph, top: Node | None = None, fixed: dict[int, Any] | None = 
     """Build a graph, leaving the script's random numbers as they are."""
     try:
         with random_state_kept(), whole_batches_parsed(), warnings.catch_warnings():
-            # About options that replace others and parameters without effect: not the script's.
+            # Warnings on replaced options and on parameters without effect are not the script's.
             warnings.simplefilter("ignore")
             return graph.build(top, fixed)
     except NotReplayableError:
@@ -210,9 +210,9 @@ def built(graph: Graph, top: Node | None = None, fixed: dict[int, Any] | None = 
 
 
 _ROWS_OF_A_CHECK = 16
-"""Batches are made this small for a check, or a slow function would cost seconds of it."""
+"""Rows of a batch in a check: with larger ones, a slow function would cost seconds."""
 _FEWEST_ELEMENTS = 32
-"""A filter may drop most of them."""
+"""Fewest elements of a check: a filter may drop most of them."""
 
 
 def _changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bool]:
@@ -267,14 +267,14 @@ def _tops(before: Graph, after: Graph, kept: set[int]) -> tuple[Node, Node]:
 
 
 def _batch_size(node: Node) -> int:
-    """Return the rows that it makes one of; 1 where it makes no batches."""
+    """Return the rows in each batch that it makes; 1 where it makes no batches."""
     written = node.operation.parameters if node.operation is not None else {}
     size = {**written, **node.parameters}.get("batch_size")
     return size if isinstance(size, int) and size > 0 else 1
 
 
 READING_LIMIT_S = 5.0
-"""No check reads on for longer; what was read by then is compared."""
+"""Longest time for which a check reads; what was read by then is compared."""
 _MOST_ELEMENTS = 64
 
 
@@ -313,7 +313,7 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
 
 
 _PASSES_S = 1.0
-"""Each of two passes that are compared is read for so long."""
+"""Time for which each of two passes that are compared is read."""
 _MOST_IN_PASSES = 5_000
 _IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
     "shuffle": {"reshuffle_each_iteration": False},

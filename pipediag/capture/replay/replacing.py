@@ -31,7 +31,7 @@ Attribute = tuple[Any, str, Any]
 
 @contextmanager
 def attributes_set(*attributes: Attribute) -> Iterator[None]:
-    """Give objects of TensorFlow's or the script's other attributes, for the time inside."""
+    """Give objects of TensorFlow or of the script other attributes, within the context."""
     with ExitStack() as undo:
         for thing, name, value in attributes:
             undo.callback(setattr, thing, name, getattr(thing, name))
@@ -76,7 +76,7 @@ def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any
 
 
 def _indices(adapter: Any) -> Iterable[int]:
-    """Return the order of one of its epochs; the script's random numbers are left alone."""
+    """Return the order of the batches in an epoch; the script's random numbers are left alone."""
     batches = adapter.py_dataset.num_batches
     if batches is None:
         return count()
@@ -89,7 +89,7 @@ def _indices(adapter: Any) -> Iterable[int]:
 def _made_ahead(
     make: Callable[[int], Any], indices: Iterable[int], workers: int, queued: int
 ) -> Generator[Any, None, None]:
-    """Yield results in the order of the indices, of which so many are asked for ahead."""
+    """Yield results in the order of the indices, with `queued` of them requested ahead."""
     # Not imported above: it imports `logging`, whose exit handler must be registered after that of
     # the script's end. TensorFlow has imported both by now.
     futures = importlib.import_module("concurrent.futures")
@@ -103,7 +103,7 @@ def _made_ahead(
         while asked:
             yield asked.popleft().result()
     finally:
-        # What still runs would take its time from the pipeline that is measured next.
+        # A call that still runs would take its time from the pipeline that is measured next.
         threads.shutdown(wait=False, cancel_futures=True)
         futures.wait([one for one in asked if not one.cancelled()], _LEAVE_S)
 
@@ -114,7 +114,7 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
 
     assert node.call is not None
     shapes = [spec.shape for spec in nest.flatten(node.dataset.element_spec)]
-    # Those that a check reads may all be of one size.
+    # The elements that a check reads may all be of one size.
     if any(shape.rank is None or None in shape[1:] for shape in shapes):
         raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     # NumPy must not be imported for a script that does without it.
@@ -126,10 +126,11 @@ _PUT_TOGETHER = frozenset({"Pack", "ConcatV2"})
 
 
 def for_batches(node: Node, *, vectorized: bool) -> Make | None:
-    """Return how a map of single elements is made for batches; None where it is made as it is.
+    """Return the function that makes a map of single elements for batches; None to make it as it
+    is.
 
-    Its Python is called for each row of a batch, in one call. What is stacked or concatenated along
-    an axis is put together along the next one. All of it is left to `tf.vectorized_map` on request.
+    Its Python is called for each row of a batch, in one call. Stacking or concatenating along an
+    axis uses the next axis. With `vectorized`, all of it is left to `tf.vectorized_map`.
     """
     if vectorized:
         return partial(_vectorized, node)
@@ -157,9 +158,9 @@ def _vectorized(node: Node, inputs: list[Any]) -> Any:
 
 
 def _next_axes() -> list[Attribute]:
-    """Return what lets `tf.stack` and `tf.concat` leave a batch's dimension first.
+    """Return attributes with which `tf.stack` and `tf.concat` leave a batch's dimension first.
 
-    That is what the patch writes: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
+    The patch writes the same: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
     parts of a shape, are stacked as they are.
     """
     from tensorflow.python.ops import gen_array_ops
@@ -183,7 +184,7 @@ def _ranks(values: Any, least: int) -> bool:
 
 
 _DEPTH = 16
-"""Frames between `tf.stack` and the operation that it makes."""
+"""Most frames between `tf.stack` and the operation that it makes."""
 
 
 def _in(function: str) -> bool:
@@ -197,9 +198,9 @@ _AUTOGRAPH_CALL = "autograph/impl/api.py"
 
 
 def _python_of_rows() -> list[Attribute]:
-    """Return what gives a function's Python batches, and its shapes a first dimension.
+    """Return attributes that give a function's Python batches, and its shapes a first dimension.
 
-    That is what the patch writes: `tf.py_function(for_each_row(f), ...)`, `x.set_shape([None, 3])`.
+    The patch writes the same: `tf.py_function(for_each_row(f), ...)`, `x.set_shape([None, 3])`.
     """
     from tensorflow.python.framework import tensor, tensor_shape
     from tensorflow.python.ops import array_ops, script_ops
@@ -222,7 +223,7 @@ def _python_of_rows() -> list[Attribute]:
         users = is_users(caller) or caller.replace("\\", "/").endswith(_AUTOGRAPH_CALL)
         set_shape(self, of_batch(shape) if users else shape)
 
-    # AutoGraph calls what has this as it is.
+    # AutoGraph calls a function with this attribute as it is.
     set_of_batch.autograph_info__ = None  # type: ignore[attr-defined]
     return [
         (script_ops, "_internal_py_func", called_for_rows),
@@ -283,7 +284,7 @@ its work may wait for a lock for ever."""
 def called_in_processes(node: Node, processes: int) -> None:
     """Have processes call the Python of a map's `numpy_function`s, one call in each.
 
-    However the map is made by then: one that moved behind a batch hands whole batches over.
+    This holds however the map is made: one that moved behind a batch hands over whole batches.
     """
     from tensorflow.python.ops import script_ops
 
@@ -298,7 +299,7 @@ def called_in_processes(node: Node, processes: int) -> None:
             raise NotReplayableError(f"Its function can't be called in processes: {state}.")
         return py_func(in_processes(func, processes, _ANSWER_S), *args, **kwargs)
 
-    # AutoGraph calls what has this as it is.
+    # AutoGraph calls a function with this attribute as it is.
     called_elsewhere.autograph_info__ = None  # type: ignore[attr-defined]
 
     def made(inputs: list[Any]) -> Any:

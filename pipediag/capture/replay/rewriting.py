@@ -48,7 +48,8 @@ def other_code(
 
 
 def traces(code: Sequence[Attribute]) -> int | None:
-    """Return how many traces serve all shapes so far; None where each shape has its own."""
+    """Return the number of traces that serve all shapes so far; None where each shape has its
+    own."""
     return max((len(other) for _, name, other in code if name == _CACHE), default=None)
 
 
@@ -93,7 +94,7 @@ def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attrib
 
 
 _CALLED = 1_364_287_911
-"""Stands for the compiled function in the code of a call, until it is put there."""
+"""Placeholder for the compiled function in the code of a call."""
 
 
 def _compiled(

@@ -26,8 +26,9 @@ from pipediag.vocabulary import EVALUATING
 _WARM_CALLS = 2
 """Calls before the measured ones: the first traces the step and starts the pipeline."""
 _FEWEST_CALLS, _MOST_CALLS = 4, 32
-"""Own choices: what is read after the fewest is read again each time that there are twice as many,
-as an evaluation may be over; tf.data remembers three times as many gaps as the most."""
+"""Fewest and most calls that are timed. Own choices: the times are read after the fewest, and again
+whenever their number has doubled, as an evaluation may be over; tf.data remembers three times as
+many gaps as the most."""
 
 
 @dataclass
@@ -39,7 +40,7 @@ class _Evaluation:
     calls: int = 1
     began_ns: int = 0
     set_aside_ns: int = 0
-    """Time of pipediag's own in the loop until then."""
+    """Time of pipediag's own work in the loop until then."""
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Evaluations:
             self._with.recorder.attempt("timing an evaluation", read, consumer, now_ns)
 
     def _read(self, consumer: Consumer, now_ns: int, *, aside_ns: int) -> None:
-        """Record the gap times until now; reading the model is no step's time."""
+        """Record the gap times until now; the time to read the model belongs to no step."""
         loop, evaluation = consumer.loop, consumer.loop.record.evaluation
         model = loop.runtime.model_of(consumer.iterator())
         gaps_us = model.gaps_us[-evaluation.steps :] if model and evaluation else []
@@ -89,13 +90,16 @@ class Evaluations:
 
 _MOST_DIAGNOSED = 6
 _STEPS_TO_START_UP = 2
-"""The first step builds the model and traces, and the second one may trace again."""
+"""Steps in which a loop starts up: the first builds the model and traces, the second may trace
+again."""
 _SPARE_ONCE_MEASURED = 64
-"""Own choice: what is noted and not reported yet is lost where the process is killed."""
+"""Steps noted between two reports of a loop that was measured. Own choice: they are lost where the
+process is killed."""
 _LONGER = 0.5
-"""Part of the time of measuring for which a worker goes on for the others. Own choice."""
+"""Share of the time of measuring for which a worker goes on for the others. Own choice."""
 _LONGEST_EVALUATION_NS = 60_000_000_000
-"""Own choice: an evaluation is waited for as long as the script took until then, and no longer."""
+"""Longest wait for an evaluation. It is as long as the script took until then, if that is less. Own
+choice."""
 # A loop that has not come back for so long, while another trains, is over.
 _ABANDONED_NS = 3_000_000_000
 
@@ -108,7 +112,7 @@ class LoopChoice:
     _with: Instruments
     _held: Trials
     _leave: Callable[[], None] | None
-    """Ends a process whose script swallows its stop."""
+    """Function that ends a process whose script swallows its stop."""
     _keep: Callable[[], None]
     """Keeps what is evaluated."""
     active: Diagnosis | None = None
@@ -116,7 +120,7 @@ class LoopChoice:
     before_training: Callable[[], None] = nothing
     """Called when a training loop has its first batch and has made no step with it."""
     deadline_ns: int | None = None
-    """Until when later loops are waited for; None before any was measured."""
+    """Time until which later loops are waited for; None before any was measured."""
     kept_alive: list[Any] = field(default_factory=list)
     """Handles of iterators of trials or of a stopped script, which the process never frees."""
     _begun: int = 0
@@ -132,7 +136,7 @@ class LoopChoice:
 
     @property
     def reads_batches(self) -> bool:
-        """Return True if ids are read from what functions are called with."""
+        """Return True if ids are read from the arguments of functions that are called."""
         return self.active is not None and self.active.reads_batches
 
     def repeats(self, loop: Loop) -> bool:
@@ -250,7 +254,7 @@ class LoopChoice:
             self._measured(loop, consumer)
 
     def _measured(self, loop: Loop, consumer: Consumer) -> None:
-        """Let the parent try what would help the loop, and then go on or stop the script."""
+        """Let the parent try changes that may help the loop, and then go on or stop the script."""
         self.active = None
         if self._settings.look_ahead_s:
             until_now_ns = time.monotonic_ns() - self._with.recorder.recording.started_ns
@@ -295,7 +299,7 @@ class LoopChoice:
             self.stop()
 
     def stop(self) -> None:
-        """End the script by StopScript; one that swallows that is left by force the next time."""
+        """End the script by StopScript; one that swallows it is ended by force the next time."""
         if self._stopped and self._leave is not None:
             self._leave()
         self._stopped = True

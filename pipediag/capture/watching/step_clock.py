@@ -44,7 +44,8 @@ def _only_reads(loop: Loop) -> bool:
 
 
 class StepClock:
-    """The hooks call it on the thread that consumes batches; each thread has steps of its own."""
+    """Receiver of the hooks' calls on the thread that consumes batches; each thread has its own
+    steps."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class StepClock:
             for batch in consumer.draw(iterator):
                 self._repeat(consumer, batch)
         elif consumer.stage is Stage.READING and consumer.loop.has_step(function):
-            # What others draw from it nobody has read.
+            # Batches that other functions draw from it are not read.
             return read_next(consumer, iterator, self._with.recorder)
         return consumer.asked(iterator)
 
@@ -138,7 +139,7 @@ class StepClock:
             active.embeddings.function_called(function, args, kwargs)
 
     def fed_step(self, function: Any = None, arguments: Any = ()) -> None:
-        """Begin a training step without an iterator, of a function with its batch among the
+        """Begin a training step without an iterator: of a function that has its batch among the
         `arguments`, or of eager code."""
         thread = self._threads.here
         consumer = thread.fed.begins(self._loops, thread.last, eager=function is None)
@@ -153,12 +154,12 @@ class StepClock:
             except Exception as error:  # an object of the script's may answer with anything
                 let_pass(error)
         self.streak.settle()
-        # Nothing is waited for: what Python does to get the batch is a part of the step.
+        # There is no wait: Python's work to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
 
     def eager_step(self) -> None:
-        """Note that the script applies gradients, in no function that is compiled."""
+        """Note that the script applies gradients outside of any compiled function."""
         self.fed_step()
         last = self._threads.here.last
         if last is not None and not last.loop.knows_eager_step:
@@ -166,7 +167,7 @@ class StepClock:
             last.loop.record.eager_step = eager_step(last.loop.record)
 
     def interrupted_by_us(self, began_ns: int, ended_ns: int) -> None:
-        """Note time of ours within the step that runs, which is no measure of a step then."""
+        """Note time of ours within the running step, whose duration then does not count."""
         last = self._threads.here.last
         if last is not None and last.loop.interruption is None:
             last.loop.interruption = Interruption()
@@ -179,13 +180,13 @@ class StepClock:
         self.streak.settle()
         record = consumer.loop.record
         if consumer.hand_over == "call":
-            # The call was counted when it began, and found nothing.
+            # The call was counted when it began, but found no batch.
             consumer.batches -= record.batches_per_call
             record.steps -= record.batches_per_call
         thread = self._threads.here
         lead = thread.lead if thread.is_joined(consumer) else None
         if lead is not None and lead.loop is consumer.loop:
-            # As with `zip`: the batch that the lead has handed over goes into no step.
+            # As with `zip`: no step uses the batch that the lead has handed over.
             record.steps -= record.batches_per_call
         if record.epoch_steps is None:
             record.epoch_steps = record.steps
@@ -195,7 +196,7 @@ class StepClock:
         thread.ended(consumer.loop)
 
     def epoch_ended(self, at_ns: int | None = None) -> None:
-        """Note an epoch's end or begin in Keras: what follows that moment, or now, is no step."""
+        """Note that Keras ended or began an epoch: what follows that moment, or now, is no step."""
         self.streak.settle()
         thread = self._threads.here
         if thread.in_call:  # then it is the end of a call within a step
@@ -256,7 +257,7 @@ class StepClock:
             settle_role(loop, self._loops.all())
 
     def given_up(self) -> None:
-        """End all that is measured after an error of ours, and keep it."""
+        """End all measurements after an error of ours, and keep them."""
         self.streak.let_go()
         self.choice.script_over("pipediag stopped after an error of its own")
         self._with.recorder.save()
@@ -265,7 +266,7 @@ class StepClock:
     # What follows from it.
 
     def _begin_streak(self, consumer: Consumer) -> None:
-        """Have the next steps noted alone where nothing can come of them."""
+        """Note the next steps without a report, where nothing depends on them."""
         if not consumer.loop.joined and (spare := self.choice.spare_steps(consumer.loop)) > 0:
             self.streak.begins(consumer, spare)
 
@@ -311,7 +312,7 @@ class StepClock:
         timeline = self._with.timeline
         if interruption.by_trials:
             timeline.passed("aside", loop.last_ns, now_ns - (wait_ns or 0))
-        # Where the steps that the trials came in go on, this does nothing.
+        # This does nothing if the steps that the trials interrupted go on.
         timeline.steps_begin(loop.record.id, now_ns, wait_ns, lines=_only_reads(loop))
 
     def _is_part_of_step(
@@ -330,7 +331,7 @@ class StepClock:
             if part:
                 self._join(thread, consumer, now_ns, wait_ns)
             called = not part and thread.step_begins(loop)
-            # Keras' `predict` writes nothing: the step went on that had called it.
+            # Keras' `predict` writes nothing: the step that had called it has gone on.
             if called and thread.last is not consumer and self._updates.take_updated():
                 learn_role(loop.record)
         if part and (thread.lead is None or loop is not thread.lead.loop):
@@ -353,7 +354,8 @@ class StepClock:
         if consumer.batches != 1 or lead.batches != 1:
             thread.wait_for_joined(wait_ns)
             return
-        # An epoch's steps begin with the first batch that the last of its iterators hands over.
+        # The first step of an epoch begins when the last of its iterators hands over its first
+        # batch.
         asked_ns = now_ns - (wait_ns or 0)
         self._with.timeline.steps_ended(asked_ns)
         self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
@@ -380,7 +382,7 @@ class StepClock:
     def _interrupt(
         self, thread: StepParts, *, exhausted: bool = False, at_ns: int | None = None
     ) -> None:
-        """Note that no step follows the last one, but something else."""
+        """Note that the last step is followed by something other than a step."""
         self._learn_role(thread, goes_on=False)
         if self._held.loop is None or not self._held.loop.runs_elsewhere():
             self._with.state.show()
@@ -395,11 +397,11 @@ class StepClock:
             loop.diagnosis.interrupted(last, exhausted)
 
     def _learn_role(self, thread: StepParts, *, goes_on: bool) -> None:
-        """Take the loop of a step that wrote a trainable variable for a training loop.
+        """Mark the loop of a step that wrote a trainable variable as a training loop.
 
-        What is written after an interruption, as weights that are loaded, is no step's work. Nor is
-        what a function writes that loops over data by itself, unless another step of the loop
-        follows: it may be called after a preview.
+        What is written after an interruption, such as weights that are loaded, belongs to no step.
+        Neither does a write of a function that loops over data by itself, unless another step of
+        the loop follows: it may be called after a preview.
         """
         looped = self._updates.here.looped
         if self._updates.take_updated() and thread.last is not None and (goes_on or not looped):
@@ -429,7 +431,7 @@ class StepClock:
         self._held.try_pipelines_alone(self._loops.all())
 
     def let_go(self) -> None:
-        """Drop all that is the script's, so that it goes when its modules go."""
+        """Drop all that belongs to the script, so that it goes when its modules go."""
         self.choice.active = None
         self.streak.let_go()
         for thread in self._threads.all():
@@ -445,7 +447,7 @@ Hook = Callable[[Any], None]
 
 @dataclass(kw_only=True)
 class Watchers(Instruments):
-    """Receivers of what the hooks report, with the guard through which they do."""
+    """Receivers of the hooks' reports, with the guard around their calls."""
 
     guard: Guard
     steps: StepClock

@@ -21,7 +21,8 @@ from pipediag.session.recorded_loops import NestedCall
 from pipediag.session.timeline import Span
 
 _CALLS_BESIDE_BATCHES = 200
-"""Own choice: a step may train so often on one batch before it is known that its loop trains."""
+"""Calls on one batch after which the loop of that batch is not taken to feed them. Own choice: a
+step may train so often on one batch before its loop is known to train."""
 
 _Place = tuple[str, int]
 
@@ -35,13 +36,13 @@ class FedSteps:
     """Other lines that have trained since the step began."""
     consumers: dict[_Place, Consumer] = field(default_factory=dict)
     beside: int = 0
-    """Calls since a batch was handed over to the loop that may be behind them."""
+    """Number of calls since the loop that they may belong to was handed a batch."""
 
     def begins(self, loops: LoopRegistry, last: Consumer | None, *, eager: bool) -> Consumer | None:
         """Return the consumer of the step that the call begins; None within another step.
 
-        The first call alone shows no loop: a model is built so, too. `last` handed over a batch
-        last on this thread.
+        The first call alone shows no loop, as building a model makes such a call, too. `last` is
+        the consumer that handed over a batch last on this thread.
         """
         if self._is_read(last) or (site := call_site()) is None:  # in this order: it takes a while
             return None
@@ -67,21 +68,21 @@ class FedSteps:
 
 
 _MOST_PLACES = 16
-"""Own choice: a step of more different calls is not distinguished any further."""
+"""Most calling places in a step. Own choice: a step with more is not distinguished any further."""
 _MOST_JOINED = 8
-"""Own choice: in a step that draws from more iterators, none is seen as a step of its own."""
+"""Most iterators that are joined in one step; a further one begins a step itself. Own choice."""
 
 
 class StepParts:
     """The step that a thread is in: the iterator that began it, and what belongs to it.
 
-    What is joined is known once it has handed over twice in turn, and what is called in each step
-    once the step before has called it.
+    An iterator is known to be joined once it has handed over twice in turn, and a loop to be called
+    in each step once the step before has called it.
     """
 
     def __init__(self) -> None:
         self.last: Consumer | None = None
-        """The iterator that handed over a batch last, of no part."""
+        """The iterator that handed over a batch last and is no part of another one's step."""
         self.fed = FedSteps()
         self.lead: Consumer | None = None
         """The iterator whose hand-over begins a step, where others are joined to it."""
@@ -186,7 +187,7 @@ class StepParts:
             self._leave_outer()
 
     def no_lead(self) -> None:
-        """Let nothing lead; what is joined is still known."""
+        """Remove the lead; the joined iterators are still known."""
         self.lead, self._since, self._before, self._waited_ns = None, [], [], 0
 
     def _leave_outer(self) -> None:
@@ -212,17 +213,18 @@ class StepParts:
 
 @dataclass(slots=True, eq=False)
 class Streak:
-    """Steps between two decisions of a diagnosis: only the time at which they began is noted.
+    """Steps between two decisions of a diagnosis, of which only the beginning is noted.
 
-    What a hook asks at each step it finds cold in the processor's caches: three percent of steps of
-    2 ms (benchmarks/hook_cost.py). So short steps of one thread, on one of its iterators, are
-    reported together when one comes that decides something.
+    The data that a hook needs at each step are cold in the processor's caches, which takes three
+    percent of steps of 2 ms (benchmarks/hook_cost.py). So short steps of one thread, on one of its
+    iterators, are reported together when one comes that decides something.
     """
 
     _tell: Callable[[Consumer, int, int | None], None]
-    """Takes the iterator, when the step began, and how long its batch was waited for in Python."""
+    """Takes the iterator, the time at which the step began, and the wait for its batch in
+    Python."""
     called_ns: int = 0
-    """When the function was called last."""
+    """Time of the last call of the function."""
     _consumer: Consumer | None = None
     _left: int = 0
     _thread: int = 0
@@ -232,7 +234,8 @@ class Streak:
     _traced: int = 0
 
     def begins(self, consumer: Consumer, steps: int) -> None:
-        """Note the next steps alone, as they decide nothing; another thread reports first."""
+        """Note the next steps without a report, as they decide nothing; another thread reports
+        first."""
         if self._noted and get_ident() != self._thread:
             return
         if consumer is not self._consumer:

@@ -1,6 +1,6 @@
-"""Tells training from looking: a step trains when it writes a trainable variable.
+"""Distinguishes training loops from others: a step trains when it writes a trainable variable.
 
-A function writes while it is traced, and is marked then.
+The operation that writes is made while a function is traced, so the function is marked then.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class UpdateWatch:
         return updated
 
     def install_optimizer(self, optimizer_class: type, guard: Guard) -> None:
-        """Watch an optimiser's step, for those that write by native operations."""
+        """Watch an optimizer's step, as some optimizers write by native operations."""
         what = "telling which steps train"
         guard.tell_before(optimizer_class, "apply_gradients", what, lambda *_, **__: self.note())
 
@@ -103,14 +103,14 @@ class UpdateWatch:
 
     @property
     def busy(self) -> bool:
-        """Return True if what is called now is called inside another call, or by tf.data."""
+        """Return True if the current call is made inside another call, or by tf.data."""
         here = self.here
         return bool(here.functions) or here.is_of_tf_data
 
     def timed(
         self, trace: Callable[..., Any], guard: Guard, timeline: Timeline
     ) -> Callable[..., Any]:
-        """Wrap the tracing of a Python function, to know what it takes."""
+        """Wrap the tracing of a Python function, to measure how long it takes."""
         self._timeline = timeline
         what = "timing how functions are traced"
         begins, ended = guard.entry(what, self._trace_begins), guard.entry(what, self._trace_ended)
@@ -137,7 +137,7 @@ _PREVIEW_BATCHES = 5
 
 
 def learn_role(record: RecordedLoop) -> None:
-    """Take a loop whose step wrote a trainable variable for a training loop."""
+    """Mark a loop whose step wrote a trainable variable as a training loop."""
     record.updates_variables = True
     if record.role == "other":
         record.role = "training"
@@ -157,7 +157,7 @@ def join_role(loop: Loop, joined: Loop) -> None:
 
 
 def settle_role(loop: Loop, loops: Iterable[Loop]) -> None:
-    """Name what a loop without updates was, among all of them, for the report."""
+    """Set the role of a loop without updates, in view of all loops, for the report."""
     record = loop.record
     if record.role != "other" or record.part_of is not None:
         return
@@ -194,7 +194,8 @@ def describe_start(
 
 
 def eager_step(loop: RecordedLoop) -> EagerStep | None:
-    """Return the function between the loop and this call that opens the tape; None for no such."""
+    """Return the function, between the loop and this call, that opens the tape; None without
+    one."""
     for frame in frames():
         code = frame.f_code
         if not is_users(code.co_filename):

@@ -20,16 +20,16 @@ from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import LoopRole, SpanKind
 
 _FEWEST_STEPS = 5
-"""For an interval, and on a repeated batch."""
+"""Fewest steps for an interval, and on a repeated batch."""
 
 
 FEWEST_FOR_INTERVAL = 3
-"""Own choice: a bootstrap over two epochs would show the two."""
+"""Fewest values for an interval. Own choice: a bootstrap over two epochs would show the two."""
 
 
 @dataclass(frozen=True)
 class Projected:
-    """Nanoseconds of a place in the whole, with the limits that its epochs' scatter gives."""
+    """Nanoseconds of a place in the whole run, with limits from the scatter of its epochs."""
 
     ns: float
     count: int | None
@@ -38,11 +38,11 @@ class Projected:
 
     @classmethod
     def seen(cls, ns: float, count: int | None) -> Projected:
-        """Return what was timed, which is certain."""
+        """Return a time that was measured, which is certain."""
         return cls(ns, count, (ns, ns), projected=False)
 
     def plus_ns(self, ns: int) -> Projected:
-        """Add time that came before, which is certain; the count is no longer known."""
+        """Add earlier time, which is certain; the count is no longer known."""
         if not ns:
             return self
         low, high = self.limits_ns
@@ -54,7 +54,8 @@ class Projected:
         return replace(self, ns=self.ns * of_it, limits_ns=(low * of_it, high * of_it))
 
     def together(self, other: Projected) -> Projected:
-        """Both, which may be off in the same direction; the count is that of the larger."""
+        """Return the sum of both, which may be off in the same direction, with the larger one's
+        count."""
         larger = max(self, other, key=lambda one: one.ns)
         (low, high), (others_low, others_high) = self.limits_ns, other.limits_ns
         limits = low + others_low, high + others_high
@@ -63,18 +64,18 @@ class Projected:
 
 
 def in_doubt(ns: float, count: int | None) -> Projected:
-    """Return a value from too few times to scatter, as uncertain as what comes once."""
+    """Return a value from too few times to show scatter, as uncertain as what comes once."""
     return Projected(ns, count, ((1.0 - ONCE_OFF) * ns, (1.0 + ONCE_OFF) * ns))
 
 
 def as_often(times_ns: Sequence[int], factor: float) -> Projected:
-    """Return what came these times, that many times as often; its count is not known."""
+    """Return the sum of these times multiplied by a factor; its count is not known."""
     return replace(projected(times_ns, len(times_ns)).share(factor), count=None)
 
 
 def projected(times_ns: Sequence[int], count: int) -> Projected:
-    """Return `count` times the mean of the times seen, with the limits that their scatter gives; of
-    fewer than three, as far off as what comes once is from run to run."""
+    """Return `count` times the mean of the times seen, with limits from their scatter; for fewer
+    than three times, with the limits of what comes once."""
     if not times_ns or count <= 0:
         return Projected(0.0, count, (0.0, 0.0))
     mean = sum(times_ns) / len(times_ns)
@@ -86,12 +87,12 @@ def projected(times_ns: Sequence[int], count: int) -> Projected:
 
 
 def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) -> Projected | None:
-    """Return the step by the baseline's steps that build nothing, if there are any.
+    """Return the mean of the baseline's steps that build no function, if there are any.
 
-    Where each of them builds its function for a length of its own, a repeated batch tells what the
-    built function takes, and the baseline what it waits for its batch: what a first call takes
-    beside its tracing is no step, but optimising what was traced. Without that, as where a repeated
-    batch builds too, only the tracing is taken off.
+    If each step builds its function for a length of its own, steps on a repeated batch show the
+    time of the built function, and the baseline its wait for a batch: beside its tracing, a first
+    call optimises what was traced, which is no step. Without such steps, as where a repeated batch
+    builds a function too, only the tracing is subtracted.
     """
     first = {boundary.asked_ns for boundary in loop.epoch_boundaries if boundary.handed_ns is None}
     measured = steps_ns(recording, loop, "baseline")
@@ -137,7 +138,7 @@ def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
 
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
-"""Spans of which the rest is no one thing that comes again."""
+"""Kinds of spans whose own time is not one thing that comes again."""
 _EVALUATED_BY: Mapping[LoopRole, str] = {
     "validation": "the step of `evaluate`",
     "evaluate": "the step of `evaluate`",
@@ -151,16 +152,16 @@ _OF_A_LOOP = frozenset({"iterator", "first_batch", "steps"})
 
 @dataclass
 class Amounts:
-    """Nanoseconds by place, and how often what is there came, where that is known."""
+    """Nanoseconds by place, and how often each place's work came, where that is known."""
 
     ns: dict[Place, int]
     count: dict[Place, int]
     waits_ns: dict[str, list[int]] = field(default_factory=dict)
-    """By loop, where the step itself asks for its first batch: of each epoch but the first, and but
-    those in whose first step a function was built."""
+    """Waits for first batches by loop, where the step itself asks for them: of each epoch but the
+    first, and but those in whose first step a function was built."""
 
     def move(self, ns: int, source: Place, target: Place) -> None:
-        """Give time of one place to another, as much as is there."""
+        """Move time from one place to another, at most as much as is there."""
         moved = max(0, min(ns, self.ns.get(source, 0)))
         if moved:
             self.ns[source] -= moved
@@ -170,7 +171,7 @@ class Amounts:
 def amounts_of(
     spent: Sequence[Spent], recording: Recording, step_ns: Mapping[str, float]
 ) -> Amounts:
-    """Return sums by place, with what hooks can't tell apart divided by the loops' steady steps: a
+    """Return sums by place. Time that hooks can't separate is divided by the loops' steady steps: a
     traced call made a step as well, a step that asks for its first batch waited for it, and steps
     under the profiler are the script's own."""
     amounts = Amounts({}, {})
@@ -179,7 +180,8 @@ def amounts_of(
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
         if one.span is not None and one.span.kind not in _LONG:
             # A loop makes an iterator, waits for its first batch and has steps, which come in
-            # several stretches if something interrupts them: what is rarest tells how often it ran.
+            # several stretches if something interrupts them: the rarest of these shows how often it
+            # ran.
             kind = one.span.kind if one.span.kind in _OF_A_LOOP else None
             times.setdefault(one.place, {}).setdefault(kind, set()).add(one.time)
     amounts.count.update(
@@ -201,7 +203,7 @@ def steps_of(loop: RecordedLoop) -> Place:
 
 
 def starts_of(loop: RecordedLoop) -> Place:
-    """Return the place of its waits for first batches."""
+    """Return the place of a training loop's waits for first batches."""
     return Place("epoch_start", None, loop.file, loop.line, loop.id)
 
 
@@ -215,7 +217,7 @@ class _FirstCall:
     ns: int
 
     def holds(self, boundary: RecordedBoundary) -> bool:
-        """Return True if an epoch began with it."""
+        """Return True if an epoch began within this call."""
         return self.start_ns <= boundary.asked_ns <= self.end_ns
 
 
@@ -275,8 +277,8 @@ def _settle_waits(
 
 
 def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
-    """Return what the call that built the step waited for its batch: no longer than later waits,
-    where each epoch starts its pipeline again and none reads what the first one kept."""
+    """Return how long the call that built the step waited for its batch: no longer than later
+    waits, if each epoch starts its pipeline again and none reads what the first one kept."""
     found = loop.fill_ns or 0
     again = loop.iterators > len(loop.epoch_boundaries)
     kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))

@@ -14,13 +14,15 @@ from pipediag.session.ledger import MAKING, PAUSE, PAUSES
 from pipediag.session.recorded_loops import RecordedLoop
 
 _MOST_OURS = 0.1
-"""Own choice: a reading of the model takes a few milliseconds of an epoch's end, a profile more."""
+"""Most of an epoch or its end that pipediag's own work may take. Own choice: reading the model
+takes a few milliseconds of an end, a profile more."""
 
 _HIDDEN = 0.5
-"""Own choice: of an end that is mostly pipediag's own time, too little is the script's."""
+"""Most of an end that pipediag's own work may take if all ends have much of it. Own choice: of
+more, too little is the script's."""
 
 _MOST = 0.5
-"""Own choice: the share of an end from which on it is the loop's own line that takes it."""
+"""Share of ends from which on the loop's own line is what takes them. Own choice."""
 
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
@@ -31,10 +33,10 @@ class WholeEpoch:
     """Steps of one epoch of a training."""
 
     number: int
-    """In its training, counted from 0."""
+    """Number of the epoch in its training, counted from 0."""
     end_ns: int
     ns: int
-    """Without what came between them."""
+    """Time of its steps, without what came between them."""
 
 
 @dataclass(frozen=True)
@@ -42,29 +44,29 @@ class Epochs:
     """Epochs of one training: a `fit`, or a loop of the script's own."""
 
     steps_ns: list[int]
-    """In steps, epoch by epoch; the last may have been cut short."""
+    """Time in steps, epoch by epoch; the last may have been cut short."""
     starts_ns: list[int]
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
     """Time between one epoch's steps and the next one's, by place, of ends that stand for those to
     come."""
     before_ns: dict[Place, int] = field(default_factory=dict)
-    """In other trainings, by place."""
+    """Time in other trainings, by place."""
     before_count: int = 0
     """Epochs of the same loop in other calls of its `fit`."""
     trainings: int = 1
     """Calls of its `fit`, this one among them."""
     whole: list[WholeEpoch] = field(default_factory=list)
     """Epochs that stand for those to come: seen to their end, with next to nothing of pipediag's
-    own in them, and not the first of a training. Of earlier trainings in the same loop where this
-    one has none, as are `later_starts_ns` and `ends_ns`."""
+    own work in them, and not the first of a training. If this training has none, they are those of
+    earlier trainings in the same loop, as are `later_starts_ns` and `ends_ns`."""
     later_starts_ns: list[int] = field(default_factory=list)
-    """Waits for first batches, but the first of a training."""
+    """Waits for first batches, without the first one of a training."""
     usual_ends: int = 0
-    """Number of ends in `ends_ns`; 0 where each came within pipediag's own time, as within trials:
-    what the script did there was not timed."""
+    """Number of ends in `ends_ns`; 0 if each came within pipediag's own work, such as trials, so
+    that the script's time there was not measured."""
     built_again: dict[Place, float] = field(default_factory=dict)
-    """By place of compiling, the part of it that comes again and again among the steps."""
+    """Share of the time at each place of compiling that comes again and again among the steps."""
 
     @property
     def whole_ns(self) -> list[int]:
@@ -79,9 +81,9 @@ class Epochs:
         predicts.
 
         Args:
-            epoch_ns: what the steps of an epoch take: too long where the first one was slow.
-            epochs_counted: what the counted batches come to: too few where the script was killed
-                long after that was written. So both have to tell.
+            epoch_ns: time of the steps of an epoch: too long where the first one was slow.
+            epochs_counted: epochs by the counted batches: too few where the script was killed
+                long after that was written. So both have to agree.
         """
         stretches = self.steps_ns[:-1]
         shorter = bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
@@ -117,10 +119,10 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
 
 
 def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[Place, float]:
-    """Return shares of what is built for each rate or length of a batch.
+    """Return the shares of compiling that come again with each new rate or length of a batch.
 
-    Calls that build a function are stretches which follow one another. One for an odd last batch,
-    or at the beginning alone, does not come again.
+    Stretches that follow one another are one call that builds a function. A call for an odd last
+    batch, or at the beginning alone, does not come again.
     """
     mine = [one for one in spent if one.loop_id == loop_id and one.fit == fit]
     if not mine:
@@ -143,7 +145,7 @@ def _built_again(spent: Sequence[Spent], loop_id: str, fit: int | None) -> dict[
 
 
 def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
-    """Return one training; `over`: its last epoch has ended, too."""
+    """Return one training; `over` says that its last epoch has ended, too."""
     epochs: dict[int, list[Spent]] = {}
     starts: list[int] = []
     for one in mine:
@@ -157,7 +159,7 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     ended = [epoch[-1].end_ns for epoch in epochs.values()]
     ours = [one for one in mine if one.place == PIPEDIAG]
     whole = list(zip(begun, ended, steps, strict=True))[1 : None if over else -1]
-    # What the profiler is on for takes longer, and what trials take the place of is not seen.
+    # Work under the profiler takes longer, and what trials take the place of is not seen.
     ours_in = [_ours_in(ours, *gap) for gap in zip(ended, begun[1:], strict=False)]
     kept = [number for number, part in enumerate(ours_in) if part < _MOST_OURS]
     if not kept and min(ours_in, default=1.0) <= _HIDDEN:
@@ -176,9 +178,9 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
 
 
 def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
-    """Return times by the place and by the end of an epoch that they lie at, but the last one's.
+    """Return times by place and by the end of an epoch at which they lie, without the last one's.
 
-    A wait for a first batch is none of it: where a step asks for that, only the step tells.
+    Waits for first batches are left out: where a step asks for its batch, only the step shows them.
     """
     count = max(0, len(begun) - 1)
     ends: dict[Place, list[int]] = {}
@@ -192,13 +194,13 @@ def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Pla
 
 
 def _ours_in(ours: Sequence[Spent], start_ns: int, end_ns: int) -> float:
-    """Return the part of that time which pipediag took."""
+    """Return the share of that time that pipediag took."""
     taken = sum(max(0, min(one.end_ns, end_ns) - max(one.start_ns, start_ns)) for one in ours)
     return taken / (end_ns - start_ns) if end_ns > start_ns else 0.0
 
 
 def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
-    """Return what creating the training's first iterator took; 0 where it was not seen."""
+    """Return the time to create the training's first iterator; 0 where it was not seen."""
     seen = epochs.ends_ns.get(place, []) if epochs.ends_seen else []
     return max(0, amounts.ns.get(place, 0) - epochs.before_ns.get(place, 0) - sum(seen))
 
@@ -207,7 +209,7 @@ def without_pauses(
     amounts: Amounts, loop: RecordedLoop, epochs: Epochs, share_at_line: Mapping[Place, float]
 ) -> Epochs:
     """Move pauses to rows of their own: one that came once stands for no other epoch, and several
-    are what ends take beyond the shortest of them.
+    are the time of ends beyond the shortest of them.
 
     `share_at_line` is the share of ends for which the loop's own line ran, which frees its
     iterator.

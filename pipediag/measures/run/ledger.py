@@ -41,7 +41,7 @@ from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import CUT_SHORT, RUN_PARTS
 
 _MOST_EPOCHS = 200
-"""Own choice: as many tell of a trend."""
+"""Most epochs that are listed. Own choice: as many show a trend."""
 
 NO_TIMELINE = "The time of the script was not recorded."
 UNMEASURED = (
@@ -54,7 +54,7 @@ ONLY_OURS = "Pipediag itself took all of the time that was seen of the run."
 
 
 def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResult) -> Run | Missing:
-    """Return the run's ledger; whatever else is missing, it is there once the script had begun."""
+    """Return the run's ledger, which exists once the script had begun, whatever else is missing."""
     if recording is None or not timeline.spans:
         return Missing(NO_TIMELINE)
     stopped = end.outcome == "stopped"
@@ -121,9 +121,9 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
 
 
 def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) -> list[Spent]:
-    """Return the stretches of the run in order, to where the script was stopped or ended.
+    """Return the stretches of the run in order, until the script was stopped or ended.
 
-    Before the script's first line the interpreter starts, after its last one it ends.
+    The interpreter starts before the script's first line, and ends after its last one.
     """
     script = next((span for span in timeline.spans if span.kind == "script"), None)
     end_ns = end.ended_ns
@@ -156,7 +156,7 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:
-    """Return the recording with so many of them for each training whose source tells none."""
+    """Return the recording with so many epochs for each training whose source states no number."""
     loops = [
         replace(loop, planned_rounds=math.ceil(epochs / _each(loop))) if _lacks(loop) else loop
         for loop in recording.loops
@@ -167,7 +167,7 @@ def with_given_epochs(recording: Recording, epochs: int) -> Recording:
 def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
     """Return the ledger of a recording with given epochs, and a note where it does not use them.
 
-    `recording` is the one before, that lacks them.
+    `recording` is the original one, without these epochs.
     """
     lacking = [loop for loop in recording.loops if _lacks(loop)]
     planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
@@ -184,12 +184,12 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
 
 
 def _lacks(loop: RecordedLoop) -> bool:
-    """Return True if the source tells no epochs; a round of steps fed by Python is no epoch."""
+    """Return True if the source states no epochs; a round of steps fed by Python is no epoch."""
     return loop.role == "training" and loop.planned_rounds is None and not loop.from_python
 
 
 def _each(loop: RecordedLoop) -> int:
-    """Return the epochs of a round: a `fit` may have several."""
+    """Return the number of epochs in a round: a `fit` may have several."""
     return (loop.keras.epochs if loop.keras is not None else None) or 1
 
 
@@ -199,10 +199,10 @@ every hundred steps is rather the end of a round."""
 
 
 def rejoined(spent: list[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """Put the rest of steps that are often interrupted, as by a `predict` in each, among the steps.
+    """Count the rest of steps that are often interrupted, as by a `predict` in each, as steps.
 
-    A hand-over that follows an evaluation tells of no step, so that the timeline has a stretch for
-    each of them, with the rest of the step between it and the next.
+    A hand-over that follows an evaluation shows no step, so the timeline has a stretch for each of
+    the steps, with the rest of the step between it and the next.
     """
     for loop in loops:
         # Keras tells of its epochs, whose iterator may be one and the same.
@@ -235,18 +235,19 @@ def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
 WHAT = "filling the cache in the first epoch"
 
 _LEAST_LONGER = 1.2
-"""Own choice: first epochs are a little slower without a cache as well."""
+"""Factor from which on a longer first epoch filled a cache. Own choice: first epochs are a little
+slower without a cache as well."""
 
 
 def settle_cache_fill(
     amounts: Amounts, recording: Recording, loop: RecordedLoop, epochs: Epochs, step_ns: float
 ) -> None:
-    """Give it a place of its own: it comes once, and stands for no other epoch."""
+    """Give the time that fills a cache a place of its own: it comes once, and in no other epoch."""
     cache = next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)
     if cache is None or len(epochs.steps_ns) < 2:
         return
     per_epoch = loop.keras.steps_per_epoch if loop.keras else None
-    # The last one may have been cut short.
+    # The last epoch may have been cut short.
     whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
     usual_ns = per_epoch * step_ns / loop.batches_per_call if per_epoch else float(median(whole))
     if epochs.steps_ns[0] < _LEAST_LONGER * usual_ns:
@@ -257,8 +258,8 @@ def settle_cache_fill(
 
 
 def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: Projected | None) -> float | None:
-    """Return the epochs that were made, or None. Where steps are interrupted within epochs, the
-    time in them and their count tell."""
+    """Return the number of epochs that were made, or None. Where steps are interrupted within
+    epochs, it follows from the time in steps and their count."""
     if not epochs.steps_ns:
         return None
     seen = epochs.before_count + len(epochs.steps_ns)
@@ -272,7 +273,7 @@ def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: Projected | None) -> 
 
 
 _SMALLEST_PERCENT = 0.2
-"""Own choice: a smaller row is of no use to a reader."""
+"""Smallest percent of a row. Own choice: a smaller row is of no use to a reader."""
 
 
 def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projected]:
@@ -289,7 +290,7 @@ def without_the_smallest(whole: Mapping[Place, Projected]) -> dict[Place, Projec
 def divided_by_lines(
     whole: Mapping[Place, Projected], shares: Mapping[Place, Mapping[Place, float]]
 ) -> dict[Place, Projected]:
-    """Return the same time, measured or projected, with that of lines at their places."""
+    """Return the same time, measured or projected, with the time of lines at their own places."""
     divided: dict[Place, Projected] = {}
     for place, one in whole.items():
         lines = shares.get(place, {})
@@ -326,7 +327,7 @@ def _whole(
         return whole
     if projection.scope != "run":
         return dict(projection.places)
-    # Never less than was seen: an epoch that was slower than its kind has been slower.
+    # Never less than was seen: an epoch slower than others did take that long.
     for place, one in projection.places.items():
         known = whole.get(place)
         whole[place] = known if known is not None and known.ns > one.ns else one

@@ -1,4 +1,4 @@
-"""Places in the ledger: of each moment by its span, and of the script's lines seen running."""
+"""Places in the ledger: of each moment, by its span, and of the script's lines seen running."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _RANK: dict[SpanKind, int] = {
     "tracing": _COMPILING,
     "evaluation": _EVALUATING,
 }
-"""Spans that go before those that began later within them. All others give way."""
+"""Kinds of spans that take precedence over those that began later within them. All others give
+way."""
 
 _CALLS: frozenset[SpanKind] = frozenset({"script", "fit", "evaluation", "callback"})
-"""Spans that end after all that began in them."""
+"""Kinds of spans that end after all that began in them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Place:
     """A place where time goes; equal places add up to one row of the ledger."""
 
     part: RunPartName | None
-    """None: to pipediag."""
+    """Part of the run; None for pipediag's own work."""
     what: str | None = None
     file: str | None = None
     line: int | None = None
@@ -64,11 +65,11 @@ class Spent:
     fit: int | None = None
     """Id of the `fit` that it lies in."""
     span: Span | None = None
-    """None outside of all."""
+    """Span that it belongs to; None outside of all."""
     loop_id: str | None = None
     """The training loop whose steps it lies in."""
     time: int | None = None
-    """Identifies one occurrence: all tracing within one call is one."""
+    """Number of one occurrence: all tracing within one call is one."""
     around: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     """All spans that were open, the outermost first."""
 
@@ -86,7 +87,7 @@ class Spent:
 
 
 def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Spent]:
-    """Return every moment from start to end in exactly one stretch, in order, without places."""
+    """Return stretches without places, in order, that cover each moment from start to end once."""
     begin: dict[int, list[Span]] = {}
     end: dict[int, list[Span]] = {}
     for span, last_ns in _with_ends(spans, end_ns):
@@ -112,7 +113,8 @@ def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Spent
 
 
 def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
-    """Yield spans with ends: without one, to the end of the call around it, or of the run."""
+    """Yield spans with their ends: one without an end lasts as long as the call around it, or the
+    run."""
     calls: list[int] = []
     for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
         while calls and calls[-1] <= span.start_ns:
@@ -135,7 +137,8 @@ def own_ns(spent: Iterable[Spent]) -> int:
 
 
 def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """Return each segment with its place; outside of all spans by what is around it."""
+    """Return each segment with its place; outside of all spans, it follows from what is around
+    it."""
     known = {loop.id: loop for loop in loops}
     segments = [_as_a_step(segment, known) for segment in segments]
     trained = [
@@ -149,8 +152,8 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
     ]
     for index in range(1, len(segments) - 1):
         made, segment, first = segments[index - 1 : index + 2]
-        # Keras has made an epoch's iterator and comes to its first step next; the last epoch's
-        # iterator goes meanwhile, and waits for its threads.
+        # Keras has made an epoch's iterator and comes to its first step next; meanwhile the last
+        # epoch's iterator is destroyed, which waits for its threads.
         if (
             segment.is_of("fit")
             and made.is_of("iterator")
@@ -161,7 +164,7 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
 
 
 def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
-    """Return the last stretch that comes before each of these."""
+    """Return for each stretch the last one that trains before it."""
     found: list[Spent | None] = []
     last = None
     for one in trained:
@@ -171,9 +174,9 @@ def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
 
 
 def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
-    """Count what each step predicts as a part of the step, as of a GAN's generator.
+    """Count a prediction within each step, as of a GAN's generator, as a part of the step.
 
-    Such steps last on while it predicts; all others are interrupted by the first batch of that.
+    Such steps go on while it predicts; all others are interrupted by the prediction's first batch.
     """
     steps, call = segment.within("steps"), segment.within("evaluation")
     if steps is None or call is None or segment.is_of("aside"):
@@ -187,7 +190,7 @@ def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
 
 
 class _Around(NamedTuple):
-    """The stretches before and behind another one in which a loop trains."""
+    """The last stretch before another one, and the first after it, in which a loop trains."""
 
     before: Spent | None
     after: Spent | None
@@ -288,7 +291,7 @@ def _loop_id(segment: Spent | None) -> str | None:
 
 
 def _joined(spent: Iterable[Spent], key: Callable[[Spent], object]) -> list[Spent]:
-    """Return neighbours of one key as one."""
+    """Return neighbours with the same key as one."""
     joined: list[Spent] = []
     for one in spent:
         if joined and joined[-1].end_ns == one.start_ns and key(joined[-1]) == key(one):
@@ -299,14 +302,14 @@ def _joined(spent: Iterable[Spent], key: Callable[[Spent], object]) -> list[Spen
 
 
 MOST_SPANS = 500
-"""Own choice: a thousand epochs have some thousands, each of them 100 bytes of JSON, and a screen
-shows no more than the longest."""
+"""Most stretches that are kept. Own choice: a thousand epochs have some thousands, each of them 100
+bytes of JSON, and a screen shows no more than the longest."""
 
 
 def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
     """Return the longest stretches in order of time.
 
-    `started_ns` is the recording's, from which steps and windows count.
+    `started_ns` is the start of the recording, from which steps and windows count.
     """
     spans = [
         RunSpan(
@@ -326,7 +329,8 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
 _FEWEST_MS = 50
-"""Own choice: under a few samples at fifty a second, a line was met by chance."""
+"""Least time of a line that counts. Own choice: under a few samples at fifty a second, a line was
+met by chance."""
 
 
 Shares = dict[Place, dict[Place, float]]
@@ -337,8 +341,8 @@ _Evaluating = Mapping[tuple[str | None, int | None], Place]
 def line_shares(
     spent: Sequence[Spent], seen: Sequence[SeenLines], ns_at: Mapping[Place, int]
 ) -> Shares:
-    """Return the shares of each place that its lines took, and imports as start-up. Lines that were
-    seen for longer than a place has are scaled down to it."""
+    """Return the shares of each place that its lines took, imports counted as start-up. Lines that
+    were seen for longer than a place lasted are scaled down to it."""
     evaluating = {
         (one.place.file, one.place.line): one.place
         for one in spent
@@ -362,14 +366,14 @@ def at_line_of(loop: RecordedLoop, shares: Shares) -> dict[Place, float]:
 
 
 _MOST_LINES = 12
-"""Lines of a callback that are kept. Own choice."""
+"""Most lines of a callback that are kept. Own choice."""
 
 
 def callback_lines(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, list[CallbackLine]]:
-    """Return the lines that were met in each callback of the script's own, and in each loop of its
-    own that evaluates, the longest first; places are of no loop, as these may run for several."""
+    """Return the lines sampled in each callback of the script's own, and in each loop of its own
+    that evaluates, the longest first; places are of no loop, as these may run for several."""
     spent = [replace(one, place=replace(one.place, loop_id=None)) for one in spent]
     return {
         place: [
@@ -396,7 +400,8 @@ def callback_lines(
 def _by_place(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, dict[SeenLine, int]]:
-    """Return lines and their nanoseconds by the place of the moments at which they were met."""
+    """Return lines and their nanoseconds, by the place of the moments at which they were
+    sampled."""
     starts = [one.start_ns for one in spent]
     places: dict[Place, dict[SeenLine, int]] = {}
     for group in seen:

@@ -45,13 +45,13 @@ class Rounds:
     left: int = 0
     """Calls after the one that was stopped."""
     others: dict[Place, Projected] = field(default_factory=dict)
-    """The whole of places that come in each round."""
+    """Time of places that come in each round, in the whole run."""
     not_seen: list[str] = field(default_factory=list)
 
 
 def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> Rounds:
-    """Return the rounds: those seen to their end tell of those to come, and the first one builds
-    what the others use."""
+    """Return the rounds: those to come are projected from those seen to their end, and the first
+    one builds what the others use."""
     if loop.keras is None:
         return Rounds()
     trained = (one.fit for one in spent if one.place == steps_of(loop) and one.fit is not None)
@@ -72,7 +72,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
         )
         tell = whole[1:] or whole
         if len(whole) == 1 and place.part == "compile":
-            # What the round that was stopped has not traced again, none of those to come will.
+            # If the round that was stopped has not traced it again, later rounds will not either.
             tell = [stopped]
         to_come = planned - len(whole) - (within or bool(stopped))
         again = _again(place, stretches, tell, to_come, amounts)
@@ -99,7 +99,7 @@ def _again(
     to_come: int,
     amounts: Amounts,
 ) -> Projected | None:
-    """Return the whole of a place with the rounds to come, which some that were seen stand for."""
+    """Return the time of a place with the rounds to come, projected from the rounds in `tell`."""
     whole_ns = sum(one.ns for stretches in here for one in stretches)
     took = amounts.ns.get(place, 0)
     rounds_ns = [sum(one.ns for one in stretches) for stretches in tell]
@@ -107,19 +107,19 @@ def _again(
         return None
     each = sum(len({one.time for one in stretches}) for stretches in tell) / len(tell)
     count = amounts.count.get(place)
-    # What hooks can't tell apart is divided in `amounts`, and is in no stretch by itself.
+    # Time that hooks can't separate is divided in `amounts`, and is in no stretch by itself.
     again = projected(rounds_ns, to_come).share(took / whole_ns).plus_ns(took)
     return replace(again, count=None if count is None else round(count + each * to_come))
 
 
 _LEAVING_NS = 1_000_000_000
-"""Own choice: what an exception takes from a step to the end of the script, with a callback or two
-that it passes. A script that does something after its training does it for longer."""
+"""Most time that an exception takes from a step to the end of the script, with a callback or two
+that it passes. Own choice. A script that does something after its training does it for longer."""
 
 
 def in_its_training(spent: Sequence[Spent]) -> bool:
     """Return True if the training that ran last was not over when the run was: hardly anything
-    follows its steps but what lies in its `fit`, or waits for its next batch."""
+    follows its steps except within its `fit`, or waiting for its next batch."""
     numbers = [number for number, one in enumerate(spent) if one.place.part == "steps"]
     if not numbers:
         return False
@@ -157,27 +157,28 @@ def project(
 
 @dataclass
 class Projection:
-    """The whole of a run by the training that was stopped, as far as it was seen, and the places
-    that are not as they were seen."""
+    """The whole of a run, projected from the training that was stopped, and the places whose time
+    differs from what was seen."""
 
     loop: RecordedLoop
     epochs: Epochs
     amounts: Amounts
     step: Projected
     scope: RunScope = "run"
-    """Other than of `run`, the whole holds these places alone."""
+    """The whole that is projected; if it is not `run`, it consists of these places alone."""
     places: dict[Place, Projected] = field(default_factory=dict)
     missing: str | None = None
-    """The reason where it is not the whole run."""
+    """Reason why the whole is not the run."""
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
     epochs_seen: float | None = None
-    """With those in rounds that were over; None where the number of epochs is not known."""
+    """Epochs seen, with those in rounds that were over; None where the number of epochs is not
+    known."""
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
         """Return epochs, calls of a step in all, and True if the number of epochs is known.
 
-        Where the length of the data is not known, an epoch has as many steps as the first one whose
+        If the length of the data is not known, an epoch has as many steps as the first one whose
         data ended, or is as long as those seen to their end.
         """
         loop, epochs = self.loop, self.epochs
@@ -194,14 +195,15 @@ class Projection:
             return count, loop.planned_steps / loop.batches_per_call, bool(per_epoch)
         if given and loop.epoch_steps:
             return given, given * loop.epoch_steps / loop.batches_per_call, True
-        # The first one may have filled a cache.
+        # The first epoch may have filled a cache.
         whole = epochs.steps_ns[1:-1] or epochs.steps_ns[:-1] or epochs.whole_ns
         if not given or not whole or self.step.ns <= 0:
             return None
         return given, given * (sum(whole) / len(whole)) / self.step.ns, True
 
     def _given_epochs(self) -> int | None:
-        """Return how many epochs the script asks for; None where it made more than that."""
+        """Return the number of epochs that the script asks for; None where it made more than
+        that."""
         if self.loop.keras:
             return self.loop.keras.epochs
         planned = self.loop.planned_rounds
@@ -268,14 +270,15 @@ class Projection:
                 later_ns = projected(times or [first_ns], count - 1)
                 one = replace(later_ns.plus_ns(first_ns), count=count)
             elif seen is not None and epochs.trainings == 1 and times:
-                # As `predict` in a callback, which comes several times at each end.
+                # For example `predict` in a callback, which comes several times at each end.
                 one = replace(one, count=round(seen * count / len(times)))
             self.places[place] = one
         if any(place.what == PAUSE for place in self.amounts.ns):
             self.not_seen.append(PAUSE_SEEN_ONCE)
 
     def _in_epochs(self, steady: Projected, count: int) -> Projected | None:
-        """Return what whole epochs took, which have slow steps that no steady step shows."""
+        """Return the time of whole epochs, which have slow steps that the steady step does not
+        show."""
         if not self.epochs.whole_ns or steady.ns <= 0:
             return None
         # Where a step asks for an epoch's first batch, its wait is a place of its own.
@@ -287,7 +290,8 @@ class Projection:
         return Projected(whole.ns, steady.count, scattered.limits_ns)
 
     def _scale(self, steps: float) -> None:
-        """Project what came in the steps that were seen, as often as it came in these."""
+        """Project what came among the steps that were seen, in proportion to the number of
+        steps."""
         self.places[steps_of(self.loop)] = _times(self.step, steps)
         seen = self._steps_seen()
         if seen <= 0:
@@ -300,7 +304,7 @@ class Projection:
             self.places[place] = as_often(times, steps / seen)
 
     def _add_tracing(self, steps: float) -> None:
-        """Project what is traced among the steps again and again."""
+        """Project the tracing that comes again and again among the steps."""
         seen = self._steps_seen()
         if seen <= 0:
             return
@@ -325,7 +329,7 @@ class Projection:
         return [max(0, self.amounts.ns.get(starts_of(self.loop), 0) - sum(later)), *later]
 
     def _before(self) -> dict[Place, int]:
-        """Return what other trainings took, with the mean wait for each of their epochs."""
+        """Return the time of other trainings, with the mean wait for each of their epochs."""
         before, steps = dict(self.epochs.before_ns), steps_of(self.loop)
         waits = self.amounts.waits_ns.get(self.loop.id)
         if not self.epochs.starts_ns and waits and steps in before:
@@ -336,7 +340,7 @@ class Projection:
         return before
 
     def _steps_seen(self) -> float:
-        """Return the calls of a step in the training that goes on."""
+        """Return the number of step calls in the training that goes on."""
         steps = steps_of(self.loop)
         seen_ns = self.amounts.ns.get(steps, 0) - self._before().get(steps, 0)
         return seen_ns / self.step.ns if self.step.ns else 0.0

@@ -2,7 +2,7 @@
 needs, read from its graph.
 
 These operations pass over a table or read all of it, work on a number for each of many classes, or
-are needed by metrics alone. What they do decides, not their scopes.
+are needed by metrics alone. They are recognised by what they do, not by their scopes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ Kind = Literal["pass", "copy", "vocabulary", "metrics"]
 _READ = "ReadVariableOp"
 _MULTIPLIES = frozenset("BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum MatMul".split())
 _NO_PASS = _MULTIPLIES | set("Rank Shape ShapeN Size Transpose VariableShape".split())
-"""Operations of a layer that multiplies by the whole table, and those that look at shapes alone."""
+"""Operations that do not count as passes over a table: those of a layer that multiplies by all of
+it, and those that read only shapes."""
 
 
 def work_on_table(
@@ -72,7 +73,7 @@ def _casts_what_was_read(step: StepGraph, frame: Frame, op: Any) -> bool:
 
 
 def agreed(values: Iterable[tuple[Name, Label | None]]) -> dict[Name, Label | None]:
-    """Return the value of each key; None where several were given that differ."""
+    """Return the value of each key; None where a key was given different values."""
     found: dict[Name, Label | None] = {}
     for key, value in values:
         found[key] = value if found.setdefault(key, value) == value else None
@@ -80,11 +81,11 @@ def agreed(values: Iterable[tuple[Name, Label | None]]) -> dict[Name, Label | No
 
 
 def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[str, Label | None]:
-    """Return the labels by the names that a profile may have for operations; None for all others.
+    """Return the label of each name that a profile may have for an operation; None for all others.
 
-    TensorFlow puts the graphs of functions into their callers, and an operation's name behind that
-    of the call; what it does not put there keeps its own. A name of several operations has a label
-    where all of these have it.
+    TensorFlow puts the graphs of functions into their callers, where an operation's name begins
+    with that of the call; an operation that is not put there keeps its own name. A name that
+    several operations share has a label if all of these have the same one.
     """
     return agreed(
         (name, labels.get(place_of(frame, op)))
@@ -94,12 +95,12 @@ def event_names(step: StepGraph, labels: Mapping[Place, Label | None]) -> dict[s
 
 
 _REDUCTION = "ReduceDatasetOp:"
-"""Name that a profile has for every operation that goes over a dataset within a step, with its
-work: `ReduceDatasetOp::DoCompute`, without a scope, up to the last colon."""
+"""Name in a profile of each operation that goes over a dataset within a step, its work included:
+`ReduceDatasetOp::DoCompute`, without a scope, up to the last colon."""
 
 
 def place_of(frame: Frame, op: Any) -> Place:
-    """Return what tells an operation from the others of the step."""
+    """Return the identity of an operation within the step."""
     return frame.index, op.name
 
 
@@ -117,21 +118,22 @@ _LOSSES: dict[str, SparseOrDense] = {
     "SparseSoftmaxCrossEntropyWithLogits": "sparse",
     "SoftmaxCrossEntropyWithLogits": "dense",
 }
-"""Losses by the labels that they take. A softmax by itself may be attention's, over the places of a
-long text."""
+"""Losses, with the kind of labels that they take. A softmax without a loss is none of them: it may
+be attention's, over the positions of a long text."""
 _HANDS_ON = ("Identity", "Cast", "Reshape", "Transpose", "StopGradient")
-"""Operations that a weight may pass before it is multiplied by."""
+"""Operations that a weight may pass through before the product with it."""
 _FEWEST_CLASSES = 1000
-"""Own choice: ImageNet's classes are as many, and vocabularies more."""
+"""Least number of classes that counts as many. Own choice: ImageNet has as many, and vocabularies
+more."""
 
 
 def softmaxes_in(step: StepGraph, variables: dict[int, Any]) -> Iterator[tuple[Any, Softmax]]:
-    """Yield the losses whose logits are products with a variable, with that variable.
+    """Yield the losses whose logits are products with a variable, each after that variable.
 
-    A sampled softmax is none: its logits are products with rows that were gathered.
+    A sampled softmax is left out: its logits are products with rows that were gathered.
 
     Args:
-        variables: those of the step, by the ids of their handles.
+        variables: the variables of the step, by the ids of their handles.
     """
     for frame, op in step.operations:
         labels = _LOSSES.get(op.type)
@@ -155,8 +157,9 @@ def softmaxes_in(step: StepGraph, variables: dict[int, Any]) -> Iterator[tuple[A
 
 
 def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterator[Place]:
-    """Yield the operations on a number for each class, where a loss is over many of them; without
-    an optimizer's on weights, whose shapes are given, with a column for each class."""
+    """Yield the operations on a number for each class, if a loss is over many classes. An
+    optimizer's operations on weights with a column for each class are left out; `weights` has their
+    shapes."""
     counts = {
         count
         for _, op in step.operations
@@ -176,21 +179,22 @@ def over_many_classes(step: StepGraph, weights: set[tuple[int, ...]]) -> Iterato
 
 _BEST = frozenset({"InTopK", "InTopKV2", "TopK", "TopKV2"})
 _MOST_COUNTS = 2**16
-"""Numbers of a metric's variable. Own choice: a matrix of 256 classes has as many. Larger ones, as
-averages of weights and weights from which their decay is taken, are no metric's."""
+"""Most numbers in a metric's variable. Own choice: a matrix of 256 classes has as many. Larger
+variables are no metric's: averages of weights, or weights from which their decay is taken."""
 
 
 def only_for_metrics(step: StepGraph) -> Iterator[Place]:
-    """Yield the operations that no gradient and no update of a weight needs, but a metric does.
+    """Yield the operations that a metric needs, but no gradient and no update of a weight.
 
-    A metric is what writes few numbers to a variable without a gradient, such as counts, and the
-    best of all scores where nothing that is trained comes of them.
+    A metric writes few numbers, such as counts, to a variable without a gradient, or takes the best
+    of all scores where nothing that is trained depends on them.
     """
     learned: set[Place] = set()
     trained: list[At] = []
     others: list[At] = []
     ends: list[Place] = []
-    # A call comes before the operations of what it calls, so that all that one reads came before.
+    # A call comes before the operations of the function that it calls, so all inputs of an
+    # operation come before it.
     for frame, op in step.operations:
         place, inputs = place_of(frame, op), [At(frame, one) for one in op.inputs]
         made = (step.source(one) for one in inputs)
@@ -211,8 +215,8 @@ def only_for_metrics(step: StepGraph) -> Iterator[Place]:
 
 
 def _weights(step: StepGraph, logits: At, classes: int, variables: dict[int, Any]) -> Any:
-    """Return the variable that logits are a product with, which has a row or a column for each
-    class; or None."""
+    """Return the variable, with a row or a column for each class, whose product is the logits; or
+    None."""
 
     def wide(at: At) -> bool:
         return (at.tensor.shape.rank or 0) >= 2 and _last(at) == classes
@@ -244,7 +248,8 @@ _NOT_TRACED = (
 
 
 class TableInStep:
-    """One embedding table in the graph of one step: what the step does with it, by which ids."""
+    """One embedding table in the graph of one step: the step's use of it, and the ids of its
+    lookups."""
 
     def __init__(
         self,
@@ -267,23 +272,24 @@ class TableInStep:
         )
         self.use = whole.use_of(variable, lookups, writes)
         self.softmax: Softmax | None = None
-        """The loss that is taken over all of its rows, where it serves as output weights."""
+        """Loss over all of its rows, where the table also serves as output weights."""
         self.ids_missing: str | None = None
         """Reason why its ids can't be computed from a batch."""
         self.cast_through: str | None = None
-        """The narrowest float type that they pass on their way."""
+        """The narrowest float type that the ids are cast to on the way to a lookup."""
         self.vocabularies: set[int] = set()
-        """Tables of tokens that give the ids, by the ids of their handles."""
+        """Lookup tables that turn tokens into the ids, by the ids of their handles."""
         self.ids_incomplete: str | None = None
         """Reason why some of its lookups are not counted."""
         self._followed: list[Lookup] = []
-        """Lookups whose ids a batch tells."""
+        """Lookups whose ids can be computed from a batch."""
         self._needed: set[Key] = set()
         """Tensors from which its ids are computed."""
         self._follow(lookups)
 
     def _follow(self, lookups: list[Lookup]) -> None:
-        """Find what tells the ids of each lookup; of one with ids drawn at random, nothing does."""
+        """Find the tensors that give the ids of each lookup; ids that are drawn at random have
+        none."""
         lacks: list[str] = []
         for lookup in lookups:
             try:
@@ -307,7 +313,7 @@ class TableInStep:
             )
 
     def answers(self, given: Given) -> bool:
-        """Return True if its ids can be computed from this."""
+        """Return True if its ids can be computed from `given`."""
         return self._needed <= given.keys()
 
     def looked_up(self, given: Given) -> list[LookedUp]:
@@ -341,13 +347,13 @@ class Step:
             for handle, found in lookups.items()
             if handle in variables and _is_a_table(variables[handle], writes)
         ]
-        # A function that is called twice is written once.
+        # A function that is called twice has one graph, whose constants count once.
         graphs = {id(frame.graph): frame.graph for frame in graph.frames}
         self.constant_bytes = sum(constant_bytes(one.get_operations()) for one in graphs.values())
         self._variables = variables.values()
 
     def labels(self) -> dict[str, _Label | None]:
-        """Return what operations do, by the names that a profile may have for them."""
+        """Return the work of operations, by the names that a profile may have for them."""
         labels: dict[Place, _Label | None] = agreed(self._on_whole_variables())
         for place in only_for_metrics(self.graph):
             labels.setdefault(place, _METRICS)
@@ -357,8 +363,8 @@ class Step:
         return event_names(self.graph, labels)
 
     def _on_whole_variables(self) -> Iterator[tuple[Place, _Label]]:
-        """Yield work on all of a table; that on weights of a softmax that are none is passes of
-        their update alone, and the vocabulary's."""
+        """Yield the operations on all of a table. For weights of a softmax that are no table, yield
+        only the passes of their update, as work on the vocabulary."""
         tables = {id(table.variable) for table in self.tables}
         multiplied = {id(weight) for weight, _ in self.softmaxes}
         for one in self._variables:
@@ -395,7 +401,7 @@ class TracedTables:
         self._traced = traced
         self._steps = steps = [step for _, step in traced]
         self.tables: Sequence[TableInStep] = _each_once(steps)
-        # A name that means different things in two functions is nobody's.
+        # A name that stands for different work in two functions gets no label.
         labels = agreed(one for step in steps for one in step.labels().items())
         names: dict[_Label | None, list[str]] = {}
         for name, label in labels.items():
@@ -415,7 +421,7 @@ class TracedTables:
         return all(draws_one_batch(step.graph) for step in self._steps)
 
     def of_batch(self, batch: Any) -> Given:
-        """Return what to compute ids from, where the step draws its batch itself."""
+        """Return the values from which ids are computed, of a batch that the step draws itself."""
         from tensorflow.python.data.util import structure
 
         # An iterator hands out a ragged or a sparse tensor as a single one that holds all of it.
@@ -423,14 +429,14 @@ class TracedTables:
         return {key: at for s in self._steps for key, at in given_by_batch(s.graph, parts).items()}
 
     def of_call(self, function: Any, args: Iterable[Any], kwargs: dict[str, Any]) -> Given | None:
-        """Return the same, of a call with a batch; None if it is no step."""
+        """Return the same values for a call with a batch; None if the function is no step."""
         step = next((step for one, step in self._traced if one is function), None)
         return None if step is None else given_by_call(step.graph, tuple(args), kwargs)
 
 
 def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
-    """Return each table in the step that trains it, if one does; of a strategy's copies, the
-    first."""
+    """Return each table once: from the step that trains it, if one does, and only the first of a
+    strategy's copies."""
     found: dict[int, TableInStep] = {}
     for table in (one for step in steps for one in step.tables):
         known = found.get(id(table.variable))
@@ -440,11 +446,11 @@ def _each_once(steps: Sequence[Step]) -> list[TableInStep]:
 
 
 def _step_of(function: Any) -> Step | None:
-    """Read the function as it was traced last for the largest batches: others end an epoch."""
+    """Read the latest trace for the largest batches: smaller ones end an epoch."""
     traced = list(function._list_all_concrete_functions())
     if not traced:
         return None
-    # `max` takes the first of several that are alike.
+    # `max` takes the first of equals, here the one that was traced last.
     concrete = max(reversed(traced), key=_rows)
     try:
         variables = tuple(concrete.graph.variables)
@@ -454,7 +460,7 @@ def _step_of(function: Any) -> Step | None:
 
 
 def _rows(concrete: Any) -> float:
-    """Return the rows of all arguments; a number that is left open holds for any batch."""
+    """Return the rows of all arguments; infinity if a dimension is open, which fits any batch."""
     shapes = [one.shape for one in arguments_of(concrete.graph)]
     sizes = [shape[0] for shape in shapes if shape.rank]
     return math.inf if any(size is None for size in sizes) else float(sum(sizes))
