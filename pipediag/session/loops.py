@@ -152,6 +152,6 @@ class TextWork(Record):
     percent: float
     """Percent of the profiled step in which any of them ran."""
     ms: float
-    """The same share of the mean step without a profiler, in ms."""
+    """Time of that share in the mean step without a profiler."""
     operations: dict[str, float] = {}
     """Percent of the step by type, the largest first; what runs at once counts for each."""

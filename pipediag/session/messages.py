@@ -169,7 +169,7 @@ class TrialsAwaited:
     """When the loop's step time was known, later by what the script did between epochs since then.
     """
     since_ms: float | None = None
-    """The same time by the clock of windows and steps, which starts with the recording."""
+    """Time `since_ns` by the clock of windows and steps, which starts with the recording."""
 
 
 @dataclass(frozen=True)

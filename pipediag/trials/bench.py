@@ -199,8 +199,8 @@ class Bench:
         return found
 
     def once(self, variant: Variant) -> Taken | None:
-        """Return the time that an edit costs a run once, as its training step is traced and
-        compiled otherwise, which may be negative; None where that was not measured.
+        """Return the extra time that tracing and compiling an edit's training step costs a run
+        once, which may be negative; None where that was not measured.
 
         It is the first step of a variant less the first steps of its later blocks, and less the
         same of the script's own step, traced once more, which the run takes already. Both are later

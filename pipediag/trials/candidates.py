@@ -214,16 +214,16 @@ def _with_pairs(
 
 
 WAITS = 2 * FEWEST_ROUNDS + 4
-"""Least waits of a trial of one edit: one in each block, and two to build and check each variant.
+"""Fewest waits in a trial of one edit: one in each block, and two to build and check each variant.
 """
 
 SPARE = 0.5
 """Share of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
 
 SPARE_WHERE_LONG = 0.85
-"""The share where waits are `INPUT_BOUND` of an epoch or more, so that an edit that shortens them
-comes before one that makes a step faster: few blocks of steps lie between so few waits. Own choice.
-"""
+"""Share of the budget that waiting may take where waits are `INPUT_BOUND` of an epoch or more: an
+edit that shortens them then comes before one that makes a step faster. Few blocks of steps lie
+between so few waits. Own choice."""
 
 _EDITS = 3
 """Edits for which whole epochs have to leave time, if there are as many: without long waits, all
@@ -234,7 +234,7 @@ _MOST_OF_IT = 50.0
 choice."""
 
 LONGEST_FILL_S = 0.25
-"""Time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
+"""Longest time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
 
 _FEWEST_BATCHES = 2
 

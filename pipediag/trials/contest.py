@@ -36,12 +36,12 @@ MOST_AT_ONCE = 4
 """Most edits tried at once: more would stretch a round until the machine drifts within it."""
 
 FOR_ANOTHER = 0.6
-"""Share of the time left within which all that is tried at once must come to its first look before
-another edit joins: where steps are long, four at once were all left undecided. Own choice."""
+"""Share of the time left within which all edits tried at once must have their first look if another
+one joins: where steps are long, four at once were all left undecided. Own choice."""
 
 RESERVE = 0.25
-"""Share of the budget that two confirmed edits keep for being measured together; of a small one a
-first look at three variants, up to half of it."""
+"""Share of the budget kept for measuring two confirmed edits together; of a small budget, the time
+of a first look at three variants, up to half of it."""
 
 MADE_ANEW = 0.1
 """Share of the time left that tracing the step as written once more may take. Own choice."""

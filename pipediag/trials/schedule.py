@@ -1,4 +1,4 @@
-"""From findings to measured edits, within a budget of time."""
+"""Trials of the edits that findings advise, within a budget of time."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def run_trials(
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
     Never raises for what the executor does: the trials say which variant failed, or that the
-    process is gone. `further` findings are tried where none of the others is confirmed; a tf.data
-    service also where what is confirmed leaves the loop waiting for input, by `input_free`, how
-    many times as fast steps are that never wait. `no_epochs` is why whole epochs are not tried, as
-    a clause. `began_s` is when the budget began to count, by the clock.
+    process is gone. `further` findings are tried if none of the others is confirmed, and a tf.data
+    service also if the loop still waits for input with the confirmed ones: `input_free` is the
+    speed-up of steps that never wait. `no_epochs` is the reason, as a clause, why whole epochs are
+    not tried. `began_s` is the time at which the budget began to count, by `clock`.
     """
     varies = loop.shapes_vary or lengths_vary(loop.element_spec or "")
     began_s = clock() if began_s is None else began_s

@@ -179,9 +179,9 @@ def rebuild(
 ) -> Any:
     """Return the pipeline that ends in `dataset`, with changes, as a tf.data.Dataset.
 
-    What lies upstream of every change is used as it is, and without changes the dataset itself;
+    Datasets upstream of every change are used as they are, and without changes `dataset` itself;
     the calls from there on are made again, so functions are traced again. Changes of the model are
-    left aside. An `endless` pipeline starts over where the elements end; `filled` caches stand in
+    ignored. An `endless` pipeline starts over where the elements end; `filled` caches stand in
     for those of the script. Raises NotReplayableError where that can't be done, or not without
     disturbing the script.
     """

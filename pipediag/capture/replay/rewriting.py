@@ -137,8 +137,8 @@ _OPTIONS = ("_variable_creation_config", "_no_variable_creation_config")
 
 
 def _relaxed(change: CompileFunction) -> list[Attribute]:
-    """Return the `tf.function`s made of that function, with an empty store of traces that serve
-    more shapes; of a method there is one for each object."""
+    """Return attributes that give the `tf.function`s made of that function an empty store of
+    traces, which then serve more shapes; a method has a `tf.function` for each object."""
     from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
     found: list[Attribute] = []

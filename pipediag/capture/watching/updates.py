@@ -27,7 +27,7 @@ class Running:
     """Functions that run on one thread."""
 
     functions: list[Any] = field(default_factory=list)
-    """Outermost first."""
+    """Functions that run on the thread, the outermost first."""
     is_of_tf_data: bool = field(default_factory=runs_tf_data)
     updated: bool = False
     """True if a trainable variable was written."""

@@ -144,7 +144,7 @@ _EVALUATED_BY: Mapping[LoopRole, str] = {
     "evaluate": "the step of `evaluate`",
     "predict": "the step of `predict`",
 }
-"""The name of the function that is traced where such a loop begins."""
+"""Name of the function that is traced where a loop of that role begins."""
 
 
 _OF_A_LOOP = frozenset({"iterator", "first_batch", "steps"})
