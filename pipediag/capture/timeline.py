@@ -12,15 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
-from pipediag.capture.callsites import (
-    SWITCH_INTERVAL,
-    CallSite,
-    ScriptLine,
-    current_frames,
-    script_line_of,
-)
+from pipediag.capture.callsites import CallSite, ScriptLine, Stack, script_line_of, stacks
 from pipediag.session.messages import encode
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Unwritten
 from pipediag.vocabulary import SpanKind
@@ -312,8 +305,7 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                with SWITCH_INTERVAL.usual():
-                    line = self._line_in(current_frames())
+                line = self._line_in(stacks((self._thread, self._home)))
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -333,14 +325,9 @@ class LineSampler:
         finally:
             ended.release()
 
-    def _line_in(self, frames: Mapping[int, FrameType]) -> ScriptLine | None:
-        """Return the line of the chosen thread, or else that of the main one.
-
-        The frames are an argument, as no variable of a function that goes on may hold them: among
-        them is the sampler's own, with which they would live in a circle, and with them what the
-        script's functions had. Kept while the sampler sleeps, they also crash Python 3.11.7.
-        """
-        return script_line_of(frames.get(self._thread)) or script_line_of(frames.get(self._home))
+    def _line_in(self, stacks: Mapping[int, Stack]) -> ScriptLine | None:
+        """Return the line of the chosen thread, or else that of the main one."""
+        return script_line_of(stacks.get(self._thread)) or script_line_of(stacks.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal
 
-from pipediag.capture.callsites import call_site, current_frames
+from pipediag.capture.callsites import call_site, stacks
 from pipediag.capture.guard import attempt
 from pipediag.capture.link import how_it_ended
 from pipediag.errors import PipediagError
@@ -131,12 +131,8 @@ class Watch:
 
 def _fits_on(thread: int) -> int:
     """Return how many calls of Keras's `fit` are on the stack of a thread."""
-    count, frame = 0, current_frames().get(thread)
-    while frame is not None:
-        code = frame.f_code
-        count += code.co_name == "fit" and "keras" in code.co_filename
-        frame = frame.f_back
-    return count
+    stack = stacks((thread,)).get(thread, [])
+    return sum(code.co_name == "fit" and "keras" in code.co_filename for code, _ in stack)
 
 
 class WatchingCallback:

@@ -26,13 +26,15 @@ OWN = module.__file__
 
 
 def stack(*innermost_first: tuple[str, int, str]) -> Any:
-    frame = None
-    for file, line, function in reversed(innermost_first):
-        code = SimpleNamespace(
-            co_filename=file, co_name=function, co_qualname=function, co_firstlineno=1
+    return [
+        (
+            SimpleNamespace(
+                co_filename=file, co_name=function, co_qualname=function, co_firstlineno=1
+            ),
+            line,
         )
-        frame = SimpleNamespace(f_code=code, f_lineno=line, f_back=frame)
-    return frame
+        for file, line, function in innermost_first
+    ]
 
 
 MACHINERY = ("<frozen importlib._bootstrap>", 1, "_find_and_load")
@@ -78,7 +80,7 @@ class Night:
         self.no_more_threads = False
         fakes: dict[str, Any] = {
             "time": SimpleNamespace(monotonic_ns=lambda: self.now),
-            "current_frames": lambda: self.frames,
+            "stacks": lambda _: self.frames,
             "threading": SimpleNamespace(get_ident=lambda: MAIN, RLock=threading.RLock),
             "_thread": SimpleNamespace(
                 start_new_thread=self._start,

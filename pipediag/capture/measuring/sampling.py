@@ -9,14 +9,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import (
     SWITCH_INTERVAL,
     ScriptLine,
-    current_frames,
+    Stack,
     script_line_of,
+    stacks,
 )
 from pipediag.capture.guard import Guard
 from pipediag.session.recording import RecordedPythonCalls, RecordedStacks, StackLine
@@ -103,15 +103,13 @@ class StackSampler:
 
     def _sample(self) -> None:
         at_ns = time.monotonic_ns()
-        with SWITCH_INTERVAL.usual():
-            lines = self._lines_in(current_frames())
-        self._samples.append((at_ns, lines))
+        self._samples.append((at_ns, self._lines_in(stacks())))
 
-    def _lines_in(self, frames: Mapping[int, FrameType]) -> list[tuple[ScriptLine, str]]:
-        """Return the lines of the user's code; no frame is held once other threads may run."""
+    def _lines_in(self, stacks: Mapping[int, Stack]) -> list[tuple[ScriptLine, str]]:
+        """Return the lines of the user's code."""
         own, lines = threading.get_ident(), []
-        for ident, frame in frames.items():
-            found = None if ident == own or _is_parked(frame) else script_line_of(frame)
+        for ident, stack in stacks.items():
+            found = None if ident == own or _is_parked(stack) else script_line_of(stack)
             if found is not None and not found.in_framework:
                 lines.append((found, "main" if ident == self._training_thread else "source"))
         return lines
@@ -126,8 +124,8 @@ def python_threads() -> list[int]:
     return [one.native_id for one in made if one.native_id is not None]
 
 
-def _is_parked(frame: FrameType) -> bool:
-    code = frame.f_code
+def _is_parked(stack: Stack) -> bool:
+    code = stack[0][0]
     return code.co_name in _PARKED and code.co_filename.endswith(_PARKED_FILES)
 
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pipediag.capture.callsites import stacks
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
-from pipediag.capture.process import frames_elsewhere
 from pipediag.capture.replay.elements import dataset_of, unobserved
 from pipediag.capture.runtime import DatasetFacts, IteratorModel
 from pipediag.session.recording import ModelNode, RecordedOperation
@@ -261,7 +261,10 @@ def park_python_functions() -> None:
     registry.__call__ = wait_for_good
     give_up_at = time.monotonic() + IN_FLIGHT_LIMIT_S
     while time.monotonic() < give_up_at and any(
-        frame.f_code is call.__code__ for frame in frames_elsewhere()
+        code is call.__code__
+        for thread, stack in stacks().items()
+        for code, _ in stack
+        if thread != leaving
     ):
         time.sleep(_POLL_S)
 
