@@ -197,6 +197,8 @@ def _run(name: str, planted: _Planted, directory: Path) -> None:
     for rank in range(planted.workers):
         task = {"cluster": {"worker": hosts}, "task": {"type": "worker", "index": rank}}
         variables = {**os.environ, "TF_CONFIG": json.dumps(task), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        # A crash then prints the stacks of all threads.
+        variables["PYTHONFAULTHANDLER"] = "1"
         with (directory / f"worker-{rank}.txt").open("w") as output:
             workers.append(
                 subprocess.Popen(
