@@ -94,7 +94,8 @@ def command(
     if of_job:
         if target_ms is not None:
             raise PipediagError("--target-step is for the session of one process that trains.")
-        _show_job(of_job, Console(), formats, output or given[0])
+        beside = given[0] if given[0].is_dir() else given[0].parent
+        _show_job(of_job, Console(), formats, output or beside)
         return
     [session] = given
     loaded = load_session(session)
@@ -158,7 +159,7 @@ def _show_job(
         return
     if formats != ("csv",):
         raise PipediagError("Of a job there is --format csv. Name one worker's directory for more.")
-    file = (output if output.is_dir() else output.parent) / "workers.csv"
+    file = output / "workers.csv"
     write_bytes(file, workers_table(directories))
     say(f"wrote {file}")
 
@@ -170,5 +171,6 @@ def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     if len(given) > 1:
         return list(given)
     # Runs that `compare` made are no workers.
-    found = [one for one in session_paths(given[0]) if not one.name.startswith("run-")]
+    found = session_paths(given[0], most=None)
+    found = [one for one in found if not one.name.startswith("run-")]
     return [] if found == [given[0]] else found

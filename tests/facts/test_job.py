@@ -15,7 +15,7 @@ from pipediag.cli.show import command
 from pipediag.errors import PipediagError
 from pipediag.facts.job import Job, job_of
 from pipediag.session.model import Session
-from pipediag.session.store import save_session
+from pipediag.session.store import MOST, save_session
 from pipediag.session.worker import Worker, worker_of
 from tests.factories import make_part, make_run, make_session
 from tests.records import (
@@ -191,3 +191,15 @@ def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     rows = pd.read_csv(tmp_path / "workers.csv")
     assert list(rows["rank"]) == [0, 1]
     assert list(rows["own_ms"]) == [25.0, 85.0]
+
+
+def test_a_job_may_have_more_workers_than_anybody_compares_runs(tmp_path: Path) -> None:
+    one = tmp_path / "worker-0"
+    one.mkdir()
+    save_session(waits(0), one)
+    for number in range(1, MOST + 2):
+        (tmp_path / f"worker-{number}").mkdir()
+        (tmp_path / f"worker-{number}" / "session.json").hardlink_to(one / "session.json")
+    given = [str(tmp_path), "--format", "csv", "-o", str(tmp_path / "new" / "tables")]
+    assert CliRunner().invoke(command, given).exit_code == 0
+    assert len(pd.read_csv(tmp_path / "new" / "tables" / "workers.csv")) == MOST + 2
