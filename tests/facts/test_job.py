@@ -194,12 +194,10 @@ def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
 
 
 def test_a_job_may_have_more_workers_than_anybody_compares_runs(tmp_path: Path) -> None:
-    one = tmp_path / "worker-0"
-    one.mkdir()
-    save_session(waits(0), one)
-    for number in range(1, MOST + 2):
-        (tmp_path / f"worker-{number}").mkdir()
-        (tmp_path / f"worker-{number}" / "session.json").hardlink_to(one / "session.json")
+    for number in range(MOST + 2):
+        one = tmp_path / f"worker-{number}"
+        one.mkdir()
+        save_session(waits(number), one)
     given = [str(tmp_path), "--format", "csv", "-o", str(tmp_path / "new" / "tables")]
     assert CliRunner().invoke(command, given).exit_code == 0
     assert len(pd.read_csv(tmp_path / "new" / "tables" / "workers.csv")) == MOST + 2
