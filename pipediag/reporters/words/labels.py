@@ -208,7 +208,7 @@ class SourceNames:
         return short if line is None else f"{short}:{line}"
 
     def _relative(self, file: str) -> str:
-        # Python names a script as it was typed: `/home/a/here/../project/train.py`.
+        # Python keeps `..` in the path of a script, as it was typed.
         path = PurePath(os.path.normpath(file))
         for directory in _LIBRARY_DIRECTORIES:
             if directory in path.parts:
