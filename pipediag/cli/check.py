@@ -111,11 +111,13 @@ def _label(runs: Runs, scripts: int) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write in place: a link (/dev/stdout is one), a pipe or a device stays what it is."""
-    from pipediag.session.files import why_not_written
+    """Write a file whole or not at all; a link (/dev/stdout is one), a pipe or a device stays."""
+    from pipediag.session.files import why_not_written, write_text
 
+    if not path.is_symlink() and (path.is_file() or not path.exists()):
+        write_text(path, text)
+        return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise PipediagError(why_not_written(path, error)) from error
