@@ -23,7 +23,7 @@ GIVE_UP_AT = 3
 
 _STDERR = 2
 _PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
+"""Constant of linux/prctl.h."""
 
 
 class Interrupts:

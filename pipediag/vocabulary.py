@@ -78,7 +78,7 @@ between the epochs of a loop, callbacks and all else. between_loops, after_train
 code there.
 """
 RUN_PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
-"""In the order in which a run comes to them."""
+"""Parts in the order in which a run comes to them."""
 PartBasis = Literal["measured", "projected"]
 RunScope = Literal["run", "epoch", "1000_steps"]
 
@@ -158,7 +158,7 @@ a result. launch: the host was dispatching operations. python: Python between th
 work was launched before the device went idle and waited on the device. unknown: none of these.
 """
 GAP_CAUSES: tuple[GapCause, ...] = get_args(GapCause)
-"""In order of priority: where several hold at once, the first takes the time."""
+"""Causes in order of priority: where several hold at once, the first takes the time."""
 CopyDirection = Literal[
     "host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "set", "unknown"
 ]

@@ -30,7 +30,8 @@ ON_BEHALF = KERAS | frozenset(
     "alive_progress fastprogress more_itertools rich toolz tqdm "
     "IPython etils ipykernel tree wrapt".split()
 )
-"""They make or consume a pipeline for the line that calls them. Others may be the user's own."""
+"""Packages that make or consume a pipeline for the line that calls them. Others may be the user's
+own."""
 
 
 def package_of_module(module: str) -> str:

@@ -28,8 +28,8 @@ def nothing(*_: Any, **__: Any) -> None:
 
 _ABSENT = object()
 Moment = Literal["given up", "before fork", "after fork", "forked", "dismissed"]
-"""All of us steps aside while the script goes on; the process is copied, or was, here or in the
-child, where what steps aside by no hook is undone; a program goes on without us."""
+"""Moments: all of us steps aside while the script goes on; the process is copied, or was, here or
+in the child, where what steps aside by no hook is undone; a program goes on without us."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,5 @@
-"""This process: its threads, memory and random numbers, signals that arrive while our code runs.
+"""Facts about this process: its threads, memory and random numbers, signals that arrive while our
+code runs.
 
 Also the processes that train along with it.
 """

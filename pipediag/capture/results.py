@@ -17,9 +17,10 @@ from typing import Any
 MOST_STEPS = 200
 MOST_NUMBERS = 1_000_000
 LONGEST_S = 60.0
-"""After the first step. Own choices: enough to see another order or another loss, in one minute."""
+"""Seconds after the first step. Own choices: enough to see another order or another loss, in one
+minute."""
 LONGEST_START_S = 300.0
-"""From the first batch, of a preview or for statistics, to the first step."""
+"""Seconds from the first batch, of a preview or for statistics, to the first step."""
 BLOCKS = 64
 """Numbers for each component of a row: vectors of up to so many floats are compared in full."""
 

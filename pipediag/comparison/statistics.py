@@ -101,7 +101,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Order:
-    """For each run of base and of head, the number of runs that were made before it."""
+    """Order of runs: for each of base and of head, the number of runs that were made before it."""
 
     base: tuple[int, ...]
     head: tuple[int, ...]

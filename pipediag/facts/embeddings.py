@@ -108,7 +108,7 @@ class MemoryPlan:
     other_bytes: int | None
     """Variables, slots and dense gradients apart from the tables; None where not known."""
     needed_bytes: int
-    """At the peak of a step."""
+    """Memory at the peak of a step."""
     device_bytes: int | None
     """Given by `--device-memory`, or measured of the GPU; None without either."""
     given: bool

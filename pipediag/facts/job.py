@@ -49,7 +49,7 @@ class WorkersStep:
     evaluation_percent: float
     """Percent of the run that evaluation takes."""
     batches: int | None
-    """In an epoch, where the pipeline says so."""
+    """Number in an epoch, where the pipeline says so."""
     window: tuple[int, int]
     """Steps of the warm-up and of the baseline: the same numbers are the same steps of the job."""
     sharding: Sharding

@@ -70,7 +70,7 @@ def on_other_sides(one: float, other: float) -> bool:
 
 
 SLOWED_RATIO = 1.1
-"""Such a ratio under which nothing is said of it. Own choice: a share of the profiled step is then
+"""Ratio under which nothing is said of it. Own choice: a share of the profiled step is then
 off by about a tenth of itself at most."""
 
 WORTH_DOING = 1.1

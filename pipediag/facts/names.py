@@ -13,7 +13,7 @@ from pipediag.vocabulary import RunPartName, StepClass
 
 _KIB = 1024.0
 _FOUR_DIGITS = 999.5
-"""From here on three digits would be a power of ten."""
+"""Value from which on three digits would be a power of ten."""
 
 
 def exact_time(ms: float) -> str:

@@ -38,7 +38,8 @@ from pipediag.session.model import Session, hot_line
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
 LINES_AROUND = 3
-"""Above and below a place: enough to recognise it, and to see how a chain of calls goes on."""
+"""Lines above and below a place: enough to recognise it, and to see how a chain of calls goes
+on."""
 
 MOST_NEXT_STEPS = 5
 

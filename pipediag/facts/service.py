@@ -14,7 +14,8 @@ KEPT = 1.05
 """Times the target that a step may take and still reach it: blocks of one and the same pipeline
 agree within 2 to 5 %."""
 MOST_WORKERS = 64
-"""Beyond that a dispatcher and one consumer are no setup of which this was measured. Own choice."""
+"""Number beyond which a dispatcher and one consumer are no setup of which this was measured. Own
+choice."""
 LINK_GBIT_PER_S = 10.0
 """Assumed of the training's host, which receives all batches; its link is not measured."""
 
@@ -26,9 +27,10 @@ class StepWith:
     workers: int
     ms: float
     least_ms: float
-    """If all overlaps, and the service itself costs nothing."""
+    """Time if all overlaps, and the service itself costs nothing."""
     most_ms: float
-    """If making and sending take turns, and asking the dispatcher takes twice as long as here."""
+    """Time if making and sending take turns, and asking the dispatcher takes twice as long as
+    here."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class ServicePlan:
     least_ms: float
     """The shortest step that any number of workers can give over the link."""
     step: StepWith | None
-    """With as many workers as are needed; None where no number reaches the target."""
+    """Step with as many workers as are needed; None where no number reaches the target."""
     cores: float
     """CPUs that all workers keep busy at that pace."""
     bytes_per_s: float | None

@@ -65,7 +65,7 @@ class Check:
     severity: Level
     sentence: str
     value: float | None = None
-    """In `unit`, for a limit; None for rules and for what was not measured."""
+    """Value in `unit`, for a limit; None for rules and for what was not measured."""
     interval: tuple[float, float] | None = None
     """95 % interval of the value."""
     limit: float | None = None

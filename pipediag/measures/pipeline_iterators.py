@@ -143,10 +143,10 @@ def _rate(
 
 
 _STRUCTURAL = frozenset({"Root", "Model", "Options", "MaxIntraOpParallelism", "PrivateThreadPool"})
-"""They hand elements through; the root bears the name of the last operation as well."""
+"""Iterators that hand elements through; the root bears the name of the last operation as well."""
 
 NONE_FORGOTTEN = 0.01
-"""By how much the elements of inner iterators and of the operation around them may differ."""
+"""Part by which the elements of inner iterators and of the operation around them may differ."""
 
 
 def ran_iterators(
@@ -284,7 +284,7 @@ class Joined:
     """Iterators by operation, and the rest."""
 
     of_operation: dict[str, list[RanIterator]] = field(default_factory=lambda: defaultdict(list))
-    """By operation id, nearest to the consumer first."""
+    """Iterators by operation id, nearest to the consumer first."""
     fused: dict[str, list[str]] = field(default_factory=dict)
     """Operations that run in another one's iterator, by the id of that other one."""
     inserted: list[tuple[RanIterator, str | None]] = field(default_factory=list)

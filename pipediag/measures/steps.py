@@ -169,7 +169,7 @@ class Missing:
     """Stands in for a section of the session that could not be measured."""
 
     reason: str
-    """Why, as a sentence; the session keeps it as `<section>_missing`."""
+    """Reason, as a sentence; the session keeps it as `<section>_missing`."""
 
 
 _BUILDS: frozenset[SpanKind] = frozenset({"first_call", "tracing"})

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_PERCENT = 100.0 * BUSY_SHARE
 """Use of the CPUs by others from which on `pipediag doctor` warns, too."""
 EPOCHS = 1000
-"""More than any measurement needs: it ends as soon as enough was seen."""
+"""Number that is more than any measurement needs: it ends as soon as enough was seen."""
 AROUND = 2
 """Lines of source that are shown above and below the one at fault. Own choice."""
 

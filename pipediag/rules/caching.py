@@ -307,7 +307,7 @@ class _Cache(NamedTuple):
     """True if the data is read more than once, no Python changes anything, and nothing is known to
     be too large."""
     against: str | None
-    """Why it can't be advised."""
+    """Reason why it can't be advised."""
     evidence: dict[str, Scalar]
     advice: str
     given: dict[str, Any]

@@ -81,7 +81,7 @@ class Rule:
     """True for a rule that sees a class of time and not what in the script takes it: it yields to
     every rule that knows that and `frees` the same class of time."""
     untried: str | None = None
-    """Why no trial can tell what its advice buys, as a sentence; None where one can."""
+    """Reason why no trial can tell what its advice buys, as a sentence; None where one can."""
     check: Check = field(init=False, repr=False)
     check_devices: DeviceCheck | None = field(init=False, default=None, repr=False)
     """The check where it needs no more than a profile; it makes edits only for a session."""

@@ -93,7 +93,7 @@ _PRICE = "This corrects results; the trial measures what the correction costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
 _CUTS = ("take", "take_while")
-"""After a cache they keep it from completing."""
+"""Operations that, after a cache, keep it from completing."""
 
 
 @MISPLACED_CACHE.found_at("cache")

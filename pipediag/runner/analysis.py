@@ -44,7 +44,7 @@ class AnalysisRequest(RunOptions):
     args: tuple[str, ...] = ()
     module: bool = False
     output: Path | None = None
-    """None: `reports/<script stem>` in the working directory."""
+    """Directory of the report; None: `reports/<script stem>` in the working directory."""
     force: bool = False
     timeout_s: float | None = None
     budget_s: float = 90.0

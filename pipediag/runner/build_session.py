@@ -317,7 +317,7 @@ class EndedRun:
     child: ChildResult
     host: HostTrack
     tried: TrialsOfRun | None
-    """None where no loop waited for trials."""
+    """What was tried; None where no loop waited for trials."""
     began_s: float
     """Time of day at which it was started."""
 

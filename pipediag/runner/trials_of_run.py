@@ -159,7 +159,7 @@ class TrialsOfRun:
     rerun: bool = False
     """True if a loop that is over may be held in a second run of the script."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
-    """By the id of the loop."""
+    """Outcomes by the id of the loop."""
     fault: str | None = None
     """A fault of ours."""
 

@@ -11,18 +11,18 @@ class DeviceGap(Record):
     """A time in which no stream of the device had any activity."""
 
     start_ms: float
-    """From the first step's start, or the recording's where no steps were seen."""
+    """Time from the first step's start, or the recording's where no steps were seen."""
     duration_ms: float
     cause: str
     """The cause of most of it, a `GapCause`."""
     causes_ms: dict[str, float] = {}
     """All of its time by cause."""
     op_id: str | None = None
-    """For input: the operation of the pipeline that worked longest in the gap."""
+    """Operation, for input: that of the pipeline that worked longest in the gap."""
     file: str | None = None
     line: int | None = None
     iterator: str | None = None
-    """For input: the same as TensorFlow's iterator, such as `Root::Prefetch::Map`."""
+    """Iterator, for input: the same as TensorFlow's iterator, such as `Root::Prefetch::Map`."""
     doing: str | None = None
     """The event in which the thread that launched next spent most of the gap."""
     step: int | None = None
@@ -35,11 +35,11 @@ class DeviceCopies(Record):
     direction: CopyDirection
     count: int
     ms: float
-    """In which at least one of them ran."""
+    """Time in which at least one of them ran."""
     exposed_ms: float
     """The part of it in which no kernel ran."""
     bytes: int | None
-    """None where the profile has no sizes."""
+    """Size of all; None where the profile has no sizes."""
     gb_per_s: float | None
 
 
@@ -62,7 +62,8 @@ class DeviceLaunches(Record):
     shorter_than_launch_percent: float | None
     """Calls whose kernels together ran for less time than the call took, of those matched."""
     median_delay_us: float | None
-    """From a call's end to its first kernel's start; under 10 us the queue is usually empty."""
+    """Delay from a call's end to its first kernel's start; under 10 us the queue is usually
+    empty."""
 
 
 class DeviceActivity(Record):
@@ -88,7 +89,7 @@ class DeviceActivity(Record):
     """Idle time by cause; with the noise it adds up to `idle_ms`."""
     gap_count: int = 0
     compute_ms: float | None = None
-    """In which at least one kernel ran that is no collective."""
+    """Time in which at least one kernel ran that is no collective."""
     exposed_copy_ms: float | None = None
     """Copies while no kernel ran."""
     collective_ms: float | None = None
@@ -118,7 +119,7 @@ class TraceSteps(Record):
     median_ms: float
     p95_ms: float
     breakdown: dict[str, ClassShare]
-    """By class of the step's time; percents add up to 100."""
+    """Shares by class of the step's time; percents add up to 100."""
 
 
 class TraceHost(Record):

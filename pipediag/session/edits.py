@@ -154,7 +154,7 @@ class CompileFunction:
     """Line at which its definition begins, with decorators."""
     function: str
     reduce_retracing: bool = False
-    """It is one already, and is traced for all shapes instead of for each."""
+    """True if it is one already, and is traced for all shapes instead of for each."""
     do: Literal["compile"] = "compile"
 
 

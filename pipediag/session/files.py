@@ -71,7 +71,7 @@ MOST_BYTES = 128 * 2**20
 """A session of half a million steps is smaller; one of this size takes gigabytes to read."""
 _PIECE_BYTES = 2**16
 LARGEST = 2.0**64
-"""No count or time is greater. Sums of numbers up to it cannot overflow."""
+"""Limit: no count or time is greater. Sums of numbers up to it cannot overflow."""
 _LONGEST_INTEGER = 20
 """Digits of the largest one, a sign left out."""
 _PERHAPS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")

@@ -43,17 +43,17 @@ class InputWait(Record):
     """Input wait by both methods, so that a reader can see whether they agree."""
 
     native_percent: float | None
-    """From tf.data's own gap times, no profiler running."""
+    """Share from tf.data's own gap times, no profiler running."""
     native_ci95_percent: Interval | None
     trace_percent: float | None
-    """From the profile: waiting in GetNext while no device computes."""
+    """Share from the profile: waiting in GetNext while no device computes."""
     method: InputMethod
     """The one that the breakdown uses."""
     contention: Contention | None = None
     """Cause of contention that slows the loop: the consumer alone on a repeated batch then tells
     what input costs."""
     disagreement: str | None
-    """Why the two differ, where they do."""
+    """Reason why the two differ, where they do."""
     contested_by_percent: float | None = None
     """Cost of input by a repeated batch, where that contradicts the share that is used."""
     unsettled: bool = False
@@ -89,7 +89,7 @@ class Window(Record):
     kind: WindowKind
     loop_id: str
     start_ms: float
-    """Since the script was started."""
+    """Time since the script was started."""
     duration_ms: float
     steps: int
     complete: bool
@@ -114,7 +114,7 @@ class Loop(LoopFacts):
 
     diagnosed: bool
     elapsed_s: float
-    """From the first request to the last hand-over, without what pipediag took."""
+    """Time from the first request to the last hand-over, without what pipediag took."""
     median_step_ms: float | None = None
     projected_s: float | None = None
     """Time of the whole loop by the ledger of the run; None where that is of less."""
@@ -135,7 +135,7 @@ class Embedding(TableUse, TableFacts):
     rows_touched_per_step: int | None
     """Mean number of different rows that a batch looks up; None where not all lookups are known."""
     missing: str | None = None
-    """Why `gradient` and `update` are not known."""
+    """Reason why `gradient` and `update` are not known."""
     copied_bytes_per_step: int | None = None
     """All of the table for each read, where rows are scattered into it and XLA compiles no lookup.
     """

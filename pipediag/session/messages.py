@@ -76,7 +76,7 @@ class RunSettings(RunOptions, WrittenFile):
     budget_s: float = 0.0
     """Seconds that the user gives for a closer look and for trials."""
     hold_loop: str | None = None
-    """In a second run of a script: the one loop that waits for trials and ends it."""
+    """Loop, in a second run of a script: the one that waits for trials and ends it."""
     call: Call | None = None
     """The function of pipediag's that a program called; None where the command runs a script."""
     unblock_interrupts: bool = False
@@ -115,7 +115,7 @@ class ChildResult:
     detail: str | None
     started_ns: int
     ended_ns: int
-    """When the script's code was over, which may be before the process was."""
+    """Time at which the script's code was over, which may be before the process was."""
     held_ns: int | None = None
     """Start of the trials that it did not outlive."""
 
@@ -166,8 +166,8 @@ class TrialsAwaited:
     more_to_come: bool
     """True if the script is let run on to later loops once this one was tried."""
     since_ns: int
-    """When the loop's step time was known, later by what the script did between epochs since then.
-    """
+    """Time at which the loop's step time was known, later by what the script did between epochs
+    since then."""
     since_ms: float | None = None
     """Time `since_ns` by the clock of windows and steps, which starts with the recording."""
 
@@ -178,7 +178,7 @@ class Prepared:
 
     variant: str
     first_ns: int | None = field(default=None, compare=False)
-    """From its new iterator to the end of its first step, tracing included."""
+    """Time from its new iterator to the end of its first step, tracing included."""
     same_elements: int | None = field(default=None, compare=False)
     """Number of elements that were the same in two passes; None where that was not checked."""
 
@@ -201,7 +201,7 @@ class BlockRun:
     examples: int
     elapsed_ns: int
     first_ns: int | None = None
-    """From the variant's new iterator to the end of its first step; None of batches alone."""
+    """Time from the variant's new iterator to the end of its first step; None of batches alone."""
     first_batches: int = 1
     """Number of batches that the first step took."""
     traces: int | None = None
@@ -220,7 +220,7 @@ class BlockRun:
 
 
 Answer = Prepared | VariantRefused | BlockRun
-"""To a command, one to each."""
+"""Answer to a command, one to each."""
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class RunBlock:
 
 @dataclass(frozen=True)
 class EndTrials:
-    """No more is asked; the loop goes on by itself."""
+    """End of the trials: no more is asked; the loop goes on by itself."""
 
 
 VariantCommand = Prepare | RunBlock

@@ -51,7 +51,7 @@ class Operation(IteratorFigures, RecordedOperation):
 
 class Pipeline(Record):
     ops: list[Operation]
-    """In the order of the data: sources first."""
+    """Operations in the order of the data: sources first."""
     bottleneck_op_id: str | None
     tied_op_ids: list[str] = []
     """Others that take about as long, so that another run may find one of them slowest."""

@@ -17,7 +17,7 @@ class TimedPairs:
     own_ms: list[float] = field(default_factory=list)
     other_ms: list[float] = field(default_factory=list)
     lacking: str | None = None
-    """Why it was not timed, or not to the end, as a sentence."""
+    """Reason why it was not timed, or not to the end, as a sentence."""
 
     @property
     def is_timed(self) -> bool:
@@ -143,7 +143,7 @@ class EmbeddingIds:
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
     incomplete: str | None = None
-    """Why some lookups are not among these: of random negatives no batch has the ids."""
+    """Reason why some lookups are not among these: of random negatives no batch has the ids."""
     changed: int = 0
     """Lookups whose id came out of it as another."""
     changed_examples: list[tuple[int, int]] = field(default_factory=list)
@@ -230,11 +230,11 @@ class RecordedBoundary:
     """Between two runs of steps, such as epochs: from one's last step to the next one's first."""
 
     start_ns: int
-    """When the last step was over."""
+    """Time at which the last step was over."""
     asked_ns: int
-    """When the next batch was asked for, or a step was called that asks for it itself."""
+    """Time at which the next batch was asked for, or a step was called that asks for it itself."""
     handed_ns: int | None
-    """When it was there; None where the step asks for it, which no clock of ours sees."""
+    """Time at which it was there; None where the step asks for it, which no clock of ours sees."""
     first_step_ns: int | None = None
     """Duration of that step, the wait for its batch included; None where `handed_ns` is known."""
 
@@ -341,7 +341,7 @@ class LoopFacts:
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
     eager_step: EagerStep | None = None
-    """None where the loop's body itself makes the step, or a tf.function does."""
+    """Eager step; None where the loop's body itself makes the step, or a tf.function does."""
     graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
@@ -349,7 +349,8 @@ class LoopFacts:
     constant_bytes: int | None = None
     """Bytes of the constants in the graph of its step; None where that was not read."""
     untried: str | None = None
-    """Why no trial could be made in it, as a sentence, where that is not the whole run's reason."""
+    """Reason why no trial could be made in it, as a sentence, where that is not the whole run's
+    reason."""
     from_python: bool = False
     """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     nested: list[NestedCall] = field(default_factory=list)
@@ -365,7 +366,7 @@ class RecordedLoop(LoopFacts):
     """A place in the script that consumes batches, with the moments at which it did."""
 
     elapsed_ns: int
-    """In steps, from one hand-over to the next; boundaries between epochs are not in it."""
+    """Time in steps, from one hand-over to the next; boundaries between epochs are not in it."""
     started_ns: int
     batches_per_call: int = 1
     only_reads: bool = False

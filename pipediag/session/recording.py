@@ -79,7 +79,7 @@ class RecordedPythonCalls:
     """Calls of one Python function of a pipeline that began while steps of the window ran."""
 
     token: str
-    """By which TensorFlow's registry knows the function."""
+    """Token by which TensorFlow's registry knows the function."""
     calls: int
     wall_ns: int
     cpu_ns: int
@@ -95,7 +95,7 @@ class RecordedWindow:
     blocks: list[RecordedBlock] = field(default_factory=list)
     complete: bool = True
     reason: str | None = None
-    """Why the window ended where it did, if not as planned."""
+    """Reason why the window ended where it did, if not as planned."""
     stable: bool | None = None
     """Warm-up only: whether the step time had settled when the window ended."""
     python_threads: list[int] = field(default_factory=list)
@@ -156,7 +156,7 @@ class RecordedFunction:
     python_function_names: list[str] = field(default_factory=list)
     """`file:line name` of each Python function that it calls back (py_function, numpy_function)."""
     python_tokens: list[str] = field(default_factory=list)
-    """By which TensorFlow's registry knows each of them, and those of nested datasets."""
+    """Tokens by which TensorFlow's registry knows each of them, and those of nested datasets."""
     side_effect: str | None = None
     """Visible change that one of those makes outside of itself, as the end of a sentence."""
 

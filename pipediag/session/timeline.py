@@ -22,7 +22,7 @@ class Span:
     kind: SpanKind
     start_ns: int
     end_ns: int | None
-    """None while it lasts, and for good where the process was killed meanwhile."""
+    """End; None while it lasts, and for good where the process was killed meanwhile."""
     name: str = ""
     """Loop, method, callback or function, by kind."""
     file: str | None = None
@@ -62,7 +62,7 @@ class SeenLines:
 
 @dataclass(frozen=True)
 class Unwritten:
-    """From this moment on nothing was written, although the script went on."""
+    """Moment from which on nothing was written, although the script went on."""
 
     since_ns: int
 
@@ -74,7 +74,8 @@ class Timeline:
     spans: list[Span] = field(default_factory=list)
     seen: list[SeenLines] = field(default_factory=list)
     until_ns: int | None = None
-    """From when on nothing was written although the script went on; None where all of it was."""
+    """Time from which on nothing was written although the script went on; None where all of it
+    was."""
 
     @property
     def last_ns(self) -> int | None:
@@ -161,4 +162,4 @@ class HostTrack:
     readings: tuple[HostReading, ...] = ()
     threads: dict[int, ThreadSeen] = field(default_factory=dict)
     missing: str | None = None
-    """Why there are no readings; None where there are some."""
+    """Reason why there are no readings; None where there are some."""

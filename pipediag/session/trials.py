@@ -42,7 +42,7 @@ class SpeedUp(Record):
 class Trial(SpeedUp):
     state: TrialState
     reason: str | None
-    """Why it was not tried, or what keeps it from being decided."""
+    """Reason why it was not tried, or what keeps it from being decided."""
     consumer: Consumer | None = None
     traces: int | None = None
     """Number of traces in the trial of a `tf.function` with `reduce_retracing`."""
@@ -69,9 +69,10 @@ class TrialBlock(Record):
     batches: int
     duration_ms: float
     first_step_ms: float | None = None
-    """Before that: from a new iterator to the end of the step that waited for its first batch."""
+    """Time before that: from a new iterator to the end of the step that waited for its first
+    batch."""
     since_began_ms: float | None = None
-    """When its counted steps began, since `TrialRun.start_ms`."""
+    """Time at which its counted steps began, since `TrialRun.start_ms`."""
 
 
 class DroppedEdit(Record):
@@ -108,7 +109,7 @@ class TrialRun(Record):
     budget_s: float
     used_s: float
     start_ms: float | None = None
-    """When the budget began to count, by the clock of windows and steps."""
+    """Time at which the budget began to count, by the clock of windows and steps."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     iterators_freed: int = 0

@@ -24,7 +24,7 @@ class Worker:
     name: str
     """Name of its directory: `worker-1`, `chief-0`, `rank-3`."""
     rank: int | None
-    """None where it does not train, as a parameter server."""
+    """Rank; None where it does not train, as a parameter server."""
     size: int
     """Workers that train."""
     launcher: str

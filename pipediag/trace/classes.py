@@ -61,7 +61,7 @@ STEP_CLASSES: tuple[StepClass, ...] = (
     "python",
     "unattributed",
 )
-"""In order of priority: where several hold at once, the first takes the time.
+"""Classes in order of priority: where several hold at once, the first takes the time.
 
 Input wait stands below compute and above copies, as in XProf (`event_span.h`): input that arrives
 while the device computes costs nothing.

@@ -44,7 +44,7 @@ class ComputeTimes:
     compiled_ns: float
     """Programs of XLA that the profile does not keep."""
     by_instruction: dict[CompiledWork, float] = field(default_factory=dict)
-    """Other instructions of XLA."""
+    """Time by instruction of XLA, where it is another."""
 
     @property
     def unnamed_ns(self) -> float:

@@ -17,7 +17,7 @@ from pipediag.trace.threads import FEWEST_BATCHES
 from pipediag.vocabulary import StepBasis, StepClass
 
 FEWEST_CALLS = 3
-"""With two there is one step, which may be the first."""
+"""Number of calls: with two there is one step, which may be the first."""
 
 DOMINANT_SHARE = 0.9
 """A function that takes so much of the time of all calls is the step. Own choice."""

@@ -52,7 +52,7 @@ class TraceSummary:
     text: TextTimes | None = None
     """Work on text within the steps, where there are steps."""
     steps_missing: str | None = None
-    """Why there are no steps, as a sentence."""
+    """Reason why there are no steps, as a sentence."""
 
 
 def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:

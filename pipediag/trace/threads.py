@@ -140,7 +140,7 @@ class Nesting:
 
     line: Line
     indices: Indices
-    """On the line."""
+    """Indices on the line."""
     parents: Indices
     """The place of the chosen event directly around each, or `TOP`."""
 

@@ -22,7 +22,7 @@ class Interruption(NamedTuple):
     """Something between two steps of a loop, so that no step lies there."""
 
     at_ns: int | None = None
-    """When it came; None before the first step, and where trials of ours came."""
+    """Time at which it came; None before the first step, and where trials of ours came."""
     by_trials: bool = False
 
 
@@ -215,7 +215,7 @@ class Loop:
 
     @property
     def seconds_left_in_epoch(self) -> float | None:
-        """None where they are unknown, and in the last epoch."""
+        """Return the time left in the epoch; None where it is unknown, and in the last one."""
         record, planned = self.record, self._planned_steps
         epochs = record.keras.epochs if record.keras is not None else record.planned_rounds
         if not planned or not epochs:

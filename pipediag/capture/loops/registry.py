@@ -213,7 +213,7 @@ class LoopRegistry:
     runtime: Runtime
     trainer: Trainer
     _by_place: dict[tuple[str | None, int | None, str], list[Loop]] = field(default_factory=dict)
-    """By file, line and the method of what trains."""
+    """Loops by file, line and the method of what trains."""
     _loops: list[Loop] = field(default_factory=list)
     _lock: Any = field(default_factory=threading.RLock)
 

@@ -35,7 +35,7 @@ class _Counted:
     table: StepTable
     record: RecordedVariable
     tally: IdTally | None = None
-    """None where the ids are not known."""
+    """Ids that were counted; None where they are not known."""
 
 
 class Embeddings:

@@ -126,7 +126,7 @@ class KeptState:
         )
         self._state: TrainingState | None = None
         self.lost: str | None = None
-        """Why the training could not be restored; the script is stopped then."""
+        """Reason why the training could not be restored; the script is stopped then."""
 
     def keep(self) -> str | None:
         """Take the snapshot, if there is none; return why it can't be taken, for a sentence."""

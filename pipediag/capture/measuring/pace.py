@@ -18,7 +18,7 @@ _STABLE_WITHIN = 0.15
 _SMALL_STEP_NS = 50_000_000
 _TINY_STEP_NS = 5_000_000
 _ENOUGH_STEPS = 20
-"""From so many steps on the interval of the mean is reliable (`measures/verdict/decision.py`)."""
+"""Steps from which on the interval of the mean is reliable (`measures/verdict/decision.py`)."""
 _FEW_STEPS_AFTER_S = 6
 _PART_OF_BUDGET = 4
 _MOST_PATIENCE_S = 60

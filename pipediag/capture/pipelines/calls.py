@@ -62,7 +62,8 @@ _PUBLIC_FORMS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]]
     "_MapDataset": ("map", lambda _: {}),
     "ParallelInterleaveDataset": ("interleave", _interleave_of),
 }
-"""For a class of TensorFlow's own, the method of datasets that makes the same, and its options."""
+"""Names of classes of TensorFlow's own: the method of datasets that makes the same, and its
+options."""
 
 
 def as_public_call(

@@ -243,7 +243,7 @@ _KINDS = frozenset(
     "CategoryEncoding Discretization HashedCrossing Hashing IntegerLookup Normalization "
     "StringLookup TextVectorization".split()
 )
-"""None of them is trained, and each gives the same for the same input."""
+"""Layers of which none is trained, and each gives the same for the same input."""
 
 
 def input_layers(model: Any) -> list[InputLayer]:

@@ -79,7 +79,7 @@ class TrialsOfLoop:
         self._iterator: Any = None
         self._consumer: Consumer | None = None
         self._failure: str | None = None
-        """Why the step that runs failed with the variant."""
+        """Reason why the step that runs failed with the variant."""
         self._undo = ExitStack()
         self._undo.callback(lambda: over(self._unheard))
         self._undo.callback(self._variants.clear)

@@ -48,7 +48,7 @@ class Trials:
         """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
         self._no_more: str | None = None
-        """Why no other loop is held: one was left in the middle of trials."""
+        """Reason why no other loop is held: one was left in the middle of trials."""
         self._epochs: Counter[int] = Counter()
         """Open epochs of Keras by thread."""
 

@@ -95,7 +95,7 @@ class Segment:
     """The class of the style sheet that colours it."""
     name: str
     width: float
-    """In percent of the bar."""
+    """Width in percent of the bar."""
     amount: str
     """`4.81 ms`."""
 

@@ -17,7 +17,7 @@ class Outcome:
     """The result for one finding's edit, in parts, so that a page can set them apart."""
 
     state: TrialState | None
-    """None where no speed settles it, as the finding is about results."""
+    """State of the trial; None where no speed settles it, as the finding is about results."""
     word: str
     """`confirmed`, `refuted`, `inconclusive` or `not tried`; `price` where the state is None."""
     numbers: str

@@ -48,7 +48,7 @@ LARGEST_NS = 1 << 62
 
 _WORTH_THREADS_BYTES = 4 << 20
 _MOST_THREADS = 4
-"""Each needs memory for the columns of a line while it sorts them."""
+"""Number of threads: each needs memory for the columns of a line while it sorts them."""
 
 # Fields of XSpace, of XPlane, and of XLine.
 _PLANES, _LINES, _EVENT_METADATA, _EVENTS = 1, 3, 4, 4

@@ -59,7 +59,7 @@ class EventColumns(NamedTuple):
     """Places of their names."""
     offset_ps: NDArray[np.int64]
     length_ps: NDArray[np.int64]
-    """At least 0."""
+    """Length of each event, at least 0."""
     details_start: NDArray[np.uint32]
     """Places in the file at which the statistics begin."""
     details_end: NDArray[np.uint32]

@@ -220,7 +220,8 @@ IN_FLIGHT_LIMIT_S = 2.0
 _POLL_S = 0.005
 _HANDLES = ("_iterator_resource", "_multi_device_iterator_resource", "_resource_deleter")
 _EAGER = ("EagerTensor", "EagerResourceDeleter")
-"""Other handles stand for iterators in functions that were traced; no pipeline is behind them."""
+"""Names of handles that stand for a pipeline. Others stand for iterators in functions that were
+traced; no pipeline is behind them."""
 
 
 def handles_of_live_iterators() -> list[Any]:

@@ -21,7 +21,7 @@ from pipediag.capture.runtime import UnreadableStepError
 from pipediag.tensorflow_names import LOOKUP
 
 GATHERS_ROWS = "ResourceGather"
-"""It reads rows of a variable, and no others."""
+"""Operation that reads rows of a variable, and no others."""
 
 _SAME_VALUES = ("Identity", "StopGradient", "PreventGradient", "CheckNumerics", "Snapshot")
 _SAME_IDS = (*_SAME_VALUES, "Reshape", "ExpandDims", "Squeeze")
