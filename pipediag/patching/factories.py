@@ -160,12 +160,14 @@ class Factory:
         """Return True if a caller hands over a dataset, which may differ from pass to pass."""
         given = set(self._given)
         for node in self._inside:
+            if isinstance(node, cst.For) and not given.isdisjoint(self._source.names_in(node.iter)):
+                given |= self._source.names_in(node.target)
             if isinstance(node, cst.Assign):
                 value = _innermost(node.value)
                 while isinstance(value, cst.Attribute | cst.Subscript):
                     value = value.value
-                if isinstance(value, cst.Name) and value.value in self._differing:
-                    given |= _targets(self._source, node) - {value.value}
+                if isinstance(value, cst.Name) and value.value in given:
+                    given |= _targets(self._source, node)
         return not given.isdisjoint(self._datasets)
 
 

@@ -89,6 +89,7 @@ def ops_of(text: str) -> list[Operation]:
 OPTIONAL_SHUFFLE = (
     "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(parse)\nreturn ds.batch(8)"
 )
+FILES = "files = tf.data.Dataset.list_files(x)\nds = files.interleave(read)\n"
 FILTERED = (
     "ds = read(x)\nif training is not None:\n    ds = ds.filter(lambda row: {})\n"
     "return ds.map(parse).batch(8)"
@@ -105,6 +106,12 @@ SHUFFLE_BETWEEN = (
             OPTIONAL_SHUFFLE,
             (Move("shuffle", "map"), *CACHE),
             "ds = read(x)\nds = ds.map(parse)\nds = ds.cache()\nif training:\n"
+            "    ds = ds.shuffle(9)\nreturn ds.batch(8)",
+        ),
+        (
+            FILES + OPTIONAL_SHUFFLE.removeprefix("ds = read(x)\n"),
+            (Move("shuffle", "map"), *CACHE),
+            f"{FILES}ds = ds.map(parse)\nds = ds.cache()\nif training:\n"
             "    ds = ds.shuffle(9)\nreturn ds.batch(8)",
         ),
         (
