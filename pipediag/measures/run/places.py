@@ -140,7 +140,7 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
     """Return each segment with its place; outside of all spans, it follows from what is around
     it."""
     known = {loop.id: loop for loop in loops}
-    segments = [_as_a_step(segment, known) for segment in segments]
+    segments = [_as_a_step(_as_a_call(segment), known) for segment in segments]
     trained = [
         one if one.is_of("steps", "first_batch") and _trains(one.span, known) else None
         for one in segments
@@ -171,6 +171,15 @@ def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
         found.append(last)
         last = one or last
     return found
+
+
+def _as_a_call(segment: Spent) -> Spent:
+    """Count the dataset that Keras makes in each `predict` and `evaluate` as a part of the call."""
+    call = segment.within("evaluation")
+    if call is None or not segment.is_of("tracing"):
+        return segment
+    unnamed = not any(one.name for one in _traced_in(segment))
+    return replace(segment, span=call) if unnamed else segment
 
 
 def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:

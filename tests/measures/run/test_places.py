@@ -156,6 +156,13 @@ def test_the_outermost_function_with_a_name_is_what_was_compiled() -> None:
     ]
 
 
+def test_the_dataset_that_each_call_of_predict_makes_is_a_part_of_the_call() -> None:
+    called = places(("evaluation", 0, 100, "predict"), ("tracing", 10, 40, ""))
+    assert called == [Place("evaluation", "`predict`", "train.py", 7)]
+    compiled = places(("evaluation", 0, 100, "predict"), ("tracing", 10, 40, "one_step"))
+    assert "compile" in {one.part for one in compiled}
+
+
 FED = make_recorded_loop(id="fed", line=30, from_python=True)
 
 
