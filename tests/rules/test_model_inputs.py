@@ -190,6 +190,14 @@ def test_batches_of_several_lengths_are_tried_without_xla() -> None:
         assert "without XLA" in one.edit.label
 
 
+def test_a_layer_that_pads_is_named_instead_of_the_batch() -> None:
+    session = padded(zeros=62.0)
+    loop = make_loop(element_spec=VARYING, keras=make_keras(input_layers=[WORDS]))
+    finding = only(PADDING, session.model_copy(update={"loops": [loop]}))
+    assert (finding.status, finding.op_id, finding.edit) == ("fail", None, None)
+    assert WORDS.name in finding.advice
+
+
 def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = True) -> Session:
     words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
     rows = "TensorSpec(shape=(None, 20, 3000), dtype=tf.float64, name=None)"
