@@ -54,24 +54,27 @@ def in_chunks(generator, output_signature, size=64):
     return elements.map(lambda element: element)
 
 
-def cut_padding(features, *others, lengths=8):
+def cut_padding(features, *others, lengths=8, together=True):
     """Cut rows of ids that are padded with zeros to the longest row of their batch.
 
     The new length is one of a few, as a model is traced, or compiled, for each that it meets.
+    Inputs of one width are cut alike, as ids and their mask have to be, if `together` is True.
     """
-    ids = [one for one in tf.nest.flatten(features) if one.dtype.is_integer and one.shape.rank == 2]
-    for width in {one.shape[1] for one in ids if (one.shape[1] or 0) >= 16}:
-        used = tf.concat([one != 0 for one in ids if one.shape[1] == width], axis=0)
-        used = tf.cast(tf.reduce_any(used, axis=0), tf.int32)
-        first, behind = tf.argmax(used), tf.argmax(used[::-1])  # zeros in front of all rows, behind
+    parts, groups = tf.nest.flatten(features), {}
+    for n, one in enumerate(parts):
+        if one.dtype.is_integer and one.shape.rank == 2 and (one.shape[1] or 0) >= 16:
+            groups.setdefault(one.shape[1] if together else n, []).append(n)
+    for group in groups.values():
+        width = parts[group[0]].shape[1]
+        used = tf.reduce_any(tf.concat([parts[n] != 0 for n in group], axis=0), axis=0)
+        first, behind = (tf.argmax(tf.cast(one, tf.int32)) for one in (used, used[::-1]))
         unit = -(-width // lengths)
         kept = tf.minimum((width - first - behind + unit - 1) // unit * unit, width)
         start = tf.minimum(first, width - kept)
-        parts = [
-            one[:, start : start + kept] if one.shape[1:2] == [width] else one
-            for one in tf.nest.flatten(features)
-        ]
-        features = tf.nest.pack_sequence_as(features, parts)
+        for n, one in enumerate(parts):
+            if n in group or (together and one.shape[1:2] == [width]):
+                parts[n] = one[:, start : start + kept]
+    features = tf.nest.pack_sequence_as(features, parts)
     return (features, *others) if others else features
 
 

@@ -103,12 +103,17 @@ def _link(session: Session, change: edits.Insert | edits.Move) -> str:
     return f".{change.kind}({_arguments(change.parameters)})"
 
 
-CUT = f".map({edits.CUT_PADDING}, num_parallel_calls=tf.data.AUTOTUNE)"
+def cut(change: edits.Insert, function: str = edits.CUT_PADDING) -> str:
+    """Return the call of the map that cuts rows of ids with the function of that name."""
+    if change.parameters:
+        given = _arguments(change.parameters)
+        function = f"lambda *batch: {function}(*batch, {given})"
+    return f".map({function}, num_parallel_calls=tf.data.AUTOTUNE)"
 
 
 def _cut(session: Session, change: edits.Insert) -> list[str]:
     loop, op = session.diagnosed_loop(), find(session, change.after)
-    call = CUT
+    call = cut(change)
     if op is None or op.made_by_framework:
         # `fit` makes its own batches of arrays.
         size = (loop.batch_size if loop else None) or 32
@@ -134,11 +139,11 @@ def lengths_of_ids(session: Session) -> dict[str, int]:
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None:
         return {}
-    cut = {int(length) for length in _ROWS_OF_IDS.findall(loop.element_spec or "")}
+    rows = {int(length) for length in _ROWS_OF_IDS.findall(loop.element_spec or "")}
     return {
         name: length
         for name, length in loop.keras.fixed_lengths.items()
-        if length in cut and length >= edits.SHORTEST_CUT
+        if length in rows and length >= edits.SHORTEST_CUT
     }
 
 

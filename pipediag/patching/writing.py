@@ -31,7 +31,7 @@ from pipediag.patching.python_calls import (
 )
 from pipediag.patching.settings import compiled, with_options, with_workers
 from pipediag.patching.sites import Suits, hoisted
-from pipediag.patching.snippets import CUT, every, lengths_of_ids
+from pipediag.patching.snippets import cut, every, lengths_of_ids
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
@@ -165,8 +165,7 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         raise NotPatchableError("More than one operation reads its output.")
     if change.kind == edits.CUT_PADDING:
         name, definition = defined(source, edits.CUT_PADDING, source.span(call).start)
-        cut = inserted(source, call, CUT.replace(edits.CUT_PADDING, name))
-        workspace.change(source, [*definition, *cut])
+        workspace.change(source, [*definition, *inserted(source, call, cut(change, name))])
         _take_any_length(workspace)
         return
     workspace.change(source, inserted(source, call, ".cache()"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +16,16 @@ from pipediag.facts.pipeline import call_name, last_before_prefetch, operations,
 from pipediag.facts.step import class_percent, lengths_vary
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import BUCKETS, CUT_PADDING, Change, Edit, Insert, Replace, SetModel
+from pipediag.session.edits import (
+    APART,
+    BUCKETS,
+    CUT_PADDING,
+    Change,
+    Edit,
+    Insert,
+    Replace,
+    SetModel,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -114,6 +124,7 @@ PADDING = Rule(
     effect="same up to order or rounding",
     untried="The length of an example is known only where its padding is added.",
 )
+_ROWS_OF_IDS = re.compile(r"TensorSpec\(shape=\([^,)]*, (\d{2,})\), dtype=tf\.u?int\d+,")
 _HOW_MANY = 4
 """Buckets of similar length. Own choice."""
 
@@ -179,20 +190,30 @@ def _of_one_length(
     keras = loop.keras if loop.kind == "keras" else None
     at = op or (last if last is not None and last.file is not None else None)
     label = "rows of ids cut to the longest of each batch"
-    edit = None
-    if last is not None and keras is not None:
-        edit = _shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
-    yield finding(
-        "Cut each batch to its own longest example, or pad to a shorter length "
-        "(`maxlen`, `output_sequence_length`, `padded_shapes`), which also cuts the "
-        f"longest examples.{share}",
+    cut = partial(
+        finding,
         op=at,
         place=(loop.file, loop.line) if at is None else None,
-        edit=edit,
         title="Pad to a shorter length, or to the longest example of each batch",
         severity="warn",
         condition="if the model ignores padding",
     )
+    otherwise = (
+        "or pad to a shorter length (`maxlen`, `output_sequence_length`, `padded_shapes`), which "
+        f"also cuts the longest examples.{share}"
+    )
+    apart = edit = None
+    if last is not None and keras is not None:
+        edit = _shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
+        lengths = _ROWS_OF_IDS.findall(loop.element_spec or "")
+        if len(set(lengths)) < len(lengths):
+            # Ids and their mask need one length; a query and a title do not.
+            each = Insert(last.id, CUT_PADDING, APART)
+            apart = _shorter(f"{last.id}:apart", f"{label}, each input by itself", each, keras)
+            edit = replace(edit, instead_of=apart.id)
+    if apart is not None:
+        yield cut(f"Cut each input to its own longest row of a batch, {otherwise}", edit=apart)
+    yield cut(f"Cut each batch to its own longest example, {otherwise}", edit=edit)
     if op is not None:
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY, "to_longest": True})
         yield finding(

@@ -27,7 +27,8 @@ class SetParameters:
 class Insert:
     """A new operation takes the elements of `after`, as those of `cache()` do.
 
-    `cut_padding` is a map that cuts rows of ids to the longest of their batch.
+    `cut_padding` is a map that cuts rows of ids to the longest of their batch, by default all
+    inputs of one width alike.
     """
 
     after: str
@@ -40,6 +41,8 @@ CUT_PADDING = "cut_padding"
 """Kind of that map, and name of the function that it calls."""
 BUCKETS = "bucket_by_sequence_length"
 """Kind of operation in place of a padded batch; `to_longest` drops the length to pad to."""
+APART: dict[str, Scalar] = {"together": False}
+"""Parameters with which it cuts each input by itself."""
 SHORTEST_CUT = 16
 """Ids in a row. Own choice: shorter rows hold little padding, and may be other features."""
 

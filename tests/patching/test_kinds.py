@@ -422,6 +422,16 @@ def test_padding_is_cut_behind_the_batch() -> None:
     assert "ds = ds.map(cut_padding, num_parallel_calls=tf.data.AUTOTUNE)\n" in found
 
 
+def test_padding_of_each_input_is_cut_by_itself() -> None:
+    text = declaring("keras.Input((LENGTH,))")
+    apart = Insert("padded_batch", "cut_padding", {"together": False})
+    found = patched(text, [op(text, "padded_batch")], apart, keras={"fixed_lengths": {"ids": 200}})
+    assert (
+        "ds = ds.map(lambda *batch: cut_padding(*batch, together=False), "
+        "num_parallel_calls=tf.data.AUTOTUNE)\n"
+    ) in found
+
+
 def test_buckets_of_rows_without_their_fixed_length_are_code_to_paste() -> None:
     text = declaring("keras.Input((LENGTH,))")
     change = Replace("padded_batch", "bucket_by_sequence_length", {"to_longest": True})

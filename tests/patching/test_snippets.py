@@ -12,7 +12,7 @@ from pipediag.vocabulary import Scalar
 from tests.factories import make_keras, make_loop, make_session
 from tests.records import make_function, make_operation, make_pipeline
 
-SHOWN = 1500
+SHOWN = 1600
 """Characters of such code that the page shows."""
 
 

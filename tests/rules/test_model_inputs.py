@@ -190,6 +190,16 @@ def test_batches_of_several_lengths_are_tried_without_xla() -> None:
         assert "without XLA" in one.edit.label
 
 
+def test_inputs_of_one_length_are_cut_apart_before_they_are_cut_alike() -> None:
+    pair = f"(({FIXED}, {FIXED}), TensorSpec(shape=(None,), dtype=tf.int32, name=None))"
+    apart, alike, _ = run(PADDING, padded(pair, zeros=62.0))
+    assert changes(apart) == (Insert("padded", "cut_padding", {"together": False}),)
+    assert changes(alike) == CUT_PADDED
+    assert apart.edit is not None
+    assert alike.edit is not None
+    assert alike.edit.instead_of == apart.edit.id
+
+
 def test_a_layer_that_pads_is_named_instead_of_the_batch() -> None:
     session = padded(zeros=62.0)
     loop = make_loop(element_spec=VARYING, keras=make_keras(input_layers=[WORDS]))

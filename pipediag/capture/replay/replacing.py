@@ -232,8 +232,9 @@ def _python_of_rows() -> list[Attribute]:
     ]
 
 
-def padding_cut(inputs: list[Any]) -> Any:
-    """Return the batches with rows of ids as long as the longest of each batch needs."""
+def padding_cut(inputs: list[Any], *, together: bool = True) -> Any:
+    """Return the batches with rows of ids as long as the longest of each batch needs: of all inputs
+    of one width, or of each input."""
     from tensorflow.python.autograph.impl import api
     from tensorflow.python.util import nest
 
@@ -244,7 +245,8 @@ def padding_cut(inputs: list[Any]) -> Any:
     if not any(map(_is_row_of_ids, nest.flatten(features))):
         raise NotReplayableError("The batches hold no rows of ids that are all of one length.")
     cut = importlib.import_module("pipediag.in_chunks").cut_padding
-    return dataset.map(api.do_not_convert(cut), num_parallel_calls=AUTOTUNE)
+    called = api.do_not_convert(lambda *batch: cut(*batch, together=together))
+    return dataset.map(called, num_parallel_calls=AUTOTUNE)
 
 
 def _is_row_of_ids(part: Any) -> bool:

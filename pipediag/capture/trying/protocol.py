@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,7 @@ from pipediag.capture.replay.replacing import Attribute, attributes_set, padding
 from pipediag.capture.replay.rewriting import other_code, traces, verify_code
 from pipediag.capture.runtime import Settings
 from pipediag.capture.trying.model_variants import ModelVariants
-from pipediag.session.edits import CompileFunction, RewriteCall
+from pipediag.session.edits import CUT_PADDING, Change, CompileFunction, Insert, RewriteCall
 from pipediag.session.messages import (
     Answer,
     BlockRun,
@@ -307,7 +307,7 @@ class Variants:
         self._model.check(settings)
         same = None
         if asked.check == "outputs":
-            self._verify_outputs()
+            self._verify_outputs(changes)
         elif asked.check is not None:
             same = verify(self._dataset, changes, asked.check)
         runtime = self._loop.runtime
@@ -325,11 +325,13 @@ class Variants:
         self.built[asked.variant] = Variant(dataset, settings, rows, batches, code)
         return same
 
-    def _verify_outputs(self) -> None:
+    def _verify_outputs(self, changes: Sequence[Change]) -> None:
         refuse_to_disturb(Graph(self._dataset))
         read = first_elements(self._dataset, _CHECKED_BATCHES, READING_LIMIT_S).elements
         fixed = dataset_of(read, self._dataset.element_spec)
-        changed = first_elements(padding_cut([fixed]), len(read)).elements
+        cuts = (one for one in changes if isinstance(one, Insert) and one.kind == CUT_PADDING)
+        parameters: dict[str, Any] = next((one.parameters for one in cuts), {})
+        changed = first_elements(padding_cut([fixed], **parameters), len(read)).elements
         self._model.same_outputs(read, changed)
 
     def iterator(self, variant: Variant) -> Any:

@@ -47,10 +47,14 @@ targets = np.arange(8.0)
 plain = tf.data.Dataset.from_tensor_slices((rows, targets)).batch(4)
 named = tf.data.Dataset.from_tensor_slices(({"ids": rows, "user": targets}, targets)).batch(4)
 alone = tf.data.Dataset.from_tensor_slices(rows).batch(4)
+longer = np.tile(np.arange(1, 11), (8, 1))
+longer = np.pad(longer, ((0, 0), (0, WIDTH - 10)))
+two = tf.data.Dataset.from_tensor_slices(((rows, longer), targets)).batch(4)
 shapes = {
     name: [list(one.shape) for one in tf.nest.flatten(next(iter(padding_cut([dataset]))))]
-    for name, dataset in {"plain": plain, "named": named, "alone": alone}.items()
+    for name, dataset in {"plain": plain, "named": named, "alone": alone, "two": two}.items()
 }
+apart = [list(one.shape) for one in next(iter(padding_cut([two], together=False)))[0]]
 
 layers, AnyLength = keras.layers, {"any_length": True}
 
@@ -125,7 +129,7 @@ spec = {"ids": tf.TensorSpec([None], tf.int64), "n": tf.TensorSpec([], tf.int64)
 varying = tf.data.Dataset.from_generator(lengths, output_signature=spec)
 buckets = list(in_buckets(varying, 10))
 print(json.dumps({
-    "name": "padding", "kept": kept, "shapes": shapes, "outputs": outputs,
+    "name": "padding", "kept": kept, "shapes": shapes, "apart": apart, "outputs": outputs,
     "trained": trained, "fixed": {name: fixed_lengths(one) for name, one in models.items()},
     "floats": refusal(lambda: padding_cut([floats])),
     "all there": sorted(int(n) for batch in buckets for n in batch["n"]) == list(range(300)),
@@ -160,7 +164,9 @@ def test_the_ids_of_a_batch_are_found_in_its_features(said: dict[str, Any]) -> N
         "plain": [[4, 6], [4]],
         "named": [[4, 6], [4], [4]],
         "alone": [[4, 6]],
+        "two": [[4, 12], [4, 12], [4]],
     }
+    assert said["apart"] == [[4, 6], [4, 12]]
     assert "no rows of ids" in said["floats"]
 
 
