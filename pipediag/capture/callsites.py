@@ -123,7 +123,8 @@ def frames() -> Iterator[FrameType]:
 
 
 # A thread that computes for less than Python's switch interval (5 ms) would never be caught at it.
-_SWITCH_INTERVAL_S = 0.00005
+# Calls of a `py_function` are often shorter than 50 us.
+_SWITCH_INTERVAL_S = 0.00001
 
 
 _WALKING_S = 1.0

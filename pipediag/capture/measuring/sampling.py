@@ -9,6 +9,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pipediag.capture.callsites import (
@@ -59,6 +61,17 @@ _MOST_LINES = 100
 """Lines that are kept; what remains was seen once or twice."""
 
 
+def _wake_on_time() -> None:
+    """Let the calling thread wake without the 50 us that Linux may be late (`timerslack_ns`).
+
+    It asks for the GIL once it has waited for the switch interval. Late, it finds that a short call
+    of Python has ended: of a generator that took 16 % of a step, 0.4 % of the samples were seen,
+    and 14 % without the slack.
+    """
+    with suppress(OSError):
+        Path(f"/proc/{threading.get_native_id()}/timerslack_ns").write_text("1", encoding="ascii")
+
+
 class StackSampler:
     """Samples from its start, at the begin of a window, until it is stopped at its end."""
 
@@ -91,6 +104,7 @@ class StackSampler:
         )
 
     def _run(self) -> None:
+        _wake_on_time()
         SWITCH_INTERVAL.shorten()
         try:
             while not self._ended.wait(_INTERVAL_NS / 1e9):
