@@ -218,6 +218,53 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
     return len(texts) == 1
 
 
+def reaching(
+    source: Source, function: cst.FunctionDef, place: cst.CSTNode, calls: Sequence[Call]
+) -> list[Call]:
+    """Return the calls of a function that may reach a place in it.
+
+    Left out are those that give `True` or `False` for a parameter by which an `if` around the place
+    chooses the other branch.
+    """
+    chosen = _choices(source, function, place)
+    return [
+        (where, name)
+        for where, name in calls
+        if not any(
+            _given(function, parameter, where.parent(name)) == str(not value)
+            for parameter, value in chosen.items()
+        )
+    ]
+
+
+def _choices(source: Source, function: cst.FunctionDef, place: cst.CSTNode) -> dict[str, bool]:
+    """Return parameters that have to be true, or false, for the place to be reached."""
+    chosen: dict[str, bool] = {}
+    free, node = set(_parameters(function)) - source.bound(function.body), place
+    for above in source.ancestors(place):
+        if above is function:
+            break
+        if isinstance(above, cst.If) and node is not above.test:
+            test, value = above.test, node is above.body
+            if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+                test, value = test.expression, not value
+            if isinstance(test, cst.Name) and test.value in free:
+                chosen[test.value] = value
+        node = above
+    return chosen
+
+
+def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) -> str | None:
+    """Return `True` or `False` where a call gives it, or leaves the parameter's default so."""
+    if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
+        return None
+    value = argument(call, parameter, _parameters(function))
+    if value is None:
+        found = [one for one in function.params.children if isinstance(one, cst.Param)]
+        value = next((one.default for one in found if one.name.value == parameter), None)
+    return value.value if isinstance(value, cst.Name) else None
+
+
 def _targets(source: Source, node: cst.Assign) -> set[str]:
     return set().union(*(source.names_in(each.target) for each in node.targets))
 

@@ -10,7 +10,13 @@ from typing import Literal
 import libcst as cst
 
 from pipediag.patching.chains import Statement, assigned, rebinds, statement_of, whole_lines
-from pipediag.patching.factories import ANY_ORDER, CALL_THEIR_FUNCTION, SAME_ELEMENTS, Factory
+from pipediag.patching.factories import (
+    ANY_ORDER,
+    CALL_THEIR_FUNCTION,
+    SAME_ELEMENTS,
+    Factory,
+    reaching,
+)
 from pipediag.patching.source import (
     Change,
     MadeInALoopError,
@@ -139,7 +145,7 @@ class Repeats:
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
                 made = made and only_makes(source, above, call)
-                return self._refuse_function(source, above, end, depth, made)
+                return self._refuse_function(source, above, call, end, depth, made)
             if self.suits != "any" and not _is_once(source, above, node):
                 self._refuse_around(source, above, call, made)
             node = above
@@ -168,12 +174,14 @@ class Repeats:
         self,
         source: Source,
         function: cst.FunctionDef,
+        call: cst.CSTNode,
         until: int,
         depth: int,
         made: bool,
     ) -> Callers:
         name = function.name.value
         used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
+        used = reaching(source, function, call, used)
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})

@@ -401,6 +401,31 @@ GENERATED = factory(
 )
 
 
+BRANCHES = (
+    "if training:\n    ds = read(x).shuffle(9).map(parse)\nelse:\n    ds = read(x)\n"
+    "return ds.batch(8)"
+)
+
+
+@pytest.mark.parametrize(
+    ("calls", "right"),
+    [
+        (TWO_CALLS, True),
+        ("a = make(x, training=True)\nb = make(training=False, x=y)\n", True),
+        ("a = make(x, True)\nb = make(y, flag)\n", False),
+        ("a = make(x, True)\nb = make(y, True)\n", False),
+    ],
+)
+def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool) -> None:
+    text, larger = factory(BRANCHES, calls), SetParameters("shuffle", {"buffer_size": 128})
+    if right:
+        assert ".shuffle(128)" in patched(text, ops_of(text), larger)
+    else:
+        assert "used in 2 places" in refused(text, ops_of(text), larger)
+    batch = SetParameters("batch", {"batch_size": 128})
+    assert "used in 2 places" in refused(text, ops_of(text), batch)
+
+
 @pytest.mark.parametrize("given", ["rows", "lambda: read(x)"])
 def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers(given: str) -> None:
     text = GENERATED.replace("(rows,", f"({given},")
