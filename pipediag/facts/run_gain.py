@@ -21,7 +21,7 @@ from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis, Combined, Trial, TrialRun
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import RunPartName
+from pipediag.vocabulary import EVALUATING, RunPartName
 
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
@@ -85,7 +85,8 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         return gain.model_copy(update={"ci95": trial.ci95})
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
-        return _measured(run, of_trial(session, run, finding), trial)
+        beside = _saved_in_evaluations(session, run, [finding], trial.speedup)
+        return _measured(run, of_trial(session, run, finding), trial, beside)
     if finding.for_run is not None and finding.for_run.basis == "at most":
         return finding.for_run
     shortened_s = _shortened(session, run, finding).seconds
@@ -193,7 +194,8 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     cache = next((one for one in of_combined if one.edit and fills_a_cache(one.edit)), None)
     whole_epochs = combined.basis == "epoch" or cache is not None
     shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
-    gain = _measured(run, shortened, combined)
+    beside = _saved_in_evaluations(session, run, of_combined, combined.speedup)
+    gain = _measured(run, shortened, combined, beside)
     if gain is None or cache is None or combined.filling_speedup is None or run.scope != "run":
         return gain
     # What the other edits save in the first epoch, which fills the cache.
@@ -230,12 +232,47 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
     return gains[0].model_copy(update=update)
 
 
-def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | None:
+def _saved_in_evaluations(
+    session: Session, run: Run, findings: Iterable[Finding], speedup: float
+) -> _Value:
+    """Return the seconds of evaluations whose pipelines are made by the changed calls, too.
+
+    In the middle, each of their steps saves as much of its wait for input as a training step does
+    of its time; with an interval from nothing to all of that wait.
+    """
+    edits = [one.edit for one in findings if one.edit is not None and one.part == "steps"]
+    changes = [change for edit in edits if edit.loop_id is None for change in edit.changes]
+    changed = {getattr(one, name, None) for one in changes for name in ("op_id", "after")}
+    calls = {(op.file, op.line, op.kind) for op in session.ops if op.id in changed and op.file}
+    # An edit of an evaluation that the patch holds has a gain of its own.
+    confirmed = [one for one in session.findings if one.trial.state == "confirmed"]
+    own = {one.edit.loop_id for one in confirmed if one.edit and one.condition is None}
+    middle_s = most_s = 0.0
+    for loop in session.loops:
+        seen, pipeline = loop.evaluation, loop.pipeline
+        if loop.role not in EVALUATING or loop.id in own or pipeline is None or seen is None:
+            continue
+        made = {(op.file, op.line, op.kind) for op in pipeline.ops}
+        if calls.isdisjoint(made) or seen.consumer_ms is None or not session.steps:
+            continue
+        rows = [one for one in run.parts if one.part == "evaluation"]
+        taken_s = sum(one.seconds for one in rows if (one.file, one.line) == (loop.file, loop.line))
+        wait_ms = max(0.0, seen.step_ms - seen.consumer_ms)
+        saved_ms = max(0.0, session.steps.mean_ms * (1.0 - 1.0 / max(speedup, _LOWEST_SPEEDUP)))
+        most_s += taken_s * wait_ms / max(seen.step_ms, _SHORTEST_S)
+        middle_s += taken_s * min(wait_ms, saved_ms) / max(seen.step_ms, _SHORTEST_S)
+    return middle_s, (0.0, most_s)
+
+
+def _measured(
+    run: Run, shortened: Taken, trial: Trial | Combined, beside: _Value = (0.0, (0.0, 0.0))
+) -> RunGain | None:
     """Return the gain where a part gets as much faster as its trial says, and tracing comes once.
 
-    The trial, the length of what it shortens, that of the rest and what comes once are off by
-    independent amounts, which add in squares. None where no such part was seen, and where too few
-    rounds of it were for what comes once, while more may come.
+    `beside` is what other parts save. The trial, the length of what it shortens, that of the rest,
+    what is saved beside and what comes once are off by independent amounts, which add in squares.
+    None where no such part was seen, and where too few rounds of it were for what comes once, while
+    more may come.
     """
     if trial.speedup is None or not 0.0 < shortened.seconds <= run.whole_s:
         return None
@@ -247,16 +284,19 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | 
     rest_s = run.whole_s - shortened.seconds
     rest_off_s = sqrt(max(0.0, all_off_s**2 - shortened.off_s**2))
 
-    def after(part_s: float, rest_s: float, speedup: float, once_s: float) -> float:
-        return max(rest_s + part_s / max(speedup, _LOWEST_SPEEDUP) + once_s, _SHORTEST_S)
+    def after(part_s: float, rest_s: float, speedup: float, *more_s: float) -> float:
+        once_s, saved_s = more_s
+        left_s = max(0.0, rest_s - saved_s)
+        return max(left_s + part_s / max(speedup, _LOWEST_SPEEDUP) + once_s, _SHORTEST_S)
 
-    gain = _becoming(run, after(shortened.seconds, rest_s, trial.speedup, once_s), "measured")
+    after_s = after(shortened.seconds, rest_s, trial.speedup, once_s, beside[0])
+    gain = _becoming(run, after_s, "measured")
     if trial.speedup > 1.0 and gain.speedup <= 1.0 and FURTHER_ROUNDS in run.not_seen:
         return None
 
-    def speedup(part_s: float, rest_s: float, speedup: float, once_s: float) -> float:
+    def speedup(part_s: float, rest_s: float, speedup: float, *more_s: float) -> float:
         part_s, rest_s = max(0.0, part_s), max(0.0, rest_s)
-        return (part_s + rest_s) / after(part_s, rest_s, speedup, once_s)
+        return (part_s + rest_s) / after(part_s, rest_s, speedup, *more_s)
 
     ci95 = None
     if trial.ci95 is not None:
@@ -266,6 +306,7 @@ def _measured(run: Run, shortened: Taken, trial: Trial | Combined) -> RunGain | 
             Taken(rest_s, rest_off_s).value,
             (trial.speedup, trial.ci95),
             (once_s, once_ci95_s),
+            beside,
         )
     update = {"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s, "ci95": ci95}
     return gain.model_copy(update=update)

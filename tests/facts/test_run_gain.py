@@ -15,14 +15,16 @@ from pipediag.facts.run_gain import (
     gain_of_whole,
     with_saved_traces,
 )
-from pipediag.session.edits import Edit, Insert
+from pipediag.session.edits import Edit, Insert, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
+from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.trials import Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
-from tests.factories import make_finding, make_loop, make_session
+from tests.factories import make_finding, make_loop, make_session, make_steps
 from tests.ledgers import make_part, make_run, validation
+from tests.records import make_operation, make_pipeline
 
 
 def compiled(**overrides: Any) -> Finding:
@@ -76,6 +78,34 @@ def test_making_an_iterator_is_no_wait_and_gets_shorter_behind_a_cache(cache: bo
     assert making_ms(epoch) == 8000.0
     steps_alone = session.model_copy(update={"run": make_run(making, scope="1000_steps")})
     assert making_ms(steps_alone) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("line", "wait_ms", "saved_s"),
+    [
+        (12, 30.0, 12.5 / 40.0),  # as much as a training step of 25 ms that gets twice as fast
+        (12, 4.0, 4.0 / 40.0),  # but no more than it waits
+        (13, 30.0, 0.0),  # made by another line
+    ],
+)
+def test_an_evaluation_of_the_same_lines_waits_less_for_input_too(
+    line: int, wait_ms: float, saved_s: float
+) -> None:
+    taken = make_part("evaluation", 10.0, file="eval.py", line=9)
+    pipeline = make_pipeline(ops=[make_operation("val_map", "map", line=line)])
+    seen = Evaluation(steps=8, step_ms=40.0, consumer_ms=40.0 - wait_ms)
+    evaluates = make_loop(
+        id="eval", role="other", file="eval.py", line=9, evaluation=seen, pipeline=pipeline
+    )
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(2.0, 2.0))
+    edit = Edit("calls", "", (SetParameters("map_0", {"num_parallel_calls": 4}),))
+    steps = make_steps(mean_ms=25.0)
+    session = make_session(run=make_run(taken), loops=[make_loop(), evaluates], steps=steps)
+    gain = gain_for_run(session, make_finding(part="steps", edit=edit, trial=trial))
+    assert gain.before_s - gain.after_s == pytest.approx(45.0 + 10.0 * saved_s)
+    # It may save nothing.
+    assert gain.ci95 is not None
+    assert gain.ci95[0] <= 100.0 / 55.0
 
 
 def cached(loop_id: str | None = None) -> Finding:
