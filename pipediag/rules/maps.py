@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -134,8 +135,9 @@ def _fills_fast(session: Session, op: Operation) -> bool:
     fill_ms = session.steps.fill_ms if session.steps is not None else None
     if not fill_ms or not size:
         return False
+    at_once = 1.0 if op.parameters.get("num_parallel_calls") in (None, 1) else cpus(session)
     # The wait holds the pipeline's start, too.
-    return 1000.0 * fill_ms / size <= 2.0 * ELEMENT_TIME.value
+    return 1000.0 * fill_ms / size * max(1.0, at_once) <= 2.0 * ELEMENT_TIME.value
 
 
 def _written(op: Operation) -> str:
