@@ -404,7 +404,7 @@ def promised(session: Session) -> RunGain | None:
     together, of_loop = session.combined, ("steps", None, None)
     gains: dict[object, RunGain | None] = {}
     if together is not None and together.for_run and set(together.findings) <= edits:
-        gains[of_loop] = together.for_run
+        gains[of_loop] = _while_filling(together, together.for_run)
         edits -= set(together.findings)
     for one in {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}.values():
         timed = timed_call(one.edit)
@@ -419,6 +419,17 @@ def promised(session: Session) -> RunGain | None:
     if len(found) == 1:
         return found[0]
     return gain_of_separate(found) if all(one.basis == "measured" for one in found) else None
+
+
+def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
+    """Return the gain of so many steps with the interval that it has while they fill a cache.
+
+    How many of the run's steps do so is not known.
+    """
+    if gain.scope == "run" or combined.filling_speedup is None or gain.ci95 is None:
+        return gain
+    least = min((combined.filling_speedup, *(combined.filling_ci95 or ()), gain.ci95[0]))
+    return gain.model_copy(update={"ci95": (least, gain.ci95[1])})
 
 
 def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:

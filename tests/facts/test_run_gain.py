@@ -13,10 +13,11 @@ from pipediag.facts.run_gain import (
     gain_of_all,
     gain_of_separate,
     gain_of_whole,
+    promised,
     with_saved_traces,
 )
 from pipediag.session.edits import Edit, Insert, SetParameters
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Evaluation
@@ -331,3 +332,23 @@ def test_what_separate_parts_save_adds_up_and_their_errors_in_squares() -> None:
     assert gain.after_s == pytest.approx(50.0)
     assert gain.ci95 is not None
     assert [100.0 / end for end in gain.ci95] == pytest.approx([55.0, 45.0], abs=0.3)
+
+
+@pytest.mark.parametrize(("scope", "least"), [("run", 3.0), ("epoch", 1.5)])
+def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_known(
+    scope: RunScope, least: float
+) -> None:
+    gain = RunGain(
+        speedup=4.0, ci95=(3.0, 5.0), before_s=100.0, after_s=25.0, basis="measured", scope=scope
+    )
+    combined = Combined(
+        findings=["missing-cache:op2"],
+        speedup=4.0,
+        ci95=(3.0, 5.0),
+        filling_speedup=1.7,
+        filling_ci95=(1.5, 1.9),
+        for_run=gain,
+    )
+    patch = Patch(edits=["missing-cache:op2"], diff="--- a\n")
+    found = promised(make_session(findings=[cached()], combined=combined, patch=patch))
+    assert found.ci95 == (least, 5.0)
