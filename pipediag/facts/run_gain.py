@@ -247,18 +247,19 @@ def _saved_in_evaluations(
     # An edit of an evaluation that the patch holds has a gain of its own.
     confirmed = [one for one in session.findings if one.trial.state == "confirmed"]
     own = {one.edit.loop_id for one in confirmed if one.edit and one.condition is None}
+    rows = [one for one in run.parts if one.part == "evaluation"]
+    step_ms = session.steps.mean_ms if session.steps is not None else 0.0
+    saved_ms = max(0.0, -_slower_s(step_ms, speedup))
     middle_s = most_s = 0.0
     for loop in session.loops:
         seen, pipeline = loop.evaluation, loop.pipeline
         if loop.role not in EVALUATING or loop.id in own or pipeline is None or seen is None:
             continue
         made = {(op.file, op.line, op.kind) for op in pipeline.ops}
-        if calls.isdisjoint(made) or seen.consumer_ms is None or not session.steps:
+        if calls.isdisjoint(made) or seen.consumer_ms is None:
             continue
-        rows = [one for one in run.parts if one.part == "evaluation"]
         taken_s = sum(one.seconds for one in rows if (one.file, one.line) == (loop.file, loop.line))
         wait_ms = max(0.0, seen.step_ms - seen.consumer_ms)
-        saved_ms = max(0.0, session.steps.mean_ms * (1.0 - 1.0 / max(speedup, _LOWEST_SPEEDUP)))
         most_s += taken_s * wait_ms / max(seen.step_ms, _SHORTEST_S)
         middle_s += taken_s * min(wait_ms, saved_ms) / max(seen.step_ms, _SHORTEST_S)
     return middle_s, (0.0, most_s)

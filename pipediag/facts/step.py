@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from pipediag.facts.limits import INPUT_WAIT, bound, limits_within
 from pipediag.facts.run import loop_time
-from pipediag.session.edits import touched
+from pipediag.session.edits import SHORTEST_CUT, touched
 from pipediag.session.loops import Share, Steps
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
@@ -15,11 +15,18 @@ from pipediag.session.trials import SpeedUp
 from pipediag.vocabulary import Group, StepClass
 
 _SHAPE = re.compile(r"shape=\(([^)]*)\)")
+_ROWS_OF_IDS = re.compile(r"TensorSpec\(shape=\([^,)]*, (\d+)\), dtype=tf\.u?int\d+,")
 
 
 def lengths_vary(element_spec: str) -> bool:
     """Return True if a shape has an unknown dimension after the batch's own."""
     return any("None" in shape.split(",", 1)[-1] for shape in _SHAPE.findall(element_spec))
+
+
+def lengths_to_cut(element_spec: str) -> list[int]:
+    """Return the lengths of rows of ids in a batch that may be cut, one for each part of it."""
+    lengths = map(int, _ROWS_OF_IDS.findall(element_spec))
+    return [length for length in lengths if length >= SHORTEST_CUT]
 
 
 def keras_3(session: Session) -> KerasUse | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python
+from pipediag.facts.step import lengths_to_cut
 from pipediag.patching.batch_forms import ROWS
 from pipediag.patching.python_calls import DISTRIBUTED, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
@@ -131,20 +131,13 @@ def _any_length(session: Session) -> list[str]:
     ]
 
 
-_ROWS_OF_IDS = re.compile(r"TensorSpec\(shape=\([^,)]*, (\d+)\), dtype=tf\.u?int\d+,")
-
-
 def lengths_of_ids(session: Session) -> dict[str, int]:
     """Return the lengths that inputs of the loop's model declare for its rows of ids, by name."""
     loop = session.diagnosed_loop()
     if loop is None or loop.keras is None:
         return {}
-    rows = {int(length) for length in _ROWS_OF_IDS.findall(loop.element_spec or "")}
-    return {
-        name: length
-        for name, length in loop.keras.fixed_lengths.items()
-        if length in rows and length >= edits.SHORTEST_CUT
-    }
+    rows = lengths_to_cut(loop.element_spec or "")
+    return {name: length for name, length in loop.keras.fixed_lengths.items() if length in rows}
 
 
 def _rewritten(session: Session, change: edits.RewriteCall) -> list[str]:

@@ -13,7 +13,7 @@ from pipediag.facts.embeddings import AT_ENDS, padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import call_name, last_before_prefetch, operations, place_name
-from pipediag.facts.step import class_percent, lengths_vary
+from pipediag.facts.step import class_percent, lengths_to_cut, lengths_vary
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import (
@@ -124,7 +124,6 @@ PADDING = Rule(
     effect="same up to order or rounding",
     untried="The length of an example is known only where its padding is added.",
 )
-_ROWS_OF_IDS = re.compile(r"TensorSpec\(shape=\([^,)]*, (\d{2,})\), dtype=tf\.u?int\d+,")
 _HOW_MANY = 4
 """Buckets of similar length. Own choice."""
 
@@ -205,7 +204,7 @@ def _of_one_length(
     apart = edit = None
     if last is not None and keras is not None:
         edit = _shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
-        lengths = _ROWS_OF_IDS.findall(loop.element_spec or "")
+        lengths = lengths_to_cut(loop.element_spec or "")
         if len(set(lengths)) < len(lengths):
             # Ids and their mask need one length; a query and a title do not.
             each = Insert(last.id, CUT_PADDING, APART)

@@ -317,7 +317,7 @@ class EndedRun:
     child: ChildResult
     host: HostTrack
     tried: TrialsOfRun | None
-    """What was tried; None where no loop waited for trials."""
+    """Trials of the run; None where no loop waited for any."""
     began_s: float
     """Time of day at which it was started."""
 
