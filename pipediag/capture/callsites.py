@@ -169,23 +169,25 @@ class _SwitchInterval:
 
 SWITCH_INTERVAL = _SwitchInterval()
 
-_COLLECTS_WHILE_IT_LOOKS = sys.version_info < (3, 12)
 
+@contextmanager
+def walking() -> Iterator[None]:
+    """Let the frames of other threads stand still, to be walked.
 
-def current_frames() -> dict[int, FrameType]:
-    """Return the innermost frame of each thread, by the thread's identity.
-
-    Before Python 3.11.9 the interpreter holds its list of threads meanwhile, and may collect
-    garbage. Where that holds a `threading.local`, as TensorFlow's graphs do, it waits for the list
-    for ever, with the GIL (https://github.com/python/cpython/issues/106883).
+    An attribute of a frame may make another frame, and before Python 3.12 what is made may start a
+    collection of garbage. Its destructors let other threads run, while the interpreter is in the
+    middle of their frames (a crash), or holds its list of threads (for ever, where the garbage has
+    a `threading.local`: https://github.com/python/cpython/issues/106883). And with a lengthened
+    switch interval, each destructor that gives up the GIL waits for it up to a second.
     """
-    if not (_COLLECTS_WHILE_IT_LOOKS and gc.isenabled()):
-        return sys._current_frames()
-    gc.disable()
-    try:
-        return sys._current_frames()
-    finally:
-        gc.enable()
+    with SWITCH_INTERVAL.lengthened():
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collects:
+                gc.enable()
 
 
 Stack = list[tuple[CodeType, int]]
@@ -198,13 +200,13 @@ def stacks(threads: Container[int] | None = None) -> dict[int, Stack]:
     No frame is kept, and nothing else is done while other threads wait: a file that is looked at
     lets them run.
     """
-    with SWITCH_INTERVAL.lengthened():
+    with walking():
         return _walked(threads)
 
 
 def _walked(threads: Container[int] | None) -> dict[int, Stack]:
     found: dict[int, Stack] = {}
-    for ident, innermost in current_frames().items():
+    for ident, innermost in sys._current_frames().items():
         if threads is None or ident in threads:
             found[ident] = stack = []
             frame: FrameType | None = innermost

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
-from pipediag.capture.callsites import current_frames, unwrap
+from pipediag.capture.callsites import unwrap, walking
 from pipediag.capture.runtime import Runtime
 
 
@@ -158,11 +158,12 @@ def this_thread() -> threading.Thread | None:
 def frames_elsewhere() -> Iterator[FrameType]:
     """Iterate over the frames of all other threads, innermost first."""
     current = threading.get_ident()
-    for thread, innermost in current_frames().items():
-        frame: FrameType | None = innermost if thread != current else None
-        while frame is not None:
-            yield frame
-            frame = frame.f_back
+    with walking():
+        for thread, innermost in sys._current_frames().items():
+            frame: FrameType | None = innermost if thread != current else None
+            while frame is not None:
+                yield frame
+                frame = frame.f_back
 
 
 _MEMINFO = Path("/proc/meminfo")

@@ -190,18 +190,27 @@ def test_a_frameworks_function_is_where_it_is_called() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_no_garbage_is_collected_while_the_frames_of_threads_are_looked_up(
+def test_no_garbage_is_collected_while_the_frames_of_threads_are_walked(
     enabled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collecting: list[bool] = []
-    monkeypatch.setattr(callsites, "_COLLECTS_WHILE_IT_LOOKS", True)
-    monkeypatch.setattr(
-        sys, "_current_frames", lambda: dict.fromkeys(collecting.append(gc.isenabled()) or ())
-    )
+
+    class Frame:
+        f_code, f_lineno = plain.__code__, 7
+
+        @property
+        def f_back(self) -> None:
+            collecting.append(gc.isenabled())
+
+    def frames() -> dict[int, Frame]:
+        collecting.append(gc.isenabled())
+        return {-1: Frame()}
+
+    monkeypatch.setattr(sys, "_current_frames", frames)
     try:
         if not enabled:
             gc.disable()
-        callsites.current_frames()
-        assert (collecting, gc.isenabled()) == ([False], enabled)
+        callsites.stacks()
+        assert (collecting, gc.isenabled()) == ([False, False], enabled)
     finally:
         gc.enable()

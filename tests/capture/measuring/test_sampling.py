@@ -197,7 +197,7 @@ def test_no_thread_runs_while_the_frames_of_others_are_walked(
         walked_at.append(sys.getswitchinterval())
         return {}
 
-    monkeypatch.setattr(callsites, "current_frames", frames)
+    monkeypatch.setattr(sys, "_current_frames", frames)
     sampler = StackSampler(threading.get_ident())
     deadline = time.monotonic() + 30
     while len(walked_at) < 3 and time.monotonic() < deadline:
@@ -227,7 +227,7 @@ def test_no_frame_is_held_once_other_threads_run_again(monkeypatch: pytest.Monke
         yield
         alive_behind.append(walked[-1]() is not None)
 
-    monkeypatch.setattr(callsites, "current_frames", frames)
+    monkeypatch.setattr(sys, "_current_frames", frames)
     monkeypatch.setattr(callsites.SWITCH_INTERVAL, "lengthened", lengthened)
     assert callsites.stacks() == {-1: [(spin.__code__, 7)]}
     assert alive_behind == [False]
