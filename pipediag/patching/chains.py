@@ -140,8 +140,8 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     """Put an operation with its arguments behind another call of its chain."""
     down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
-    there = statement_of(source, after)
     here: Statement = condition_around(source, call) or statement_of(source, call)
+    there = _beside(source, after, here)
     alone, target = rebinds(source, call), assigns(source, after)
     of_one_name = alone and target and alone[1] == target[1]
     own_lines = target and chain_root(after) == target[1]
@@ -168,6 +168,13 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
         raise NotPatchableError("There is a comment within the chain.")
     gone = whole_lines(source, alone[0]) if alone else link
     return [Change(gone), _appended(source, after, text)]
+
+
+def _beside(source: Source, call: cst.Call, here: Statement) -> Statement:
+    """Return the statement of a call, or the `if` that only adds this call where that stands in
+    the block of `here`."""
+    around = condition_around(source, call)
+    return around if around in block_of(source, here) else statement_of(source, call)
 
 
 def _check_names(

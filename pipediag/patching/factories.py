@@ -223,39 +223,56 @@ def reaching(
 ) -> list[Call]:
     """Return the calls of a function that may reach a place in it.
 
-    Left out are those that give `True` or `False` for a parameter by which an `if` around the place
-    chooses the other branch.
+    Left out are those that give `True`, `False` or `None` for a parameter by which an `if` around
+    the place chooses the other branch.
     """
-    chosen = _choices(source, function, place)
+    elsewhere = _leading_elsewhere(source, function, place)
     return [
         (where, name)
         for where, name in calls
         if not any(
-            _given(function, parameter, where.parent(name)) == str(not value)
-            for parameter, value in chosen.items()
+            _given(function, parameter, where.parent(name)) in values
+            for parameter, values in elsewhere.items()
         )
     ]
 
 
-def _choices(source: Source, function: cst.FunctionDef, place: cst.CSTNode) -> dict[str, bool]:
-    """Return parameters that have to be true, or false, for the place to be reached."""
-    chosen: dict[str, bool] = {}
+_TRUE, _FALSE, _NONE = frozenset({"True"}), frozenset({"False", "None"}), frozenset({"None"})
+
+
+def _leading_elsewhere(
+    source: Source, function: cst.FunctionDef, place: cst.CSTNode
+) -> dict[str, frozenset[str]]:
+    """Return parameters with the values by which an `if` does not lead to the place."""
+    found: dict[str, frozenset[str]] = {}
     free, node = set(_parameters(function)) - source.bound(function.body), place
     for above in source.ancestors(place):
         if above is function:
             break
         if isinstance(above, cst.If) and node is not above.test:
-            test, value = above.test, node is above.body
+            test, holds = above.test, node is above.body
             if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
-                test, value = test.expression, not value
-            if isinstance(test, cst.Name) and test.value in free:
-                chosen[test.value] = value
+                test, holds = test.expression, not holds
+            match test:
+                case cst.Name(value=name) if name in free:
+                    found[name] = _FALSE if holds else _TRUE
+                case cst.Comparison(
+                    left=cst.Name(value=name),
+                    comparisons=[
+                        cst.ComparisonTarget(
+                            operator=cst.Is() | cst.IsNot() as operator,
+                            comparator=cst.Name(value="None"),
+                        )
+                    ],
+                ) if name in free:
+                    is_none = isinstance(operator, cst.Is) is holds
+                    found[name] = (_TRUE | _FALSE) - _NONE if is_none else _NONE
         node = above
-    return chosen
+    return found
 
 
 def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) -> str | None:
-    """Return `True` or `False` where a call gives it, or leaves the parameter's default so."""
+    """Return a constant such as `True` where a call gives it, or leaves the default so."""
     if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
         return None
     value = argument(call, parameter, _parameters(function))

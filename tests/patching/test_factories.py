@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import indent
 
 import pytest
 
@@ -424,6 +425,33 @@ def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool)
         assert "used in 2 places" in refused(text, ops_of(text), larger)
     batch = SetParameters("batch", {"batch_size": 128})
     assert "used in 2 places" in refused(text, ops_of(text), batch)
+
+
+OPTIONAL_MAP = (
+    "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nif parse is not None:\n"
+    "    ds = ds.map(parse)\nreturn ds.batch(8)"
+)
+
+
+@pytest.mark.parametrize(
+    ("calls", "right"),
+    [
+        ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x)\n", True),
+        ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x, parse=None)\n", True),
+        ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x, parse=g)\n", False),
+    ],
+)
+def test_a_shuffle_moves_behind_a_map_that_is_optional_as_well(calls: str, right: bool) -> None:
+    text = f"def make(x, training=False, parse=None):\n{indent(OPTIONAL_MAP, '    ')}\n\n{calls}"
+    changes = (Move("shuffle", "map"), Insert("map", "cache", {}))
+    if right:
+        assert (
+            "ds = read(x)\n    if parse is not None:\n        ds = ds.map(parse)\n"
+            "        ds = ds.cache()\n    if training:\n        ds = ds.shuffle(9)\n"
+            "    return ds.batch(8)\n" in patched(text, ops_of(text), *changes)
+        )
+    else:
+        assert "used in 3 places" in refused(text, ops_of(text), *changes)
 
 
 @pytest.mark.parametrize("given", ["rows", "lambda: read(x)"])
