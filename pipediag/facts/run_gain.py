@@ -8,6 +8,8 @@ from math import hypot, sqrt
 from typing import Literal
 
 from pipediag.facts.run import (
+    LONGEST_START_MS,
+    fills_a_shuffle,
     first_waits,
     pauses_of_run,
     rows_of_loop,
@@ -85,7 +87,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
         return gain.model_copy(update={"ci95": trial.ci95})
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
-        beside = _saved_in_evaluations(session, run, [finding], trial.speedup)
+        beside = _saved_beside(session, run, [finding], trial)
         return _measured(run, of_trial(session, run, finding), trial, beside)
     if finding.for_run is not None and finding.for_run.basis == "at most":
         return finding.for_run
@@ -194,7 +196,7 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     cache = next((one for one in of_combined if one.edit and fills_a_cache(one.edit)), None)
     whole_epochs = combined.basis == "epoch" or cache is not None
     shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
-    beside = _saved_in_evaluations(session, run, of_combined, combined.speedup)
+    beside = _saved_beside(session, run, of_combined, combined)
     gain = _measured(run, shortened, combined, beside)
     if gain is None or cache is None or combined.filling_speedup is None or run.scope != "run":
         return gain
@@ -230,6 +232,34 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
         "once_ci95_s": None,
     }
     return gains[0].model_copy(update=update)
+
+
+def _saved_beside(
+    session: Session, run: Run, findings: Sequence[Finding], trial: Trial | Combined
+) -> _Value:
+    """Return the seconds that these changes save beside what their trial has compared."""
+    speedup = trial.speedup or 1.0
+    evaluations, (_, most_s) = _saved_in_evaluations(session, run, findings, speedup)
+    waits_s = 0.0 if trial.basis == "epoch" else _waits_to_fill(session, run, findings)
+    saved_s = max(0.0, -_slower_s(waits_s, speedup))
+    return evaluations + saved_s, (0.0, most_s + waits_s)
+
+
+def _waits_to_fill(session: Session, run: Run, findings: Iterable[Finding]) -> float:
+    """Return the seconds of waits for first batches while a shuffle fills with what the changed
+    operations make, as fast as they make what the steps wait for.
+
+    0 where a cache is filled: what comes behind it is in its own gain.
+    """
+    ops = {op.id: op for op in session.ops}
+    edits = [(one.op_id, one.edit) for one in findings if one.edit and one.part == "steps"]
+    changed = [ops[id] for id, edit in edits if id in ops and edit.loop_id is None]
+    fill_ms = session.steps.fill_ms if session.steps is not None else None
+    caches = any(fills_a_cache(edit) for _, edit in edits)
+    fills = bool(changed) and all(fills_a_shuffle(session, op) for op in changed)
+    if caches or not fills or fill_ms is None or fill_ms < LONGEST_START_MS:
+        return 0.0
+    return _taken(run, first_waits(session)).seconds
 
 
 def _saved_in_evaluations(
@@ -404,22 +434,38 @@ def promised(session: Session) -> RunGain | None:
     edits = set(session.patch.edits) if session.patch else set()
     together, of_loop = session.combined, ("steps", None, None)
     gains: dict[object, RunGain | None] = {}
+    pauses: RunGain | None = None
     if together is not None and together.for_run and set(together.findings) <= edits:
         gains[of_loop] = _while_filling(together, together.for_run)
         edits -= set(together.findings)
-    for one in {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}.values():
+    left = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
+    for one in sorted(left.values(), key=lambda one: one.trial.basis == "pauses"):
         timed = timed_call(one.edit)
         apart = one.part == "evaluation" or isinstance(timed, PredictOnBatch | CompileCall)
         place = (one.part, one.file, one.line) if apart else of_loop
+        if one.trial.basis == "pauses" and one.for_run is not None and gains:
+            pauses = one.for_run
+            continue
         if place in gains:
             return None
         gains[place] = one.for_run
     found = [gain for gain in gains.values() if gain is not None]
     if len(found) < len(gains) or not found:
         return None
-    if len(found) == 1:
-        return found[0]
-    return gain_of_separate(found) if all(one.basis == "measured" for one in found) else None
+    if len(found) > 1 and any(one.basis != "measured" for one in found):
+        return None
+    whole = found[0] if len(found) == 1 else gain_of_separate(found)
+    return whole if pauses is None else _without_pauses(whole, pauses)
+
+
+def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
+    """Return the gain of both: a pause is the shorter, the less its iterator has lived."""
+    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, pauses)]
+    speedup, ci95 = _combined(
+        lambda one, other: one * other, (gain.speedup, ends[0]), (pauses.speedup, ends[1])
+    )
+    update = {"speedup": speedup, "after_s": gain.before_s / speedup}
+    return gain.model_copy(update={**update, "ci95": ci95 if gain.ci95 else None})
 
 
 def _while_filling(combined: Combined, gain: RunGain) -> RunGain:

@@ -21,7 +21,7 @@ from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Evaluation
-from pipediag.session.trials import Combined, Trial
+from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_loop, make_session, make_steps
 from tests.ledgers import make_part, make_run, validation
@@ -105,6 +105,39 @@ def test_an_evaluation_of_the_same_lines_waits_less_for_input_too(
     gain = gain_for_run(session, make_finding(part="steps", edit=edit, trial=trial))
     assert gain.before_s - gain.after_s == pytest.approx(45.0 + 10.0 * saved_s)
     # It may save nothing.
+    assert gain.ci95 is not None
+    assert gain.ci95[0] <= 100.0 / 55.0
+
+
+@pytest.mark.parametrize(
+    ("op_id", "fill_ms", "saved_s"),
+    [
+        ("generator", 3000.0, 5.0),  # the shuffle below it fills twice as fast
+        ("batch", 3000.0, 0.0),
+        ("generator", 300.0, 0.0),  # the wait may be the pipeline's start alone
+    ],
+)
+def test_a_shuffle_fills_as_much_faster_as_what_is_above_it(
+    op_id: str, fill_ms: float, saved_s: float
+) -> None:
+    chain = ("from_generator", "shuffle", "batch")
+    names = ("generator", "shuffle", "batch")
+    ops = [
+        make_operation(name, kind, parent_ids=[above] if above else [])
+        for name, kind, above in zip(names, chain, (None, *names), strict=False)
+    ]
+    waits = make_part("epoch_start", 10.0, loop_id="loop_0", count=4)
+    session = make_session(
+        run=make_run(waits, make_part("steps", 90.0, loop_id="loop_0")),
+        loops=[make_loop(epoch_ends=3)],
+        pipeline=make_pipeline(ops=ops),
+        steps=make_steps(fill_ms=fill_ms),
+    )
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(2.0, 2.0))
+    edit = Edit("faster", "", (SetParameters(op_id, {"num_parallel_calls": 4}),))
+    gain = gain_for_run(session, make_finding(part="steps", op_id=op_id, edit=edit, trial=trial))
+    assert gain.before_s - gain.after_s == pytest.approx(45.0 + saved_s)
+    # It may fill no faster.
     assert gain.ci95 is not None
     assert gain.ci95[0] <= 100.0 / 55.0
 
@@ -352,3 +385,23 @@ def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_k
     patch = Patch(edits=["missing-cache:op2"], diff="--- a\n")
     found = promised(make_session(findings=[cached()], combined=combined, patch=patch))
     assert found.ci95 == (least, 5.0)
+
+
+def test_pauses_that_are_left_out_are_a_part_of_what_is_left() -> None:
+    def with_gain(name: str, speedup: float, basis: Basis) -> Finding:
+        gain = RunGain(
+            speedup=speedup,
+            ci95=(speedup, speedup),
+            before_s=100.0,
+            after_s=100.0 / speedup,
+            basis="measured",
+            scope="run",
+        )
+        trial = Trial(state="confirmed", reason=None, speedup=speedup, basis=basis)
+        edit = Edit(name, "", (SetParameters("map_0", {}),))
+        return make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
+
+    findings = [with_gain("pauses", 1.25, "pauses"), with_gain("parallel", 4.0, "step")]
+    patch = Patch(edits=["pauses", "parallel"], diff="--- a\n")
+    found = promised(make_session(findings=findings, patch=patch))
+    assert (found.speedup, found.after_s) == (5.0, 20.0)
