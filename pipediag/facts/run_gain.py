@@ -9,10 +9,12 @@ from typing import Literal
 
 from pipediag.facts.run import (
     LONGEST_START_MS,
+    SHORTEST_EPOCH_S,
     fills_a_shuffle,
     first_waits,
     pauses_of_run,
     rows_of_loop,
+    sleeps_on_s,
     time_of_epochs,
     traces_of_step,
 )
@@ -435,8 +437,10 @@ def promised(session: Session) -> RunGain | None:
     together, of_loop = session.combined, ("steps", None, None)
     gains: dict[object, RunGain | None] = {}
     pauses: RunGain | None = None
+    faster = 1.0
     if together is not None and together.for_run and set(together.findings) <= edits:
         gains[of_loop] = _while_filling(together, together.for_run)
+        faster = together.speedup or 1.0
         edits -= set(together.findings)
     left = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
     for one in sorted(left.values(), key=lambda one: one.trial.basis == "pauses"):
@@ -449,13 +453,16 @@ def promised(session: Session) -> RunGain | None:
         if place in gains:
             return None
         gains[place] = one.for_run
+        faster = (one.trial.speedup or 1.0) if place is of_loop else faster
     found = [gain for gain in gains.values() if gain is not None]
     if len(found) < len(gains) or not found:
         return None
     if len(found) > 1 and any(one.basis != "measured" for one in found):
         return None
     whole = found[0] if len(found) == 1 else gain_of_separate(found)
-    return whole if pauses is None else _without_pauses(whole, pauses)
+    if pauses is not None:
+        return _without_pauses(whole, pauses)
+    return _with_unseen_pauses(session, whole, faster)
 
 
 def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
@@ -466,6 +473,26 @@ def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
     )
     update = {"speedup": speedup, "after_s": gain.before_s / speedup}
     return gain.model_copy(update={**update, "ci95": ci95 if gain.ci95 else None})
+
+
+def _with_unseen_pauses(session: Session, gain: RunGain, faster: float) -> RunGain:
+    """Return the gain with the interval that it has if each epoch's iterator may pause as it is
+    freed, as it does about half of the time, in the run as it is and with the change.
+
+    The ledger has only pauses that came. `faster` is the speed-up of the steps.
+    """
+    pauses = pauses_of_run(session)
+    if pauses is None or gain.ci95 is None:
+        return gain
+    before_s = pauses.epochs * pauses.longest_s[1]
+    shorter_s = pauses.life_s / max(faster, 1.0)
+    after_s = pauses.epochs * sleeps_on_s(shorter_s) if shorter_s >= SHORTEST_EPOCH_S else 0.0
+
+    def speedup(of_run: float, before_s: float, after_s: float) -> float:
+        return (gain.before_s + before_s) / (gain.before_s / of_run + after_s)
+
+    values = (gain.speedup, gain.ci95), (0.0, (0.0, before_s)), (0.0, (0.0, after_s))
+    return gain.model_copy(update={"ci95": _combined(speedup, *values)[1]})
 
 
 def _while_filling(combined: Combined, gain: RunGain) -> RunGain:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from pipediag.facts.run import pauses_of_run, sleeps_on_s
-from pipediag.facts.run_gain import with_pauses_left_out
-from pipediag.session.ledger import PAUSE
+from pipediag.facts.run_gain import promised, with_pauses_left_out
+from pipediag.session.edits import Edit, SetParameters
+from pipediag.session.findings import Patch
+from pipediag.session.ledger import PAUSE, RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialRun
-from tests.factories import make_keras, make_loop, make_session
+from tests.factories import make_finding, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run
 from tests.records import SCRIPT, make_pipeline
 
@@ -102,3 +104,19 @@ def test_the_run_gains_what_its_iterators_pause(paused: int, speedup: float, gai
     assert (trial.basis, trial.speedup) == ("pauses", pytest.approx(gain, abs=2e-3))
     assert trial.ci95[0] < trial.ci95[1]
     assert freed(5, 5) is None
+
+
+def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
+    gain = RunGain(
+        speedup=2.0, ci95=(1.9, 2.1), before_s=100.0, after_s=50.0, basis="measured", scope="run"
+    )
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1))
+    edit = Edit("calls", "", (SetParameters("map_0", {"num_parallel_calls": 4}),))
+    found = make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
+    given = {"findings": [found], "patch": Patch(edits=["calls"], diff="--- a\n")}
+
+    assert promised(trained(epochs=1).model_copy(update=given)).ci95 == (1.9, 2.1)
+    # 20 pauses of up to 1.36 s now, and of 0.6 s after epochs of 2 s.
+    promise = promised(trained().model_copy(update=given))
+    assert promise.speedup == 2.0
+    assert promise.ci95 == pytest.approx((1.6, 2.55), abs=0.01)
