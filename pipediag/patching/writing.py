@@ -282,9 +282,10 @@ def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:
     above = _up_to(workspace, workspace.of_the_same_call(op_id))
     staying = [op for op in above.values() if op.id not in workspace.moved]
     shuffles = [op for op in staying if op.kind in _SHUFFLES]
-    below = downstream(workspace.session, above[op_id]) if op_id in above else []
-    mixed_below = any(op.kind in _SHUFFLES for op in below)
-    if any(map(differs_by_pass, staying)) or (shuffles and not mixed_below):
+    behind = [op for op in above.values() if op.id in workspace.moved]
+    behind += downstream(workspace.session, above[op_id]) if op_id in above else []
+    mixed = any(op.kind in _SHUFFLES for op in behind)
+    if any(map(differs_by_pass, staying)) or (shuffles and not mixed):
         return "one"
     return "shuffled_and_cached" if shuffles else "cached"
 

@@ -322,16 +322,18 @@ def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Ope
     # What stands above a cache that is there already is frozen with or without another one.
     beyond = [cache, *upstream(session, cache)] if cache else []
     ends = op.cardinality is not None and op.cardinality >= 0
-    mixed_below = any(reshuffles(one) for one in downstream(session, op))
+    paths = {one.id: between(session, one, op) for one in above}
+    kept = {id for id, path in paths.items() if path is not None and keeps_elements(path)}
+    follow = [one for one in above if one not in beyond and one.id in kept]
+    mixed_behind = any(map(reshuffles, [*downstream(session, op), *follow]))
     moved, stay, movable = list[Operation](), list[Operation](), True
     for one in above[::-1]:
         # What is repeated without end ends with what it is zipped with, if the operation ends.
         endless = one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY
         if one in beyond or (ends and endless) or not (reshuffles(one) or one.kind == "repeat"):
             continue
-        path = between(session, one, op)
-        keeps = path is not None and keeps_elements(path)
-        if mixed_below and reshuffles(one) and path is not None and not keeps:
+        keeps = one.id in kept
+        if mixed_behind and reshuffles(one) and paths[one.id] is not None and not keeps:
             # It mixes files, say, and can't mix what is made of them. Another one that does
             # follows, so it stays, and what it drew for the first epoch is kept.
             stay.append(one)

@@ -276,6 +276,10 @@ test_what_a_cache_would_freeze_is_moved_behind_it = decides(
             ),
             ("fail", (CACHED,)),
         ),
+        "interleave, and the shuffle of its elements moves": (
+            mapped(op("files", "shuffle"), op("other", "interleave"), SHUFFLE, ALL),
+            ("fail", (Move("shuffle", "map"), CACHED)),
+        ),
         # What stands above a cache stays there; only what is behind it would be frozen anew.
         "cache above": (
             mapped(op("files", "shuffle"), op("cache"), op("shuffle", line=4), ALL),
