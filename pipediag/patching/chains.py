@@ -137,12 +137,19 @@ def _appended(source: Source, after: cst.Call, link: bytes | Span) -> Change:
 
 
 def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
-    """Put an operation with its arguments behind another call of its chain."""
+    """Put an operation with its arguments behind another call of its chain.
+
+    A condition around it moves as a whole, with what else it adds.
+    """
+    if receiver(call) is after:
+        return []
     down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
     here: Statement = condition_around(source, call) or statement_of(source, call)
     there = _beside(source, after, here)
-    alone, target = rebinds(source, call), assigns(source, after)
+    added = _added_by(here)
+    alone = rebinds(source, call) or (added and (here, added[0]))
+    target = assigns(source, after)
     of_one_name = alone and target and alone[1] == target[1]
     own_lines = target and chain_root(after) == target[1]
     if here is not there:
@@ -317,24 +324,24 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
     """Return what was last given to a variable in the block, where nothing else has read it."""
     statement = statement_of(source, name)
     around = source.around(statement, cst.If)
-    if around is not None and _adds(source, around, name.value) is not None:
+    if around is not None and _adds(around, name.value):
         statement = around
     block = block_of(source, statement)
     index = block.index(statement)
 
     def value_in(place: int) -> cst.BaseExpression | None:
-        added = _adds(source, block[place], name.value)
+        added = _adds(block[place], name.value)
         found = assigned(block[place])
         if found is not None and found[0] == name.value:
             return found[1]
-        return added if added is above else None
+        return added[0] if any(one is above for one in added) else None
 
     given = [n for n in range(index) if value_in(n) is not None]
     value = value_in(given[-1]) if given else None
     if value is None:
         raise NotPatchableError("The two calls are not written as one chain.")
     between = block[given[-1] + 1 : index]
-    optional = [each for each in between if _adds(source, each, name.value) is not None]
+    optional = [each for each in between if _adds(each, name.value)]
     if any(name.value in source.bound(each) for each in between if each not in optional):
         raise NotPatchableError(f"`{name.value}` is assigned in more than one place.")
     ends = [n for n in range(index, len(block)) if (assigned(block[n]) or [None])[0] == name.value]
@@ -351,19 +358,35 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
 def condition_around(source: Source, call: cst.Call) -> cst.If | None:
     """Return the `if` that only adds this operation to a dataset: `if c: ds = ds.shuffle(n)`."""
     above = source.around(call, cst.If)
-    found = rebinds(source, call)
-    if above is None or found is None or _adds(source, above, found[1]) is not call:
-        return None
-    return above
+    added = _added_by(above) if above is not None else None
+    return above if added is not None and any(call is one for one in added[1]) else None
 
 
-def _adds(source: Source, statement: cst.CSTNode, name: str) -> cst.Call | None:
+_ADDED_TOGETHER = {"shuffle", "repeat"}
+"""Operations that one condition may add together: they look at no element."""
+
+
+def _added_by(statement: cst.CSTNode) -> tuple[str, list[cst.Call]] | None:
+    """Return the dataset to which an `if` only adds operations, and their calls, the last one
+    first: `if c: ds = ds.map(f)`, `if c: ds = ds.shuffle(n).repeat()`."""
     match statement:
         case cst.If(orelse=None, body=cst.BaseSuite(body=[one])):
-            match assigned(one):
-                case (given, cst.Call() as call) if given == name and rebinds(source, call):
-                    return call
+            given = assigned(one)
+            value = given[1] if given is not None else None
+            calls: list[cst.Call] = []
+            while isinstance(value, cst.Call):
+                calls.append(value)
+                value = receiver(value)
+            together = len(calls) == 1 or {called(one) for one in calls} <= _ADDED_TOGETHER
+            if given and calls and together and chain_root(calls[0]) == given[0]:
+                return given[0], calls
     return None
+
+
+def _adds(statement: cst.CSTNode, name: str) -> list[cst.Call]:
+    """Return the calls that an `if` only adds to this dataset; none for any other statement."""
+    added = _added_by(statement)
+    return added[1] if added is not None and added[0] == name else []
 
 
 def _read_elsewhere(source: Source, name: cst.Name, block: list[cst.CSTNode]) -> bool:

@@ -439,6 +439,30 @@ def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool)
     assert "used in 2 places" in refused(text, ops_of(text), batch)
 
 
+@pytest.mark.parametrize(
+    ("adds", "right"),
+    [
+        ("ds.shuffle(9).repeat()", True),
+        ("ds.shuffle(9).filter(known).repeat()", False),
+        ("other.shuffle(9).repeat()", False),
+    ],
+)
+def test_what_a_condition_adds_in_one_chain_moves_as_a_whole(adds: str, right: bool) -> None:
+    text = factory(
+        f"ds = read(x)\nif training:\n    ds = {adds}\nds = ds.map(parse)\nreturn ds.batch(8)"
+    )
+    kinds = ("shuffle", "repeat", "map", "batch")
+    ops = chained(*(op(text, kind, f".{kind}(") for kind in kinds))
+    changes = (Move("shuffle", "map"), Move("repeat", "shuffle"), *CACHE)
+    if right:
+        assert (
+            "    ds = ds.map(parse)\n    ds = ds.cache()\n    if training:\n"
+            "        ds = ds.shuffle(9).repeat()\n    return ds.batch(8)\n"
+        ) in patched(text, ops, *changes)
+    else:
+        refused(text, ops, *changes)
+
+
 OPTIONAL_MAP = (
     "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nif parse is not None:\n"
     "    ds = ds.map(parse)\nreturn ds.batch(8)"
