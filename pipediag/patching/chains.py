@@ -141,11 +141,12 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
 
     A condition around it moves as a whole, with what else it adds.
     """
-    if receiver(call) is after:
+    around, down = condition_around(source, call), source.span(after).end > source.span(call).end
+    together = around is not None and around is condition_around(source, after)
+    if receiver(call) is after or (together and not down):
         return []
-    down = source.span(after).end > source.span(call).end
     chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
-    here: Statement = condition_around(source, call) or statement_of(source, call)
+    here: Statement = around or statement_of(source, call)
     there = _beside(source, after, here)
     added = _added_by(here)
     alone = rebinds(source, call) or (added and (here, added[0]))
@@ -334,7 +335,7 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
         found = assigned(block[place])
         if found is not None and found[0] == name.value:
             return found[1]
-        return added[0] if any(one is above for one in added) else None
+        return above if any(one is above for one in added) else None
 
     given = [n for n in range(index) if value_in(n) is not None]
     value = value_in(given[-1]) if given else None
@@ -370,16 +371,17 @@ def _added_by(statement: cst.CSTNode) -> tuple[str, list[cst.Call]] | None:
     """Return the dataset to which an `if` only adds operations, and their calls, the last one
     first: `if c: ds = ds.map(f)`, `if c: ds = ds.shuffle(n).repeat()`."""
     match statement:
-        case cst.If(orelse=None, body=cst.BaseSuite(body=[one])):
-            given = assigned(one)
-            value = given[1] if given is not None else None
-            calls: list[cst.Call] = []
-            while isinstance(value, cst.Call):
-                calls.append(value)
-                value = receiver(value)
+        case cst.If(orelse=None, body=cst.BaseSuite(body=lines)):
+            given = [assigned(one) or ("", None) for one in lines]
+            name, calls = given[0][0], list[cst.Call]()
+            for _, last in given[::-1]:
+                value = last
+                while isinstance(value, cst.Call):
+                    calls.append(value)
+                    value = receiver(value)
+            of_one = {(name, name)} == {(each, chain_root(value)) for each, value in given}
             together = len(calls) == 1 or {called(one) for one in calls} <= _ADDED_TOGETHER
-            if given and calls and together and chain_root(calls[0]) == given[0]:
-                return given[0], calls
+            return (name, calls) if of_one and calls and together else None
     return None
 
 

@@ -442,22 +442,24 @@ def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool)
 @pytest.mark.parametrize(
     ("adds", "right"),
     [
-        ("ds.shuffle(9).repeat()", True),
-        ("ds.shuffle(9).filter(known).repeat()", False),
-        ("other.shuffle(9).repeat()", False),
+        ("ds = ds.shuffle(9).repeat()", True),
+        ("ds = ds.shuffle(9)\n    ds = ds.repeat()", True),
+        ("ds = ds.shuffle(9).filter(known).repeat()", False),
+        ("ds = ds.shuffle(9)\n    shown = ds.repeat()", False),
+        ("ds = other.shuffle(9).repeat()", False),
     ],
 )
-def test_what_a_condition_adds_in_one_chain_moves_as_a_whole(adds: str, right: bool) -> None:
+def test_what_a_condition_adds_moves_as_a_whole(adds: str, right: bool) -> None:
     text = factory(
-        f"ds = read(x)\nif training:\n    ds = {adds}\nds = ds.map(parse)\nreturn ds.batch(8)"
+        f"ds = read(x)\nif training:\n    {adds}\nds = ds.map(parse)\nreturn ds.batch(8)"
     )
     kinds = ("shuffle", "repeat", "map", "batch")
     ops = chained(*(op(text, kind, f".{kind}(") for kind in kinds))
     changes = (Move("shuffle", "map"), Move("repeat", "shuffle"), *CACHE)
     if right:
         assert (
-            "    ds = ds.map(parse)\n    ds = ds.cache()\n    if training:\n"
-            "        ds = ds.shuffle(9).repeat()\n    return ds.batch(8)\n"
+            f"    ds = ds.map(parse)\n    ds = ds.cache()\n    if training:\n"
+            f"        {adds.replace('    ', '        ')}\n    return ds.batch(8)\n"
         ) in patched(text, ops, *changes)
     else:
         refused(text, ops, *changes)
