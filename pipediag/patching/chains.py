@@ -200,7 +200,10 @@ def _check_names(
     between = set().union(*(source.bound(each) for each in block[first + 1 : last]))
     if unchanged not in between:
         given.discard(unchanged or "")
-    parts = (*call.args, *((here.test,) if isinstance(here, cst.If) else ()))
+    added = _added_by(here)
+    calls = added[1] if added is not None else [call]
+    parts: list[cst.CSTNode] = [arg for one in calls for arg in one.args]
+    parts += [here.test] if isinstance(here, cst.If) else []
     used = set().union(*(source.names_in(part) for part in parts))
     for name in sorted(given & used)[:1]:
         raise NotPatchableError(f"`{name}` is assigned between the two places.")
