@@ -126,10 +126,11 @@ class Capture:
     def _close(self, reason: str) -> None:
         self._guard.attempt("closing what was open", self._steps.script_over, reason)
 
-    def declare_training(self, reason: str) -> None:
-        """Note that the loop of the last iterator trains, or stands for one that does."""
+    def declare_training(self, reason: str, epochs: int | None) -> None:
+        """Note that the loop of the last iterator trains, or stands for one that does, for so many
+        epochs; None for one that goes on until it is stopped."""
         record = self._loops.all()[-1].record
-        record.role, record.role_reason = "training", reason
+        record.role, record.role_reason, record.planned_rounds = "training", reason, epochs
 
     def note(self, sentence: str) -> None:
         self._recorder.note(sentence)

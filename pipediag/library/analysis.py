@@ -257,7 +257,7 @@ def _train(
 ) -> None:
     for _ in range(epochs):
         batches = iter(dataset)
-        capture.declare_training("it was given as a training step")
+        capture.declare_training("it was given as a training step", epochs)
         for number, batch in enumerate(batches, start=1):
             step(batch)
             if number == steps_per_epoch:
@@ -268,7 +268,7 @@ def _take_for_ever(capture: Capture, dataset: Any) -> None:
     """Read the dataset again and again until enough was measured."""
     while True:
         batches = iter(dataset)
-        capture.declare_training("stands for a consumer that takes no time")
+        capture.declare_training("stands for a consumer that takes no time", None)
         empty = True
         for _ in batches:
             empty = False

@@ -62,6 +62,7 @@ def reported(result: pipediag.Result) -> dict[str, object]:
         "loops": [(loop.kind, loop.role, loop.line) for loop in session.loops],
         "breakdown": sorted(session.breakdown) if session.breakdown else None,
         "run_missing": session.run_missing,
+        "epochs": session.run.epochs_planned if session.run else None,
         "verdict": result.verdict,
         "alone": session.pipeline_alone is not None,
         "trials": sorted({one.trial.state for one in session.findings if one.trial}),
