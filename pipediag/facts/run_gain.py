@@ -18,7 +18,14 @@ from pipediag.facts.run import (
     time_of_epochs,
     traces_of_step,
 )
-from pipediag.session.edits import CompileCall, Edit, Insert, PredictOnBatch, timed_call
+from pipediag.session.edits import (
+    CompileCall,
+    Edit,
+    ExtractStep,
+    Insert,
+    PredictOnBatch,
+    timed_call,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import AN_EPOCHS_END, FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
 from pipediag.session.model import Session
@@ -442,10 +449,17 @@ def promised(session: Session) -> RunGain | None:
         gains[of_loop] = _while_filling(together, together.for_run)
         faster = together.speedup or 1.0
         edits -= set(together.findings)
-    left = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
+    written = [
+        f for f in session.findings if f.edit and session.patch and f.edit.id in session.patch.edits
+    ]
+    of_input = [one for one in written if timed_call(one.edit) is None]
+    # Waits for first batches are no part of a step that was timed apart from its input.
+    no_step_waits = all(one.part == "epoch_start" for one in of_input)
+    left = {f.edit.id: f for f in written if f.edit and f.edit.id in edits}
     for one in sorted(left.values(), key=lambda one: one.trial.basis == "pauses"):
         timed = timed_call(one.edit)
         apart = one.part == "evaluation" or isinstance(timed, PredictOnBatch | CompileCall)
+        apart |= isinstance(timed, ExtractStep) and no_step_waits
         place = (one.part, one.file, one.line) if apart else of_loop
         if one.trial.basis == "pauses" and one.for_run is not None and gains:
             pauses = one.for_run

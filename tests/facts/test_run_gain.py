@@ -16,7 +16,7 @@ from pipediag.facts.run_gain import (
     promised,
     with_saved_traces,
 )
-from pipediag.session.edits import Edit, Insert, SetParameters
+from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetParameters
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
@@ -387,20 +387,35 @@ def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_k
     assert found.ci95 == (least, 5.0)
 
 
-def test_pauses_that_are_left_out_are_a_part_of_what_is_left() -> None:
-    def with_gain(name: str, speedup: float, basis: Basis) -> Finding:
-        gain = RunGain(
-            speedup=speedup,
-            ci95=(speedup, speedup),
-            before_s=100.0,
-            after_s=100.0 / speedup,
-            basis="measured",
-            scope="run",
-        )
-        trial = Trial(state="confirmed", reason=None, speedup=speedup, basis=basis)
-        edit = Edit(name, "", (SetParameters("map_0", {}),))
-        return make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
+def with_gain(
+    name: str, speedup: float, basis: Basis | None, *, part: RunPartName = "steps"
+) -> Finding:
+    gain = RunGain(
+        speedup=speedup,
+        ci95=(speedup, speedup),
+        before_s=100.0,
+        after_s=100.0 / speedup,
+        basis="measured",
+        scope="run",
+    )
+    trial = Trial(state="confirmed", reason=None, speedup=speedup, basis=basis)
+    change: Change = SetParameters("map_0", {})
+    if name == "step":
+        change = ExtractStep("train.py", 9)
+    return make_finding(part=part, edit=Edit(name, "", (change,)), trial=trial, for_run=gain)
 
+
+@pytest.mark.parametrize(("part", "after_s"), [("epoch_start", 30.0), ("steps", None)])
+def test_a_step_that_was_timed_by_itself_adds_to_what_waits_for_first_batches_save(
+    part: RunPartName, after_s: float | None
+) -> None:
+    findings = [with_gain("cache", 1.25, "epoch", part=part), with_gain("step", 2.0, None)]
+    patch = Patch(edits=["cache", "step"], diff="--- a\n")
+    found = promised(make_session(findings=findings, patch=patch))
+    assert (found and found.after_s) == (after_s and pytest.approx(after_s))
+
+
+def test_pauses_that_are_left_out_are_a_part_of_what_is_left() -> None:
     findings = [with_gain("pauses", 1.25, "pauses"), with_gain("parallel", 4.0, "step")]
     patch = Patch(edits=["pauses", "parallel"], diff="--- a\n")
     found = promised(make_session(findings=findings, patch=patch))
