@@ -21,7 +21,7 @@ the geometric mean of the ratios. Its interval is the wider, at each end, of two
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, fmean, stdev
@@ -239,3 +239,20 @@ def student_quantile(probability: float, freedom: float) -> float:
         else:
             high = middle
     return math.sqrt(freedom) * math.tan(middle)
+
+
+Value = tuple[float, Interval]
+"""A measured value with its 95 % interval."""
+
+
+def with_interval(function: Callable[..., float], *values: Value) -> Value:
+    """Return a function of independent values with its interval."""
+    middles = [middle for middle, _ in values]
+    whole = function(*middles)
+    off = [
+        [whole - function(*middles[:place], end, *middles[place + 1 :]) for end in ends]
+        for place, (_, ends) in enumerate(values)
+    ]
+    below = math.hypot(*(max(0.0, *one) for one in off))
+    above = math.hypot(*(min(0.0, *one) for one in off))
+    return whole, (whole - below, whole + above)

@@ -214,7 +214,7 @@ def _say_suggested(session: Session, path: Path) -> None:
 
 def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
-    from pipediag.facts.run_gain import gain_of_whole, promised
+    from pipediag.facts.promise import gain_of_whole, promised
     from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import compared, kept, obtained, versions
 

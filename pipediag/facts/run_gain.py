@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from typing import Literal
 
+from pipediag.estimates import Value, with_interval
 from pipediag.facts.run import (
     LONGEST_START_MS,
-    SHORTEST_EPOCH_S,
     fills_a_shuffle,
     first_waits,
     pauses_of_run,
     rows_of_loop,
-    sleeps_on_s,
     time_of_epochs,
     traces_of_step,
 )
-from pipediag.session.edits import (
-    CompileCall,
-    Edit,
-    ExtractStep,
-    Insert,
-    PredictOnBatch,
-    timed_call,
-)
+from pipediag.session.edits import CompileCall, Edit, Insert
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import AN_EPOCHS_END, FURTHER_ROUNDS, MAKING, Run, RunGain, RunPart
+from pipediag.session.ledger import (
+    AN_EPOCHS_END,
+    FURTHER_ROUNDS,
+    MAKING,
+    Run,
+    RunGain,
+    RunPart,
+)
 from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis, Combined, Trial, TrialRun
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import EVALUATING, RunPartName
+from pipediag.vocabulary import EVALUATING
 
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
@@ -42,18 +41,6 @@ _FEWEST_FREED = 8
 """Own choice: of fewer iterators, none tells how often one pauses."""
 
 _SHORTEST_S, _LOWEST_SPEEDUP = 1e-9, 1e-6
-
-_ONCE: tuple[RunPartName, ...] = (
-    "startup",
-    "before_training",
-    "compile",
-    "between_loops",
-    "after_training",
-)
-
-
-_Value = tuple[float, Interval]
-"""A measured value with its 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,7 @@ class Taken:
         return Taken(self.seconds + other.seconds, hypot(self.off_s, other.off_s))
 
     @property
-    def value(self) -> _Value:
+    def value(self) -> Value:
         return self.seconds, (self.seconds - self.off_s, self.seconds + self.off_s)
 
     def share(self, part: float) -> Taken:
@@ -125,7 +112,7 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
     def speedup(saved_s: float, steps_s: float, speedup: float) -> float:
         return whole_s / max(whole_s - saved_s + _slower_s(steps_s, speedup), _SHORTEST_S)
 
-    of_run = _combined(
+    of_run = with_interval(
         speedup, saved.value, _steps(session, run).value, (steps.speedup, steps.ci95)
     )
     why = f"{steps.traces} traces instead of {row.count} served all steps of the trial."
@@ -137,7 +124,7 @@ def _slower_s(steps_s: float, speedup: float) -> float:
     return steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
 
 
-def _of_the_run(steps: Trial, basis: Basis, of_run: _Value, why: str) -> Trial:
+def _of_the_run(steps: Trial, basis: Basis, of_run: Value, why: str) -> Trial:
     """Return the trial of steps with the speed-up of the run."""
     speedup, ci95 = of_run
     low, high = steps.ci95 or (0.0, 0.0)
@@ -166,7 +153,7 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
         return (pauses.rest_s + paused_s) / max(without_s, _SHORTEST_S)
 
     often = tried.iterators_paused / tried.iterators_freed
-    of_run = _combined(
+    of_run = with_interval(
         speedup,
         (often, _of_a_share(often, tried.iterators_freed)),
         (pauses.mean_s, pauses.longest_s),
@@ -224,28 +211,9 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     )
 
 
-def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
-    """Return the gain by measured changes of parts of the run that have nothing in common."""
-
-    def together(*speedups: float) -> float:
-        saved = sum(1.0 - 1.0 / max(one, _LOWEST_SPEEDUP) for one in speedups)
-        return 1.0 / max(1.0 - saved, _SHORTEST_S)
-
-    values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
-    speedup, ci95 = _combined(together, *values)
-    update = {
-        "speedup": speedup,
-        "after_s": gains[0].before_s / speedup,
-        "ci95": ci95 if all(one.ci95 for one in gains) else None,
-        "once_s": sum(one.once_s or 0.0 for one in gains) or None,
-        "once_ci95_s": None,
-    }
-    return gains[0].model_copy(update=update)
-
-
 def _saved_beside(
     session: Session, run: Run, findings: Sequence[Finding], trial: Trial | Combined
-) -> _Value:
+) -> Value:
     """Return the seconds that these changes save beside what their trial has compared."""
     speedup = trial.speedup or 1.0
     evaluations, (_, most_s) = _saved_in_evaluations(session, run, findings, speedup)
@@ -273,7 +241,7 @@ def _waits_to_fill(session: Session, run: Run, findings: Iterable[Finding]) -> f
 
 def _saved_in_evaluations(
     session: Session, run: Run, findings: Iterable[Finding], speedup: float
-) -> _Value:
+) -> Value:
     """Return the seconds of evaluations whose pipelines are made by the changed calls, too.
 
     In the middle, each of their steps saves as much of its wait for input as a training step does
@@ -305,7 +273,7 @@ def _saved_in_evaluations(
 
 
 def _measured(
-    run: Run, shortened: Taken, trial: Trial | Combined, beside: _Value = (0.0, (0.0, 0.0))
+    run: Run, shortened: Taken, trial: Trial | Combined, beside: Value = (0.0, (0.0, 0.0))
 ) -> RunGain | None:
     """Return the gain where a part gets as much faster as its trial says, and tracing comes once.
 
@@ -340,7 +308,7 @@ def _measured(
 
     ci95 = None
     if trial.ci95 is not None:
-        _, ci95 = _combined(
+        _, ci95 = with_interval(
             speedup,
             shortened.value,
             Taken(rest_s, rest_off_s).value,
@@ -350,19 +318,6 @@ def _measured(
         )
     update = {"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s, "ci95": ci95}
     return gain.model_copy(update=update)
-
-
-def _combined(function: Callable[..., float], *values: _Value) -> _Value:
-    """Return a function of independent values with its interval."""
-    middles = [middle for middle, _ in values]
-    whole = function(*middles)
-    off = [
-        [whole - function(*middles[:place], end, *middles[place + 1 :]) for end in ends]
-        for place, (_, ends) in enumerate(values)
-    ]
-    below = hypot(*(max(0.0, *one) for one in off))
-    above = hypot(*(min(0.0, *one) for one in off))
-    return whole, (whole - below, whole + above)
 
 
 def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -> RunGain:
@@ -432,123 +387,3 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
         return steps + later
     making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
     return _after_the_first(steps + _taken(run, making), run) + later
-
-
-def promised(session: Session) -> RunGain | None:
-    """Return the session's gain for the run with all that is in its patch, or None.
-
-    Where the patch holds less than what was tried together, only a single edit was measured so.
-    What another part of the run gains by an edit of its own adds to that.
-    """
-    edits = set(session.patch.edits) if session.patch else set()
-    together, of_loop = session.combined, ("steps", None, None)
-    gains: dict[object, RunGain | None] = {}
-    pauses: RunGain | None = None
-    faster = 1.0
-    if together is not None and together.for_run and set(together.findings) <= edits:
-        gains[of_loop] = _while_filling(together, together.for_run)
-        faster = together.speedup or 1.0
-        edits -= set(together.findings)
-    written = [
-        f for f in session.findings if f.edit and session.patch and f.edit.id in session.patch.edits
-    ]
-    of_input = [one for one in written if timed_call(one.edit) is None]
-    # Waits for first batches are no part of a step that was timed apart from its input.
-    no_step_waits = all(one.part == "epoch_start" for one in of_input)
-    left = {f.edit.id: f for f in written if f.edit and f.edit.id in edits}
-    for one in sorted(left.values(), key=lambda one: one.trial.basis == "pauses"):
-        timed = timed_call(one.edit)
-        apart = one.part == "evaluation" or isinstance(timed, PredictOnBatch | CompileCall)
-        apart |= isinstance(timed, ExtractStep) and no_step_waits
-        place = (one.part, one.file, one.line) if apart else of_loop
-        if one.trial.basis == "pauses" and one.for_run is not None and gains:
-            pauses = one.for_run
-            continue
-        if place in gains:
-            return None
-        gains[place] = one.for_run
-        faster = (one.trial.speedup or 1.0) if place is of_loop else faster
-    found = [gain for gain in gains.values() if gain is not None]
-    if len(found) < len(gains) or not found:
-        return None
-    if len(found) > 1 and any(one.basis != "measured" for one in found):
-        return None
-    whole = found[0] if len(found) == 1 else gain_of_separate(found)
-    if pauses is not None:
-        return _without_pauses(whole, pauses)
-    return _with_unseen_pauses(session, whole, faster)
-
-
-def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
-    """Return the gain of both: a pause is the shorter, the less its iterator has lived."""
-    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, pauses)]
-    speedup, ci95 = _combined(
-        lambda one, other: one * other, (gain.speedup, ends[0]), (pauses.speedup, ends[1])
-    )
-    update = {"speedup": speedup, "after_s": gain.before_s / speedup}
-    return gain.model_copy(update={**update, "ci95": ci95 if gain.ci95 else None})
-
-
-def _with_unseen_pauses(session: Session, gain: RunGain, faster: float) -> RunGain:
-    """Return the gain with the interval that it has if each epoch's iterator may pause as it is
-    freed, as it does about half of the time, in the run as it is and with the change.
-
-    The ledger has only pauses that came. `faster` is the speed-up of the steps.
-    """
-    pauses = pauses_of_run(session)
-    if pauses is None or gain.ci95 is None:
-        return gain
-    before_s = pauses.epochs * pauses.longest_s[1]
-    shorter_s = pauses.life_s / max(faster, 1.0)
-    after_s = pauses.epochs * sleeps_on_s(shorter_s) if shorter_s >= SHORTEST_EPOCH_S else 0.0
-
-    def speedup(of_run: float, before_s: float, after_s: float) -> float:
-        return (gain.before_s + before_s) / (gain.before_s / of_run + after_s)
-
-    values = (gain.speedup, gain.ci95), (0.0, (0.0, before_s)), (0.0, (0.0, after_s))
-    return gain.model_copy(update={"ci95": _combined(speedup, *values)[1]})
-
-
-def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
-    """Return the gain of so many steps with the interval that it has while they fill a cache.
-
-    How many of the run's steps do so is not known.
-    """
-    if gain.scope == "run" or combined.filling_speedup is None or gain.ci95 is None:
-        return gain
-    least = min((combined.filling_speedup, *(combined.filling_ci95 or ()), gain.ci95[0]))
-    return gain.model_copy(update={"ci95": (least, gain.ci95[1])})
-
-
-def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
-    """Return the gain of all that the script takes, where the ledger covers an epoch or some steps.
-
-    What was seen to come once takes what it took, and all the rest gets as much faster as the gain
-    says. What the change takes once more is added. None where what comes once took longer than all
-    of the script does. `whole_s` is what the script takes without pipediag, in seconds.
-    """
-    if gain is None or run is None or gain.scope == "run":
-        return gain
-    once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
-    if once_s >= whole_s:
-        return None
-
-    def after_s(speedup: float, more_s: float) -> float:
-        return max(once_s + (whole_s - once_s) / speedup + more_s, _SHORTEST_S)
-
-    more_s = gain.once_s or 0.0
-    least_s, most_s = gain.once_ci95_s or (more_s, more_s)
-    after = after_s(gain.speedup, more_s)
-    ends = gain.ci95 and (
-        whole_s / after_s(gain.ci95[0], most_s),
-        whole_s / after_s(gain.ci95[1], least_s),
-    )
-    return gain.model_copy(
-        update={
-            "speedup": whole_s / after,
-            "ci95": ends,
-            "before_s": whole_s,
-            "after_s": after,
-            "scope": "run",
-        }
-    )

@@ -10,7 +10,7 @@ from pipediag.encoding import clipped
 from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.facts.run_gain import promised
+from pipediag.facts.promise import promised
 from pipediag.facts.service import plan_service
 from pipediag.reporters.words import advice, devices, embeddings, labels, pipeline, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows

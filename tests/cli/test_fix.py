@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
-from pipediag.facts.run_gain import promised
+from pipediag.facts.promise import promised
 from pipediag.reporters import sections
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters

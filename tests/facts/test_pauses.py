@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.promise import promised
 from pipediag.facts.run import pauses_of_run, sleeps_on_s
-from pipediag.facts.run_gain import promised, with_pauses_left_out
+from pipediag.facts.run_gain import with_pauses_left_out
 from pipediag.session.edits import Edit, SetParameters
 from pipediag.session.findings import Patch
 from pipediag.session.ledger import PAUSE, RunGain
@@ -120,3 +121,17 @@ def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
     promise = promised(trained().model_copy(update=given))
     assert promise.speedup == 2.0
     assert promise.ci95 == pytest.approx((1.6, 2.55), abs=0.01)
+
+
+def test_pauses_that_came_need_not_come_with_the_change_or_without() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(2.0, 2.0))
+    gain = RunGain(
+        speedup=2.0, ci95=(2.0, 2.0), before_s=100.0, after_s=50.0, basis="measured", scope="run"
+    )
+    edit = Edit("calls", "", (SetParameters("map_0", {"num_parallel_calls": 4}),))
+    found = make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
+    row = make_part("epoch_end", 20.0, what=PAUSE)
+    session = make_session(
+        run=make_run(row), findings=[found], patch=Patch(edits=["calls"], diff="--- a\n")
+    )
+    assert promised(session).ci95 == pytest.approx((2.0, 80.0 / 30.0))

@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.promise import gain_of_separate, gain_of_whole, promised
 from pipediag.facts.run import making_ms, time_of_epochs
-from pipediag.facts.run_gain import (
-    gain_at_most,
-    gain_for_run,
-    gain_of_all,
-    gain_of_separate,
-    gain_of_whole,
-    promised,
-    with_saved_traces,
-)
+from pipediag.facts.run_gain import gain_at_most, gain_for_run, gain_of_all, with_saved_traces
 from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetParameters
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan

@@ -1,0 +1,174 @@
+"""What a patch is promised to gain in the run: its measured changes together, with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipediag.estimates import with_interval
+from pipediag.facts.run import SHORTEST_EPOCH_S, pauses_of_run, sleeps_on_s
+from pipediag.session.edits import ExtractStep, timed_call
+from pipediag.session.findings import Finding
+from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
+from pipediag.session.model import Session
+from pipediag.session.trials import Combined
+from pipediag.vocabulary import RunPartName
+
+_SHORTEST_S, _LOWEST_SPEEDUP = 1e-9, 1e-6
+
+_ONCE: tuple[RunPartName, ...] = (
+    "startup",
+    "before_training",
+    "compile",
+    "between_loops",
+    "after_training",
+)
+
+
+def promised(session: Session) -> RunGain | None:
+    """Return the session's gain for the run with all that is in its patch, or None.
+
+    Where the patch holds less than what was tried together, only a single edit was measured so.
+    What another part of the run gains by an edit of its own adds to that.
+    """
+    edits = set(session.patch.edits) if session.patch else set()
+    together, of_loop = session.combined, ("steps", None, None)
+    written = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
+    # Waits for first batches are no part of a step that was timed apart from its input.
+    of_input = [one for one in written.values() if timed_call(one.edit) is None]
+    no_step_waits = all(one.part == "epoch_start" for one in of_input)
+    gains: dict[object, RunGain | None] = {}
+    faster, pauses = 1.0, None
+    if together is not None and together.for_run and set(together.findings) <= edits:
+        gains[of_loop] = _while_filling(together, together.for_run)
+        faster = together.speedup or 1.0
+        edits -= set(together.findings)
+    left = [one for id, one in written.items() if id in edits]
+    for one in sorted(left, key=lambda one: one.trial.basis == "pauses"):
+        if one.trial.basis == "pauses" and one.for_run is not None and gains:
+            pauses = one.for_run
+            continue
+        place = of_loop if _is_of_the_loop(one, no_step_waits) else (one.part, one.file, one.line)
+        if place in gains:
+            return None
+        gains[place] = one.for_run
+        if place is of_loop or isinstance(timed_call(one.edit), ExtractStep):
+            faster *= one.trial.speedup or 1.0
+    found = [gain for gain in gains.values() if gain is not None]
+    if len(found) < len(gains) or not found:
+        return None
+    if len(found) > 1 and any(one.basis != "measured" for one in found):
+        return None
+    whole = found[0] if len(found) == 1 else gain_of_separate(found)
+    if pauses is not None:
+        return _without_pauses(whole, pauses)
+    return _with_unsure_pauses(session, whole, faster)
+
+
+def _is_of_the_loop(finding: Finding, no_step_waits: bool) -> bool:
+    """Return False for a change whose gain has nothing in common with that of the loop's others."""
+    timed = timed_call(finding.edit)
+    if isinstance(timed, ExtractStep):
+        return not no_step_waits
+    return finding.part != "evaluation" and timed is None
+
+
+def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
+    """Return the gain of both: a pause is the shorter, the less its iterator has lived."""
+    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, pauses)]
+    speedup, ci95 = with_interval(
+        lambda one, other: one * other, (gain.speedup, ends[0]), (pauses.speedup, ends[1])
+    )
+    update = {"speedup": speedup, "after_s": gain.before_s / speedup}
+    return gain.model_copy(update={**update, "ci95": ci95 if gain.ci95 else None})
+
+
+def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGain:
+    """Return the gain with the interval that it has as TensorFlow pauses about half of the time
+    that it frees an epoch's iterator, in the run as it is and with the change.
+
+    The ledger has the pauses that came; next time, others may. `faster` is the speed-up of the
+    steps.
+    """
+    run, pauses = session.run, pauses_of_run(session)
+    rows = run.parts if run is not None else ()
+    seen_s = sum(row.seconds for row in rows if row.what in (PAUSE, PAUSES))
+    if gain.ci95 is None or not (seen_s or pauses):
+        return gain
+    before_s = after_s = 0.0
+    if pauses is not None:
+        before_s = pauses.epochs * pauses.longest_s[1]
+        shorter_s = pauses.life_s / max(faster, 1.0)
+        after_s = pauses.epochs * sleeps_on_s(shorter_s) if shorter_s >= SHORTEST_EPOCH_S else 0.0
+
+    def speedup(of_run: float, before_s: float, after_s: float, seen_s: float) -> float:
+        left_s = max(gain.before_s / of_run + after_s - seen_s, _SHORTEST_S)
+        return max(gain.before_s + before_s - seen_s, _SHORTEST_S) / left_s
+
+    more = [(0.0, (0.0, most_s)) for most_s in (before_s, after_s, seen_s)]
+    return gain.model_copy(
+        update={"ci95": with_interval(speedup, (gain.speedup, gain.ci95), *more)[1]}
+    )
+
+
+def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
+    """Return the gain of so many steps with the interval that it has while they fill a cache.
+
+    How many of the run's steps do so is not known.
+    """
+    if gain.scope == "run" or combined.filling_speedup is None or gain.ci95 is None:
+        return gain
+    least = min((combined.filling_speedup, *(combined.filling_ci95 or ()), gain.ci95[0]))
+    return gain.model_copy(update={"ci95": (least, gain.ci95[1])})
+
+
+def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
+    """Return the gain by measured changes of parts of the run that have nothing in common."""
+
+    def together(*speedups: float) -> float:
+        saved = sum(1.0 - 1.0 / max(one, _LOWEST_SPEEDUP) for one in speedups)
+        return 1.0 / max(1.0 - saved, _SHORTEST_S)
+
+    values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
+    speedup, ci95 = with_interval(together, *values)
+    update = {
+        "speedup": speedup,
+        "after_s": gains[0].before_s / speedup,
+        "ci95": ci95 if all(one.ci95 for one in gains) else None,
+        "once_s": sum(one.once_s or 0.0 for one in gains) or None,
+        "once_ci95_s": None,
+    }
+    return gains[0].model_copy(update=update)
+
+
+def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
+    """Return the gain of all that the script takes, where the ledger covers an epoch or some steps.
+
+    What was seen to come once takes what it took, and all the rest gets as much faster as the gain
+    says. What the change takes once more is added. None where what comes once took longer than all
+    of the script does. `whole_s` is what the script takes without pipediag, in seconds.
+    """
+    if gain is None or run is None or gain.scope == "run":
+        return gain
+    once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
+    if once_s >= whole_s:
+        return None
+
+    def after_s(speedup: float, more_s: float) -> float:
+        return max(once_s + (whole_s - once_s) / speedup + more_s, _SHORTEST_S)
+
+    more_s = gain.once_s or 0.0
+    least_s, most_s = gain.once_ci95_s or (more_s, more_s)
+    after = after_s(gain.speedup, more_s)
+    ends = gain.ci95 and (
+        whole_s / after_s(gain.ci95[0], most_s),
+        whole_s / after_s(gain.ci95[1], least_s),
+    )
+    return gain.model_copy(
+        update={
+            "speedup": whole_s / after,
+            "ci95": ends,
+            "before_s": whole_s,
+            "after_s": after,
+            "scope": "run",
+        }
+    )
