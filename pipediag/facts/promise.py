@@ -1,4 +1,4 @@
-"""What a patch is promised to gain in the run: its measured changes together, with an interval."""
+"""The promise of a patch: what its measured changes gain in the run together, with an interval."""
 
 from __future__ import annotations
 
