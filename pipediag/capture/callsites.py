@@ -174,20 +174,21 @@ SWITCH_INTERVAL = _SwitchInterval()
 def walking() -> Iterator[None]:
     """Let the frames of other threads stand still, to be walked.
 
-    An attribute of a frame may make another frame, and before Python 3.12 what is made may start a
-    collection of garbage. Its destructors let other threads run, while the interpreter is in the
-    middle of their frames (a crash), or holds its list of threads (for ever, where the garbage has
-    a `threading.local`: https://github.com/python/cpython/issues/106883). And with a lengthened
-    switch interval, each destructor that gives up the GIL waits for it up to a second.
+    An attribute of a frame may make another frame, and what is made may start a collection of
+    garbage: before Python 3.12 at once, since then a little later. Its destructors let other
+    threads run, while the interpreter is in the middle of their frames (a crash), or holds its list
+    of threads (for ever, where the garbage has a `threading.local`:
+    https://github.com/python/cpython/issues/106883). And with a lengthened switch interval, each
+    destructor that gives up the GIL waits for it up to a second.
     """
-    with SWITCH_INTERVAL.lengthened():
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with SWITCH_INTERVAL.lengthened():
             yield
-        finally:
-            if collects:
-                gc.enable()
+    finally:
+        if collects:
+            gc.enable()
 
 
 Stack = list[tuple[CodeType, int]]

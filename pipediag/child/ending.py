@@ -18,7 +18,7 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
-from pipediag.capture.callsites import SWITCH_INTERVAL, is_users, package_of
+from pipediag.capture.callsites import is_users, package_of
 from pipediag.capture.link import Teller, how_it_ended
 from pipediag.capture.process import HeldInterrupts, frames_elsewhere
 from pipediag.session.messages import Closing, Ended, Leaving, NotSaved
@@ -230,9 +230,7 @@ def _clear_what_is_held(reference: weakref.ref[_Mark]) -> None:
     for namespace in gc.get_referrers(mark) if mark is not None else ():
         if not isinstance(namespace, dict) or namespace.get(_MARK) is not mark:
             continue
-        with SWITCH_INTERVAL.lengthened():
-            runs = any(frame.f_globals is namespace for frame in frames_elsewhere())
-        if runs:
+        if any(frame.f_globals is namespace for frame in frames_elsewhere()):
             continue  # Python stops a daemon thread there; this one would see its names go.
         # Objects before what their finalisers may call.
         for is_code in (False, True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipediag.estimates import with_interval
-from pipediag.facts.run import SHORTEST_EPOCH_S, pauses_of_run, sleeps_on_s
-from pipediag.session.edits import ExtractStep, timed_call
+from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
+from pipediag.session.edits import ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
 from pipediag.session.model import Session
@@ -44,7 +44,7 @@ def promised(session: Session) -> RunGain | None:
         edits -= set(together.findings)
     left = [one for id, one in written.items() if id in edits]
     for one in sorted(left, key=lambda one: one.trial.basis == "pauses"):
-        if one.trial.basis == "pauses" and one.for_run is not None and gains:
+        if one.trial.basis == "pauses" and one.for_run is not None and faster > 1.0:
             pauses = one.for_run
             continue
         place = of_loop if _is_of_the_loop(one, no_step_waits) else (one.part, one.file, one.line)
@@ -56,11 +56,14 @@ def promised(session: Session) -> RunGain | None:
     found = [gain for gain in gains.values() if gain is not None]
     if len(found) < len(gains) or not found:
         return None
-    if len(found) > 1 and any(one.basis != "measured" for one in found):
+    every = found if pauses is None else [*found, pauses]
+    if len(every) > 1 and any(one.basis != "measured" for one in every):
         return None
     whole = found[0] if len(found) == 1 else gain_of_separate(found)
     if pauses is not None:
         return _without_pauses(whole, pauses)
+    if any(saves_pauses(one.edit) for one in written.values() if one.edit):
+        return whole
     return _with_unsure_pauses(session, whole, faster)
 
 
@@ -96,9 +99,10 @@ def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGa
         return gain
     before_s = after_s = 0.0
     if pauses is not None:
-        before_s = pauses.epochs * pauses.longest_s[1]
         shorter_s = pauses.life_s / max(faster, 1.0)
-        after_s = pauses.epochs * sleeps_on_s(shorter_s) if shorter_s >= SHORTEST_EPOCH_S else 0.0
+        longest_s = longest_pause_s(shorter_s)[1] if shorter_s >= SHORTEST_EPOCH_S else 0.0
+        before_s = max(0.0, pauses.epochs * pauses.longest_s[1] - seen_s)
+        after_s = max(0.0, pauses.epochs * longest_s - seen_s)
 
     def speedup(of_run: float, before_s: float, after_s: float, seen_s: float) -> float:
         left_s = max(gain.before_s / of_run + after_s - seen_s, _SHORTEST_S)

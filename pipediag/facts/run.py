@@ -380,8 +380,13 @@ def pauses_of_run(session: Session) -> Pauses | None:
     if life_s < SHORTEST_EPOCH_S:
         return None
     seen_s = sum(row.seconds for row in run.parts if row.what in (PAUSE, PAUSES))
+    return Pauses(epochs, life_s, longest_pause_s(life_s), run.whole_s - seen_s)
+
+
+def longest_pause_s(life_s: float) -> Interval:
+    """Return the seconds that a pause may take after an epoch of about that length."""
     waits = [sleeps_on_s(life_s * factor) for factor in (1.0 - _LIFE_OFF, 1.0, 1.0 + _LIFE_OFF)]
-    return Pauses(epochs, life_s, (min(waits), max(waits)), run.whole_s - seen_s)
+    return min(waits), max(waits)
 
 
 def _frees_one_each_epoch(session: Session, loop: Loop, run: Run) -> bool:

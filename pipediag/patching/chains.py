@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import libcst as cst
 
@@ -141,10 +142,10 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
 
     A condition around it moves as a whole, with what else it adds.
     """
-    around, down = condition_around(source, call), source.span(after).end > source.span(call).end
-    together = around is not None and around is condition_around(source, after)
-    if receiver(call) is after or (together and not down):
+    if _follows(source, call, after):
         return []
+    down = source.span(after).end > source.span(call).end
+    around = _moving_condition(source, call, after, down=down)
     chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
     here: Statement = around or statement_of(source, call)
     there = _beside(source, after, here)
@@ -166,6 +167,8 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
         if not source.data[:at].endswith(b"\n") or not source.data[: lines.end].endswith(b"\n"):
             raise NotPatchableError("The file does not end with a newline.")
         return [Change(lines), Change(Span(at, at), (lines,))]
+    if there is not statement_of(source, after):
+        raise NotPatchableError("It would have to move into a condition.")
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a dataset's method.")
     # The link of the chain with the blanks before its dot, as far as the tree has them.
@@ -178,17 +181,43 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     return [Change(gone), _appended(source, after, text)]
 
 
-def _beside(source: Source, call: cst.Call, here: Statement) -> Statement:
-    """Return the statement of a call, or the `if` that only adds this call where that stands in
-    the block of `here`."""
+def _follows(source: Source, call: cst.Call, above: cst.Call) -> bool:
+    """Return True if the operation directly follows the other one already."""
     around = condition_around(source, call)
+    added = _added_by(around) if around is not None else None
+    pairs = pairwise(added[1]) if added is not None else ()
+    return receiver(call) is above or any(one is call and up is above for one, up in pairs)
+
+
+def _moving_condition(
+    source: Source, call: cst.Call, after: cst.Call, *, down: bool
+) -> cst.If | None:
+    """Return the condition that moves with the call; None where that moves by itself."""
+    around = condition_around(source, call)
+    added = _added_by(around) if around is not None else None
+    if added is None or around is condition_around(source, after):
+        return None
+    if not down and added[1][-1] is not call:
+        raise NotPatchableError("The condition around it adds what it would have to pass.")
+    return around
+
+
+def _beside(source: Source, call: cst.Call, here: Statement) -> Statement:
+    """Return the statement of a call, or the `if` that only adds it, with others maybe, where that
+    stands in the block of `here`. Behind a batch that is optional, a map would get rows or batches.
+    """
+    around = condition_around(source, call) if called(call) not in _BATCHES else None
     return around if around in block_of(source, here) else statement_of(source, call)
+
+
+_BATCHES = {"batch", "padded_batch", "ragged_batch"}
 
 
 def _check_names(
     source: Source, call: cst.Call, here: Statement, there: Statement, unchanged: str | None
 ) -> None:
-    """Raise NotPatchableError where a name in the call's arguments changes between two places.
+    """Raise NotPatchableError where a name changes between two places, of those that the call's
+    arguments have, and those of a condition that moves with all that it adds.
 
     `unchanged` is a name that only statements between the two could change.
     """
@@ -360,7 +389,7 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
 
 
 def condition_around(source: Source, call: cst.Call) -> cst.If | None:
-    """Return the `if` that only adds this operation to a dataset: `if c: ds = ds.shuffle(n)`."""
+    """Return the `if` that only adds this operation to a dataset, with others maybe."""
     above = source.around(call, cst.If)
     added = _added_by(above) if above is not None else None
     return above if added is not None and any(call is one for one in added[1]) else None

@@ -237,7 +237,7 @@ def reaching(
     ]
 
 
-_TRUE, _FALSE, _NONE = frozenset({"True"}), frozenset({"False", "None"}), frozenset({"None"})
+_TRUE, _FALSY, _NONE = frozenset({"True"}), frozenset({"False", "None"}), frozenset({"None"})
 
 
 def _leading_elsewhere(
@@ -255,7 +255,7 @@ def _leading_elsewhere(
                 test, holds = test.expression, not holds
             match test:
                 case cst.Name(value=name) if name in free:
-                    found[name] = _FALSE if holds else _TRUE
+                    found[name] = _FALSY if holds else _TRUE
                 case cst.Comparison(
                     left=cst.Name(value=name),
                     comparisons=[
@@ -266,13 +266,13 @@ def _leading_elsewhere(
                     ],
                 ) if name in free:
                     is_none = isinstance(operator, cst.Is) is holds
-                    found[name] = (_TRUE | _FALSE) - _NONE if is_none else _NONE
+                    found[name] = (_TRUE | _FALSY) - _NONE if is_none else _NONE
         node = above
     return found
 
 
 def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) -> str | None:
-    """Return a constant such as `True` where a call gives it, or leaves the default so."""
+    """Return a constant such as `True` that a call gives, or leaves to the default."""
     if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
         return None
     value = argument(call, parameter, _parameters(function))

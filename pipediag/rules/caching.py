@@ -332,8 +332,9 @@ def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Ope
         endless = one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY
         if one in beyond or (ends and endless) or not (reshuffles(one) or one.kind == "repeat"):
             continue
-        keeps = one.id in kept
-        if mixed_behind and reshuffles(one) and paths[one.id] is not None and not keeps:
+        keeps, path = one.id in kept, paths[one.id]
+        unbatched = path is not None and all(other.kind not in BATCHING for other in path)
+        if mixed_behind and reshuffles(one) and unbatched and not keeps:
             # It mixes files, say, and can't mix what is made of them. Another one that does
             # follows, so it stays, and what it drew for the first epoch is kept.
             stay.append(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pipediag.facts.promise import promised
 from pipediag.facts.run import pauses_of_run, sleeps_on_s
 from pipediag.facts.run_gain import with_pauses_left_out
-from pipediag.session.edits import Edit, SetParameters
+from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.findings import Patch
 from pipediag.session.ledger import PAUSE, RunGain
 from pipediag.session.model import Session
@@ -117,10 +118,13 @@ def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
     given = {"findings": [found], "patch": Patch(edits=["calls"], diff="--- a\n")}
 
     assert promised(trained(epochs=1).model_copy(update=given)).ci95 == (1.9, 2.1)
-    # 20 pauses of up to 1.36 s now, and of 0.6 s after epochs of 2 s.
+    no_pauses = replace(edit, changes=(SetOptions({"autotune.enabled": False}),))
+    without = {**given, "findings": [found.model_copy(update={"edit": no_pauses})]}
+    assert promised(trained().model_copy(update=without)).ci95 == (1.9, 2.1)
+    # 20 pauses of up to 1.36 s now, and of 0.7 s after epochs of 2 s.
     promise = promised(trained().model_copy(update=given))
     assert promise.speedup == 2.0
-    assert promise.ci95 == pytest.approx((1.6, 2.55), abs=0.01)
+    assert promise.ci95 == pytest.approx((1.55, 2.55), abs=0.01)
 
 
 def test_pauses_that_came_need_not_come_with_the_change_or_without() -> None:

@@ -465,6 +465,33 @@ def test_what_a_condition_adds_moves_as_a_whole(adds: str, right: bool) -> None:
         refused(text, ops, *changes)
 
 
+@pytest.mark.parametrize(
+    ("lines", "change"),
+    [
+        # It would be left out where nothing is augmented.
+        ("ds = read(x).shuffle(9)\nif AUGMENT:\n    ds = ds.map(parse)\n", Move("shuffle", "map")),
+        # It would get single rows where nothing is batched.
+        (
+            "ds = read(x)\nds = ds.map(parse)\nif BATCH:\n    ds = ds.batch(8)\n",
+            Move("map", "batch"),
+        ),
+        # The `repeat` would move along, which the shuffle was to pass.
+        (
+            "ds = read(x)\nds = ds.map(parse)\nif REPEAT:\n    ds = ds.repeat().shuffle(9)\n",
+            Move("shuffle", "read"),
+        ),
+    ],
+)
+def test_nothing_moves_into_a_condition_or_with_what_it_was_to_pass(
+    lines: str, change: Change
+) -> None:
+    text = f"{HEAD}\n{lines}"
+    kinds = [kind for kind in ("shuffle", "repeat", "map", "batch") if f".{kind}(" in text]
+    ops = [op(text, "read", "read(x)")]
+    ops += [op(text, kind, f".{kind}(") for kind in sorted(kinds, key=text.index)]
+    refused(text, chained(*ops), change)
+
+
 OPTIONAL_MAP = (
     "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nif parse is not None:\n"
     "    ds = ds.map(parse)\nreturn ds.batch(8)"
