@@ -91,7 +91,9 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if finding.speedup_at_most is None or not 0.0 < shortened_s <= run.whole_s:
         return None
     left_s = shortened_s / max(finding.speedup_at_most, _LOWEST_SPEEDUP)
-    return _becoming(run, run.whole_s - shortened_s + left_s, "at most")
+    _, (_, most_s) = _saved_beside(session, run, [finding], trial)
+    after_s = max(run.whole_s - shortened_s - most_s + left_s, _SHORTEST_S)
+    return _becoming(run, after_s, "at most")
 
 
 def with_saved_traces(session: Session, steps: Trial) -> Trial | None:

@@ -130,6 +130,10 @@ def test_a_shuffle_fills_as_much_faster_as_what_is_above_it(
     edit = Edit("faster", "", (SetParameters(op_id, {"num_parallel_calls": 4}),))
     gain = gain_for_run(session, make_finding(part="steps", op_id=op_id, edit=edit, trial=trial))
     assert gain.before_s - gain.after_s == pytest.approx(45.0 + saved_s)
+    untried = make_finding(part="steps", op_id=op_id, edit=edit, speedup_at_most=2.0)
+    bound = gain_for_run(session, untried)
+    # At most, the waits go.
+    assert (bound.basis, bound.after_s) == ("at most", pytest.approx(55.0 - 2.0 * saved_s))
     # It may fill no faster.
     assert gain.ci95 is not None
     assert gain.ci95[0] <= 100.0 / 55.0
