@@ -277,8 +277,9 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
     waiting = deque(able[1:])
     try:
         while waiting and not ended:
-            combination.add(waiting[0])
+            again = combination.add(waiting[0])
             waiting.popleft()
+            waiting.extendleft(reversed(again))
         if not ended:
             combination.measure()
     except TrialsEndedError as error:
@@ -292,10 +293,15 @@ class _Combination:
     def __init__(self, bench: Bench, best: Tried) -> None:
         self._bench = bench
         self._dropped: list[DroppedEdit] = []
+        self._added_again: list[Tried] = []
         self._begin(best)
 
+    @property
+    def _members(self) -> list[Candidate]:
+        return [one.candidate for one in self._chosen]
+
     def _begin(self, best: Tried) -> None:
-        self._members = [best.candidate]
+        self._chosen = [best]
         self._ratios = best.ratios
         self._estimate = best.estimate
         self._filling: Estimate | None = None
@@ -303,38 +309,47 @@ class _Combination:
     def drop(self, candidate: Candidate, reason: str) -> None:
         self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
 
-    def leave_out(self, one: Tried, reason: str) -> None:
-        """Drop an edit that could not be judged on top of those chosen, or drop these if they gain
-        less."""
+    def leave_out(self, one: Tried, reason: str, *, refused: bool = False) -> list[Tried]:
+        """Drop an edit that could not be judged on top of those chosen, or these if they gain less.
+
+        Where several together were refused, the best of them stays, and this edit is to be added to
+        it, and then the others; they are returned in that order.
+        """
         if one.estimate.value <= self._estimate.value:
             self.drop(one.candidate, reason)
-            return
+            return []
+        best, *others = self._chosen
+        if refused and others and one not in self._added_again:
+            self._added_again.append(one)
+            self._begin(best)
+            return [one, *others]
         for member in self._members:
             self.drop(member, reason)
         self._begin(one)
+        return []
 
-    def add(self, one: Tried) -> None:
+    def add(self, one: Tried) -> list[Tried]:
+        """Try an edit on top of those chosen; return others to be added next."""
         candidate = one.candidate
         names = " and ".join(one.edit.label for one in self._members)
         no_time = f"No time left to try them together: {names} and {candidate.edit.label}."
         current, with_it = together(self._members), together([*self._members, candidate])
         rounds_s = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, current, with_it])
         if self._bench.building_s + rounds_s > self._bench.left_s():
-            self.leave_out(one, no_time)
-            return
+            return self.leave_out(one, no_time)
         try:
             self._bench.prepare(with_it, f"{candidate.edit.label} on top of {names}")
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
             both = f"{names} and {candidate.edit.label}"
-            self.leave_out(one, f"They can't be tried together: {both}. {error}")
-            return
+            reason = f"They can't be tried together: {both}. {error}"
+            return self.leave_out(one, reason, refused=True)
         if decision is None:
-            self.leave_out(one, no_time)
-        elif decision.state == "confirmed":
+            return self.leave_out(one, no_time)
+        if decision.state == "confirmed":
             if fills_a_cache(candidate.edit) and self._filling is None:
                 self._filling = self._estimate
-            self._members.append(candidate)
+            self._chosen.append(one)
             # Holds until these edits have run rounds of their own.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
@@ -347,6 +362,7 @@ class _Combination:
                 f"After {decision.estimate.rounds} rounds it is still unclear if it adds anything "
                 f"on top of {names}: {decision.estimate}.",
             )
+        return []
 
     def measure(self) -> None:
         if len(self._members) == 1:

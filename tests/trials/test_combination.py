@@ -77,6 +77,18 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert "Both move the map." in found.dropped[0].reason
 
 
+def test_where_one_of_several_can_not_be_with_a_cache_the_others_are_in() -> None:
+    executor = FakeExecutor(
+        {"a": 3.0, "b": 1.5, "cache": 40.0},
+        {"a + b": 4.5, "a + cache": 40.0},
+        refuse_prepare={"a + b + cache": "Both move the map.", "a + cache + b": "Both do."},
+    )
+    found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
+    assert found.findings == ["a", "cache"]
+    assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
+    assert dropped(found).keys() == {"b"}
+
+
 def test_a_hyper_parameter_is_measured_but_never_in() -> None:
     executor = FakeExecutor({"batch": 5.0, "a": 2.0, "b": 1.5})
     outcome = try_edits(
