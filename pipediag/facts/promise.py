@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from pipediag.estimates import with_interval
 from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
+from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S
 from pipediag.session.edits import ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
 from pipediag.vocabulary import RunPartName
-
-_SHORTEST_S, _LOWEST_SPEEDUP = 1e-9, 1e-6
 
 _ONCE: tuple[RunPartName, ...] = (
     "startup",
@@ -62,7 +61,7 @@ def promised(session: Session) -> RunGain | None:
     whole = found[0] if len(found) == 1 else gain_of_separate(found)
     if pauses is not None:
         return _without_pauses(whole, pauses)
-    if any(saves_pauses(one.edit) for one in written.values() if one.edit):
+    if any(saves_pauses(one.edit) for one in written.values()):
         return whole
     return _with_unsure_pauses(session, whole, faster)
 
@@ -105,8 +104,8 @@ def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGa
         after_s = max(0.0, pauses.epochs * longest_s - seen_s)
 
     def speedup(of_run: float, before_s: float, after_s: float, seen_s: float) -> float:
-        left_s = max(gain.before_s / of_run + after_s - seen_s, _SHORTEST_S)
-        return max(gain.before_s + before_s - seen_s, _SHORTEST_S) / left_s
+        left_s = max(gain.before_s / of_run + after_s - seen_s, SHORTEST_S)
+        return max(gain.before_s + before_s - seen_s, SHORTEST_S) / left_s
 
     more = [(0.0, (0.0, most_s)) for most_s in (before_s, after_s, seen_s)]
     return gain.model_copy(
@@ -129,8 +128,8 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
     """Return the gain by measured changes of parts of the run that have nothing in common."""
 
     def together(*speedups: float) -> float:
-        saved = sum(1.0 - 1.0 / max(one, _LOWEST_SPEEDUP) for one in speedups)
-        return 1.0 / max(1.0 - saved, _SHORTEST_S)
+        saved = sum(1.0 - 1.0 / max(one, LOWEST_SPEEDUP) for one in speedups)
+        return 1.0 / max(1.0 - saved, SHORTEST_S)
 
     values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
     speedup, ci95 = with_interval(together, *values)
@@ -158,7 +157,7 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
         return None
 
     def after_s(speedup: float, more_s: float) -> float:
-        return max(once_s + (whole_s - once_s) / speedup + more_s, _SHORTEST_S)
+        return max(once_s + (whole_s - once_s) / speedup + more_s, SHORTEST_S)
 
     more_s = gain.once_s or 0.0
     least_s, most_s = gain.once_ci95_s or (more_s, more_s)

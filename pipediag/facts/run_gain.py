@@ -40,7 +40,7 @@ imports of one script took 2.0 to 2.3 s while nothing else ran, and up to 3.5 s.
 _FEWEST_FREED = 8
 """Own choice: of fewer iterators, none tells how often one pauses."""
 
-_SHORTEST_S, _LOWEST_SPEEDUP = 1e-9, 1e-6
+SHORTEST_S, LOWEST_SPEEDUP = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     shortened_s = _shortened(session, run, finding).seconds
     if finding.speedup_at_most is None or not 0.0 < shortened_s <= run.whole_s:
         return None
-    left_s = shortened_s / max(finding.speedup_at_most, _LOWEST_SPEEDUP)
+    left_s = shortened_s / max(finding.speedup_at_most, LOWEST_SPEEDUP)
     _, (_, most_s) = _saved_beside(session, run, [finding], trial)
-    after_s = max(run.whole_s - shortened_s - most_s + left_s, _SHORTEST_S)
+    after_s = max(run.whole_s - shortened_s - most_s + left_s, SHORTEST_S)
     return _becoming(run, after_s, "at most")
 
 
@@ -112,7 +112,7 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
     whole_s = run.whole_s
 
     def speedup(saved_s: float, steps_s: float, speedup: float) -> float:
-        return whole_s / max(whole_s - saved_s + _slower_s(steps_s, speedup), _SHORTEST_S)
+        return whole_s / max(whole_s - saved_s + _slower_s(steps_s, speedup), SHORTEST_S)
 
     of_run = with_interval(
         speedup, saved.value, _steps(session, run).value, (steps.speedup, steps.ci95)
@@ -123,7 +123,7 @@ def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
 
 def _slower_s(steps_s: float, speedup: float) -> float:
     """Return the seconds that these steps take longer with a trial's speed-up."""
-    return steps_s * (1.0 / max(speedup, _LOWEST_SPEEDUP) - 1.0)
+    return steps_s * (1.0 / max(speedup, LOWEST_SPEEDUP) - 1.0)
 
 
 def _of_the_run(steps: Trial, basis: Basis, of_run: Value, why: str) -> Trial:
@@ -152,7 +152,7 @@ def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Tri
     def speedup(often: float, pause_s: float, speedup: float) -> float:
         paused_s = pauses.epochs * often * pause_s
         without_s = pauses.rest_s + _slower_s(steps_s, speedup)
-        return (pauses.rest_s + paused_s) / max(without_s, _SHORTEST_S)
+        return (pauses.rest_s + paused_s) / max(without_s, SHORTEST_S)
 
     often = tried.iterators_paused / tried.iterators_freed
     of_run = with_interval(
@@ -203,7 +203,7 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
 
     def with_first(speedup: float, filling: float) -> float:
         after_s = run.whole_s / speedup - first_s * (1.0 - 1.0 / filling)
-        return run.whole_s / max(after_s, _SHORTEST_S)
+        return run.whole_s / max(after_s, SHORTEST_S)
 
     low, high = combined.filling_ci95 or (combined.filling_speedup,) * 2
     speedup = with_first(gain.speedup, combined.filling_speedup)
@@ -269,8 +269,8 @@ def _saved_in_evaluations(
             continue
         taken_s = sum(one.seconds for one in rows if (one.file, one.line) == (loop.file, loop.line))
         wait_ms = max(0.0, seen.step_ms - seen.consumer_ms)
-        most_s += taken_s * wait_ms / max(seen.step_ms, _SHORTEST_S)
-        middle_s += taken_s * min(wait_ms, saved_ms) / max(seen.step_ms, _SHORTEST_S)
+        most_s += taken_s * wait_ms / max(seen.step_ms, SHORTEST_S)
+        middle_s += taken_s * min(wait_ms, saved_ms) / max(seen.step_ms, SHORTEST_S)
     return middle_s, (0.0, most_s)
 
 
@@ -297,7 +297,7 @@ def _measured(
     def after(part_s: float, rest_s: float, speedup: float, *more_s: float) -> float:
         once_s, saved_s = more_s
         left_s = max(0.0, rest_s - saved_s)
-        return max(left_s + part_s / max(speedup, _LOWEST_SPEEDUP) + once_s, _SHORTEST_S)
+        return max(left_s + part_s / max(speedup, LOWEST_SPEEDUP) + once_s, SHORTEST_S)
 
     after_s = after(shortened.seconds, rest_s, trial.speedup, once_s, beside[0])
     gain = _becoming(run, after_s, "measured")

@@ -17,6 +17,7 @@ from pipediag.patching.source import (
     chain_root,
     receiver,
 )
+from pipediag.tensorflow_names import BATCHING
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?(?=\r?\n)")
 
@@ -206,11 +207,8 @@ def _beside(source: Source, call: cst.Call, here: Statement) -> Statement:
     """Return the statement of a call, or the `if` that only adds it, with others maybe, where that
     stands in the block of `here`. Behind a batch that is optional, a map would get rows or batches.
     """
-    around = condition_around(source, call) if called(call) not in _BATCHES else None
+    around = condition_around(source, call) if called(call) not in BATCHING else None
     return around if around in block_of(source, here) else statement_of(source, call)
-
-
-_BATCHES = {"batch", "padded_batch", "ragged_batch"}
 
 
 def _check_names(

@@ -37,6 +37,7 @@ from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
 from pipediag.session.pipeline import Operation
 from pipediag.step_source import NotAFunctionError, step_at
+from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
@@ -44,7 +45,6 @@ _COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
 """Moved within pipelines of the same operations and functions, each of them gives the same up to
 order as before."""
-_BATCHES = frozenset({"batch", "padded_batch", "ragged_batch"})
 _PARALLEL = frozenset({"num_parallel_calls", "num_parallel_reads"})
 """Parameters that change how fast elements come and not which: they may hold for more pipelines
 than the one that was measured."""
@@ -297,7 +297,7 @@ def _move(workspace: Workspace, change: edits.Move) -> None:
         raise NotPatchableError("The two calls are not in the same function.")
     suits: Suits = "moved" if op.kind in _MOVED_FOR_ALL else "one"
     source, call = workspace.only_call(change.op_id, suits=suits, until=change.after)
-    batched = target.kind in _BATCHES or change.after in workspace.moved
+    batched = target.kind in BATCHING or change.after in workspace.moved
     in_place = target.id in op.parent_ids and target.id not in workspace.moved
     workspace.moved.add(change.op_id)
     if in_place:
