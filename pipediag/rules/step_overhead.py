@@ -118,14 +118,16 @@ OWN_PYTHON = Rule(
 @OWN_PYTHON.found_by
 def _check_own_python(session: Session) -> Iterator[Finding]:
     loop, host, steps = known(session.diagnosed_loop()), known(session.host), known(session.steps)
-    percent, ms = class_percent(session, ["python"]), class_ms(session, ["python"])
+    lines = [line for line in host.hot_python if line.thread == "main"]
+    lines.sort(key=lambda line: -line.percent)
+    seen = sum(line.percent for line in lines)
+    # The profile holds few steps, in which other programs may keep TensorFlow's threads waiting.
+    percent = max(class_percent(session, ["python"]), seen)
+    ms = max(class_ms(session, ["python"]), seen / 100.0 * steps.mean_ms)
     of_short = percent >= PYTHON.value and ms >= PYTHON_MS.value
     of_long = percent >= LONG.value and ms >= LONG_MS.value
     if loop.kind == "keras" or not loop.step_functions or not (of_short or of_long):
         return
-    lines = [line for line in host.hot_python if line.thread == "main"]
-    lines.sort(key=lambda line: -line.percent)
-    seen = sum(line.percent for line in lines)
     if seen < SEEN.value:
         return
     short_ms = float(np.percentile(steps.samples_ms, 5))
