@@ -7,10 +7,12 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pipediag.errors import PipediagError
+from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.patching.python_calls import rewritten_call
@@ -238,6 +240,7 @@ class TrialsOfRun:
             no_epochs=no_epochs,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
+            of_run=partial(_speedup_of_run, session),
         )
         if kept_s or self._service is not None:
             outcome = self._with_service(outcome, service or _service_of(further), executor, kept_s)
@@ -317,3 +320,8 @@ class TrialsOfRun:
             f"its waits are so long that this takes `--budget {math.ceil(of_run_s)}`, and "
             f"{budget_s:.0f} s were given"
         )
+
+
+def _speedup_of_run(session: Session, finding: Finding) -> float | None:
+    gain = gain_for_run(session, finding)
+    return gain.speedup if gain is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from pipediag.estimates import (
@@ -256,7 +256,13 @@ def _rounds(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
 
 
-def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) -> Combined | None:
+OfRun = Callable[[str], float | None]
+"""Returns the speed-up of the run by an edit that was tried, by its id, where that is known."""
+
+
+def combine(
+    bench: Bench, confirmed: Iterable[Tried], ended: str | None, of_run: OfRun
+) -> Combined | None:
     """Start from the best edit, add the others in the order of their gain, and measure the result.
 
     Caches come behind edits that gain much: a trial finds them full, but how long the epoch that
@@ -269,7 +275,7 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
     able = [one for one in ranked if one.candidate.left_out_of_combination is None]
     if not able:
         return None
-    combination = _Combination(bench, able[0])
+    combination = _Combination(bench, able[0], of_run)
     for one in ranked:
         reason = one.candidate.left_out_of_combination
         if reason is not None:
@@ -290,8 +296,9 @@ def combine(bench: Bench, confirmed: Iterable[Tried], ended: str | None = None) 
 
 
 class _Combination:
-    def __init__(self, bench: Bench, best: Tried) -> None:
+    def __init__(self, bench: Bench, best: Tried, of_run: OfRun) -> None:
         self._bench = bench
+        self._of_run = of_run
         self._dropped: list[DroppedEdit] = []
         self._added_again: list[Tried] = []
         self._begin(best)
@@ -315,7 +322,7 @@ class _Combination:
         Where several together were refused, the best of them stays, and this edit is to be added to
         it, and then the others; they are returned in that order.
         """
-        if one.estimate.value <= self._estimate.value:
+        if self._gains_no_more(one):
             self.drop(one.candidate, reason)
             return []
         best, *others = self._chosen
@@ -327,6 +334,15 @@ class _Combination:
             self.drop(member, reason)
         self._begin(one)
         return []
+
+    def _gains_no_more(self, one: Tried) -> bool:
+        """Return True if an edit gains no more than those chosen: of the run, where that is known,
+        since a cache speeds up all epochs but the first."""
+        best, *others = self._chosen
+        own, its = (self._of_run(each.candidate.edit.id) for each in (one, best))
+        if own is None or its is None or others:
+            return one.estimate.value <= self._estimate.value
+        return own <= its
 
     def add(self, one: Tried) -> list[Tried]:
         """Try an edit on top of those chosen; return others to be added next."""

@@ -20,7 +20,7 @@ from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials import Executor, OnEvent, VariantRefusedError
 from pipediag.trials.bench import BASE_VARIANT, Bench, TakenBy, TrialsEndedError
 from pipediag.trials.candidates import Candidate, candidates
-from pipediag.trials.contest import Contest, combine
+from pipediag.trials.contest import Contest, OfRun, combine
 
 PULL_S = 0.3
 MOST_PULLS = 5
@@ -60,6 +60,7 @@ def run_trials(
     on_event: OnEvent = lambda _event: None,
     no_epochs: str | None = None,
     began_s: float | None = None,
+    of_run: Callable[[Finding], float | None] = lambda _finding: None,
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
@@ -68,11 +69,18 @@ def run_trials(
     service also if the loop still waits for input with the confirmed ones: `input_free` is the
     speed-up of steps that never wait. `no_epochs` is the reason, as a clause, why whole epochs are
     not tried. `began_s` is the time at which the budget began to count, by `clock`.
+    `of_run` returns the speed-up of the run by a finding's trial, where that is known.
     """
     varies = loop.shapes_vary or lengths_vary(loop.element_spec or "")
     began_s = clock() if began_s is None else began_s
     bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, one_length=not varies)
-    trials = _Trials(bench, no_epochs, input_free)
+    carrying = {one.edit.id: one for one in (*findings, *further) if one.edit is not None}
+
+    def speedup_of_run(edit_id: str) -> float | None:
+        finding, trial = carrying.get(edit_id), trials.contest.trials.get(edit_id)
+        return None if finding is None or trial is None else of_run(finding.but(trial=trial))
+
+    trials = _Trials(bench, no_epochs, input_free, speedup_of_run)
     trials.run(candidates(findings), candidates(further))
     found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
@@ -97,7 +105,9 @@ def run_trials(
 
 
 class _Trials:
-    def __init__(self, bench: Bench, no_epochs: str | None, input_free: float | None) -> None:
+    def __init__(
+        self, bench: Bench, no_epochs: str | None, input_free: float | None, of_run: OfRun
+    ) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
@@ -107,6 +117,7 @@ class _Trials:
         self.contest = Contest(bench)
         self._bench = bench
         self._no_epochs = no_epochs
+        self._of_run = of_run
         self._input_free = input_free
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
@@ -182,7 +193,7 @@ class _Trials:
             for one in first:
                 if one.edit.id not in contest.trials:
                     contest.refuse(one, ended)
-        self.combined = combine(self._bench, contest.confirmed, ended)
+        self.combined = combine(self._bench, contest.confirmed, ended, self._of_run)
         with suppress(TrialsEndedError):
             if ended is None and self._bench.lost is None:
                 self._pull_alone(share=1.0)

@@ -77,6 +77,18 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert "Both move the map." in found.dropped[0].reason
 
 
+def test_what_gains_more_of_the_run_is_in_where_a_cache_can_not_be_added() -> None:
+    # The first of three epochs fills the cache, in the time that it took.
+    of_run = {"a": 3.0, "cache": 2.9}
+    executor = FakeExecutor(
+        {"a": 3.0, "cache": 40.0}, refuse_prepare={"a + cache": "It would hold batches."}
+    )
+    found = try_edits(
+        executor, [CACHE, "a"], 120.0, of_run=lambda one: of_run[one.edit.id] if one.edit else None
+    ).combined
+    assert found.findings == ["a"]
+
+
 def test_where_one_of_several_can_not_be_with_a_cache_the_others_are_in() -> None:
     executor = FakeExecutor(
         {"a": 3.0, "b": 1.5, "cache": 40.0},
