@@ -26,6 +26,31 @@ TEXT_WORK = LOOKUP | frozenset(
     "UnicodeTranscode UnsortedSegmentJoin".split()
 )
 """Operations that work on text or look something up: kernels of the CPU, whatever trains."""
+REDUCING = {
+    "Sum": "reduce_sum",
+    "Mean": "reduce_mean",
+    "Max": "reduce_max",
+    "Min": "reduce_min",
+    "Prod": "reduce_prod",
+    "Any": "reduce_any",
+    "All": "reduce_all",
+}
+"""Operations that reduce dimensions, and the functions that make them."""
+BROADCASTING = {
+    "Greater": (">", "greater"),
+    "GreaterEqual": (">=", "greater_equal"),
+    "Less": ("<", "less"),
+    "LessEqual": ("<=", "less_equal"),
+    "Equal": ("==", "equal"),
+    "NotEqual": ("!=", "not_equal"),
+    "AddV2": ("+", "add"),
+    "Sub": ("-", "subtract"),
+    "Mul": ("*", "multiply"),
+    "RealDiv": ("/", "divide"),
+    "Maximum": (None, "maximum"),
+    "Minimum": (None, "minimum"),
+}
+"""Operations on two values of which one may have more dimensions, as operators and functions."""
 VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 _RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
 _RANDOM = frozenset(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import libcst as cst
 
 from pipediag.patching.chains import argument, chain_up, moved, needed_argument, with_arguments
-from pipediag.patching.python_calls import defined
+from pipediag.patching.python_calls import ROWS, defined
 from pipediag.patching.sites import uses_in
 from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of
-from pipediag.session.recording import RecordedFunction
-from pipediag.tensorflow_names import PYTHON_OPERATIONS
+from pipediag.patching.workspace import Workspace
+from pipediag.session.recording import RecordedFunction, RowOperation
+from pipediag.tensorflow_names import BROADCASTING, PYTHON_OPERATIONS, REDUCING
 
-PER_ROW = "parse_single_example"
-PER_BATCH = "parse_example"
-ROWS = "for_each_row"
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
 _SHAPES = frozenset({"set_shape", "ensure_shape"})
@@ -25,22 +24,32 @@ _DEPTH = 4
 
 
 def for_batches(
-    source: Source,
-    call: cst.Call,
-    function: RecordedFunction | None,
-    other_files: Sequence[Source] = (),
-) -> list[Change]:
-    """Rewrite the calls in a map's function that take a single row.
+    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction | None
+) -> dict[str, list[Change]]:
+    """Rewrite what a map's function does for a single row; return the changes of each file.
 
     Other maps of the same function move behind their batches, too.
     """
-    ops = function.graph_ops if function is not None else {}
-    changes = _parsed_at_once(source, call) if "ParseExampleV2" in ops else []
-    if not _AXES.keys().isdisjoint(ops):
-        changes += _next_axes(source, call)
-    if not PYTHON_OPERATIONS.isdisjoint(ops):
-        changes += _by_row(source, call)
-    return [*changes, *_others_moved(source, call, other_files)] if changes else []
+    if function is None:
+        return {}
+    rows = function.row_operations
+    if _PARSED in function.graph_ops and all(row.op != _PARSED for row in rows):
+        raise NotPatchableError("The call that parses a row was not found.")
+    called_at = {place for row in rows for place in row.calls}
+    changes: dict[str, list[Change]] = defaultdict(list)
+    for row in rows:
+        if not row.calls:
+            raise NotPatchableError(f"A library's function makes its `{row.op}`.")
+        for place in row.calls[1:]:
+            _refuse_shared(workspace, place, called_at)
+        found = workspace.source(row.calls[-1][0])
+        new = _rewritten(found, row)
+        changes[found.path] += [each for each in new if each not in changes[found.path]]
+    if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
+        changes[source.path] += _by_row(source, call)
+    if any(changes.values()):
+        changes[source.path] += _others_moved(workspace, source, call, function)
+    return changes
 
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
@@ -56,39 +65,120 @@ def vectorized(source: Source, call: cst.Call) -> list[Change]:
     ]
 
 
-def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
-    found = _calls_of(source, call, frozenset({PER_ROW, PER_BATCH}))
-    if not found:
-        raise NotPatchableError(f"The function that calls `{PER_ROW}` was not found in this file.")
-    names = [name_of(each) for each in found if called(each) == PER_ROW]
-    if any(not isinstance(source.parent(name), cst.Attribute) for name in names):
-        raise NotPatchableError(
-            f"`{PER_ROW}` is imported by name, so `{PER_BATCH}` would need an import too."
-        )
-    return [Change.replace(source.span(name), PER_BATCH) for name in names]
+_PARSED = "ParseExampleV2"
+_FUNCTIONS = {
+    **REDUCING,
+    **{kind: name for kind, (_, name) in BROADCASTING.items()},
+    "ArgMax": "argmax",
+    "ConcatV2": "concat",
+    "ExpandDims": "expand_dims",
+    "Pack": "stack",
+    _PARSED: "parse_single_example",
+    "Reshape": "reshape",
+}
+"""Functions of TensorFlow by the operation that each makes."""
+_OPERATORS: dict[type[cst.CSTNode], str] = {
+    cst.GreaterThan: ">",
+    cst.GreaterThanEqual: ">=",
+    cst.LessThan: "<",
+    cst.LessThanEqual: "<=",
+    cst.Equal: "==",
+    cst.NotEqual: "!=",
+    cst.Add: "+",
+    cst.Subtract: "-",
+    cst.Multiply: "*",
+    cst.Divide: "/",
+}
+_MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 
-_AXES = {"Pack": "stack", "ConcatV2": "concat"}
-"""Operations that put tensors together along an axis, and the calls that make them."""
-
-
-def _next_axes(source: Source, call: cst.Call) -> list[Change]:
-    changes = []
-    for each in _calls_of(source, call, frozenset(_AXES.values())):
-        above = each.func.value if isinstance(each.func, cst.Attribute) else None
-        if not isinstance(above, cst.Name) or above.value != source.tensorflow():
-            # A trial goes along the next axis whatever TensorFlow's function is called.
+def _rewritten(source: Source, row: RowOperation) -> list[Change]:
+    """Rewrite what makes an operation, in the statement that holds its line."""
+    line, operator = row.calls[-1][1], BROADCASTING.get(row.op, (None, None))[0]
+    written: list[cst.CSTNode] = list(source.calls_of(_FUNCTIONS[row.op]))
+    if operator is not None:
+        both = {operator, _MIRRORED.get(operator)}
+        two = [*source.all(cst.Comparison), *source.all(cst.BinaryOperation)]
+        written += [each for each in two if _operator(each) in both]
+    found = [each for each in written if _is_at(source, each, line)]
+    if row.op == _PARSED and not found:
+        found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
+    if not found or (len(found) > 1 and (operator or len(found) != row.count)):
+        raise NotPatchableError(f"What makes its `{row.op}` was not found at line {line}.")
+    for each in found:
+        if isinstance(each, cst.Call) and _owner(each.func) != source.tensorflow():
+            # A trial changes the operation, whatever function makes it.
             raise NotPatchableError(f"The `{called(each)}` that it calls may not be TensorFlow's.")
-        if "shape" in source.code(each):
-            raise NotPatchableError("Its function puts parts of a shape together.")
-        given = argument(each, "axis")
-        if given is None:
-            changes += with_arguments(source, each, {"axis": "1"})
-        elif isinstance(given, cst.Integer):
-            changes.append(Change.replace(source.span(given), str(given.evaluated_value + 1)))
-        elif not isinstance(given, cst.UnaryOperation):
-            raise NotPatchableError(f"The axis of `{called(each)}` is not a number.")
-    return changes
+    return [change for each in found for change in _for_batch(source, each, row)]
+
+
+def _owner(function: cst.BaseExpression) -> str | None:
+    """Return the name that `tf.strings.join` begins with."""
+    while isinstance(function, cst.Attribute):
+        function = function.value
+    return function.value if isinstance(function, cst.Name) else None
+
+
+def _operator(node: cst.CSTNode) -> str | None:
+    match node:
+        case cst.BinaryOperation(operator=operator):
+            return _OPERATORS.get(type(operator))
+        case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
+            return _OPERATORS.get(type(operator))
+    return None
+
+
+def _is_at(source: Source, node: cst.CSTNode, line: int) -> bool:
+    """Return True if a line is one of the node's statement: AutoGraph knows no better."""
+    first, last = source.lines(source.around(node, cst.SimpleStatementLine) or node)
+    return first <= line <= last
+
+
+def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Change]:
+    operands: list[cst.BaseExpression] = []
+    match node:
+        case cst.Call() if row.op == "Reshape":
+            return [_of_batch(source, needed_argument(node, "shape"), "-1")]
+        case cst.Call() if row.op == _PARSED:
+            return _parsed_at_once(source, node)
+        case cst.Call() if row.op not in BROADCASTING:
+            return _along_next_axis(source, node, row)
+        case cst.Call():
+            operands = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+        case cst.BinaryOperation(left=left, right=right):
+            operands = [left, right]
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(comparator=right)]):
+            same = _operator(node) == BROADCASTING[row.op][0]
+            operands = [left, right] if same else [right, left]
+    if len(operands) < 2 or row.operand is None:
+        raise NotPatchableError(f"The values of its `{row.op}` are not known.")
+    span, tf = source.span(operands[row.operand]), source.needed_tensorflow()
+    return [Change.insert(span.start, f"{tf}.expand_dims("), Change.insert(span.end, ", 1)")]
+
+
+def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
+    if called(call) == "parse_example":
+        return []
+    if not isinstance(source.parent(name_of(call)), cst.Attribute):
+        raise NotPatchableError(
+            "`parse_single_example` is imported by name, so `parse_example` would need an import."
+        )
+    return [Change.replace(source.span(name_of(call)), "parse_example")]
+
+
+def _along_next_axis(source: Source, call: cst.Call, row: RowOperation) -> list[Change]:
+    given = argument(call, "axis")
+    match given:
+        case cst.Integer():
+            return [Change.replace(source.span(given), str(given.evaluated_value + 1))]
+        case cst.UnaryOperation(operator=cst.Minus()):
+            return []
+        case None if row.op in REDUCING and row.rank:
+            axes = list(range(1, row.rank + 1))
+            return with_arguments(source, call, {"axis": str(axes if axes[1:] else axes[0])})
+        case None if row.op in ("ArgMax", "Pack"):
+            return with_arguments(source, call, {"axis": "1"})
+    raise NotPatchableError(f"The axis of `{called(call)}` is not a number.")
 
 
 def _by_row(source: Source, call: cst.Call) -> list[Change]:
@@ -97,7 +187,8 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     shaped = [each for each in found if called(each) in _SHAPES]
     python = [each for each in found if each not in shaped]
     changes = _called_through(source, call, python, ROWS)
-    return [*changes, *(_of_batch(source, needed_argument(each, "shape")) for each in shaped)]
+    shapes = (needed_argument(each, "shape") for each in shaped)
+    return [*changes, *(_of_batch(source, shape, "None") for shape in shapes)]
 
 
 def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]:
@@ -121,18 +212,21 @@ def _called_through(
     return changes
 
 
-def _of_batch(source: Source, shape: cst.BaseExpression) -> Change:
+def _of_batch(source: Source, shape: cst.BaseExpression, rows: str) -> Change:
+    """Put a dimension for the rows before those of a shape."""
     code = source.module.code_for_node
     if isinstance(shape, cst.Call) and called(shape) == "TensorShape":
-        return _of_batch(source, needed_argument(shape, "dims"))
+        return _of_batch(source, needed_argument(shape, "dims"), rows)
     if isinstance(shape, cst.List | cst.Tuple):
-        items = ["None", *(code(each.value) for each in shape.elements)]
+        items = [rows, *(code(each.value) for each in shape.elements)]
+        if items.count("-1") > 1:
+            raise NotPatchableError("A shape has a size that is computed, and can't have another.")
         # The span of a tuple lies within its parentheses.
         text, is_list = ", ".join(items), isinstance(shape, cst.List)
         text = f"[{text}]" if is_list else f"{text}," if len(items) == 1 else text
         return Change.replace(source.span(shape), text)
     if isinstance(shape, cst.Name | cst.Attribute | cst.Subscript):
-        return Change.replace(source.span(shape), f"[None, *{code(shape)}]")
+        return Change.replace(source.span(shape), f"[{rows}, *{code(shape)}]")
     raise NotPatchableError(f"A batch dimension can't be added to the shape `{code(shape)}`.")
 
 
@@ -168,24 +262,58 @@ def _found(
     return found
 
 
-def _others_moved(source: Source, call: cst.Call, other_files: Sequence[Source]) -> list[Change]:
-    function = _definition(source, needed_argument(call, "map_func"), call)
-    if function is None:
+Place = tuple[str, int]
+
+
+def _refuse_shared(workspace: Workspace, place: Place, called_at: Collection[Place]) -> None:
+    """Raise if the function around a line is called, for single rows, from other lines."""
+    source, line = workspace.source(place[0]), place[1]
+    functions = [each for each in source.all(cst.FunctionDef) if _is_within(source, each, line)]
+    if not functions:
+        return
+    function = max(functions, key=lambda each: source.span(each).start)
+    for each in _read_by(workspace, source.path, *(path for path, _ in called_at)):
+        lines = [line for path, line in called_at if path == each.path]
+        for use in uses_in(each, source, function):
+            if not any(_is_at(each, use, line) for line in lines):
+                raise _is_shared(function)
+
+
+def _is_within(source: Source, function: cst.FunctionDef, line: int) -> bool:
+    first, last = source.lines(function)
+    return first <= line <= last
+
+
+def _read_by(workspace: Workspace, *paths: str) -> list[Source]:
+    """Return these files, and the others that the program is known to have."""
+    found = {path: workspace.source(path) for path in paths}
+    others = (one for one in workspace.other_files(paths[0]) if one.path not in found)
+    return [*found.values(), *others]
+
+
+def _others_moved(
+    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
+) -> list[Change]:
+    """Move other maps of the function behind their batches; raise if other code calls it."""
+    if isinstance(needed_argument(call, "map_func"), cst.Lambda) or function.file is None:
         return []
-    if any(uses_in(each, source, function) for each in other_files):
-        raise _is_shared(function)
-    changes: list[Change] = []
-    for use in uses_in(source, source, function):
-        given = source.parent(use)
-        other = source.parent(given) if isinstance(given, cst.Arg) else None
-        if other is call:
+    where, own, changes = workspace.source(function.file), source.span(call), list[Change]()
+    for definition in where.all(cst.FunctionDef):
+        lines = {where.line(one) for one in (definition, *definition.decorators)}
+        if function.line not in lines:
             continue
-        if not isinstance(other, cst.Call) or called(other) != "map":
-            raise _is_shared(function)
-        batch = _batch_behind(source, other)
-        if batch is None:
-            raise _is_shared(function)
-        changes += moved(source, other, batch)
+        for each in _read_by(workspace, where.path, source.path):
+            for use in uses_in(each, where, definition):
+                if each.path == source.path and own.start <= source.span(use).start < own.end:
+                    continue
+                given = each.parent(use)
+                other = each.parent(given) if isinstance(given, cst.Arg) else None
+                batch = None
+                if isinstance(other, cst.Call) and called(other) == "map" and each is source:
+                    batch = _batch_behind(source, other)
+                if not isinstance(other, cst.Call) or batch is None:
+                    raise _is_shared(definition)
+                changes += moved(source, other, batch)
     return changes
 
 

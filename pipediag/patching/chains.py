@@ -17,7 +17,7 @@ from pipediag.patching.source import (
     chain_root,
     receiver,
 )
-from pipediag.tensorflow_names import BATCHING
+from pipediag.tensorflow_names import BATCHING, REDUCING
 
 _REST_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?(?=\r?\n)")
 
@@ -53,6 +53,10 @@ POSITIONS: Mapping[str, Sequence[str]] = {
         "choice": "a size replace p axis shuffle",
         "stack": "values axis name",
         "concat": "values axis name",
+        "expand_dims": "input axis name",
+        "argmax": "input axis output_type name",
+        "reshape": "tensor shape name",
+        **dict.fromkeys(REDUCING.values(), "input_tensor axis keepdims name"),
         "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly "
         "steps_per_execution jit_compile auto_scale_loss",
     }.items()

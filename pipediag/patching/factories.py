@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeGuard
 
 import libcst as cst
 
 from pipediag.patching.chains import argument
-from pipediag.patching.source import Source, called, walk
+from pipediag.patching.source import Source, called, name_of, walk
 
 CALL_THEIR_FUNCTION = frozenset(
     "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
@@ -38,15 +38,27 @@ Call = tuple[Source, cst.CSTNode]
 class Factory:
     """One dataset factory, and the names in it whose values differ between its calls.
 
-    Its code counts up to an offset.
+    Its code counts up to an offset. What a condition adds in none of the pipelines that all calls
+    made does not count: `made` has the lines of their operations, or is None where not all calls
+    were seen.
     """
 
     def __init__(
-        self, source: Source, function: cst.FunctionDef, until: int, calls: Sequence[Call]
+        self,
+        source: Source,
+        function: cst.FunctionDef,
+        until: int,
+        calls: Sequence[Call],
+        made: Collection[int] | None,
     ) -> None:
         self._source = source
         self._until = until
         data = {each for one in _generators(source, function) for each in walk(one.body)}
+        for choice in source.all(cst.If, function) if made is not None else ():
+            adds = filter(_is_operation, source.all(cst.Call, choice))
+            lines = {source.line(name_of(each)) for each in adds}
+            if lines and choice.orelse is None and not lines.intersection(made or ()):
+                data.update(walk(choice))
         inside = (each for each in walk(function.body) if source.span(each).start < until)
         self._inside = [each for each in inside if each not in data]
         block = source.parent(function)

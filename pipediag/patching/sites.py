@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
@@ -122,6 +122,10 @@ class Repeats:
     lasts: bool = False
     """True if the measured pipeline is known to last for all epochs, so that a loop makes others:
     a cache in these is filled once, for nothing."""
+    times: int = 1
+    """Pipelines that the measured call was seen to make."""
+    lines: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """Lines of each file that made operations of any pipeline."""
     hoists: list[tuple[str, int]] = field(default_factory=list)
     """Files and lines that create it in a loop, and may do so before the loop."""
 
@@ -188,11 +192,12 @@ class Repeats:
             if self.suits == "any":
                 return makers
             optional = _OPTIONAL.get(self.suits)
+            lines = self.lines.get(source.path, ()) if self.times >= len(used) else None
             if (
                 optional is None
                 or depth >= _DEPTH
                 or not all(_call_of(where, each) for where, each in used)
-                or not Factory(source, function, until, used).is_alike(optional)
+                or not Factory(source, function, until, used, lines).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}`, which makes it, is used in {len(used)} places, and only "

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python
 from pipediag.facts.step import lengths_to_cut
-from pipediag.patching.batch_forms import ROWS
-from pipediag.patching.python_calls import DISTRIBUTED, ROWS_OF, WEIGHTED, lines_of
+from pipediag.patching.python_calls import DISTRIBUTED, ROWS, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
 from pipediag.patching.source import is_tuned
 from pipediag.session import edits

@@ -158,8 +158,15 @@ class Source:
 
     def line(self, node: cst.CSTNode) -> int:
         """Return the line of the file as it was; of new text, the one before it."""
-        found = bisect_right(self._by_start, (self.span(node).start, len(self.starts)))
-        return self._by_start[found - 1][1] if found else 1
+        return self.lines(node)[0]
+
+    def lines(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return the first and the last such line of a node."""
+        span = self.span(node)
+        ends = (span.start, max(span.start, span.end - 1))
+        found = (bisect_right(self._by_start, (end, len(self.starts))) for end in ends)
+        first, last = (self._by_start[place - 1][1] if place else 1 for place in found)
+        return first, last
 
     @cached_property
     def _by_start(self) -> list[tuple[int, int]]:

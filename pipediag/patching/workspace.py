@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -94,7 +95,12 @@ class Workspace:
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
         files = [source, *self.other_files(source.path)]
-        repeats = Repeats(files, suits, lasts=_lasts(self.session))
+        lines: dict[str, set[int]] = defaultdict(set)
+        for op in ops:
+            if op.file is not None and op.line is not None:
+                lines[op.file].add(op.line)
+        lasts = _lasts(self.session)
+        repeats = Repeats(files, suits, lasts=lasts, times=len(alike), lines=lines)
         makers = repeats.refuse(source, call, end)
         self.makers |= makers
         self.hoists |= dict.fromkeys(repeats.hoists)

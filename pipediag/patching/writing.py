@@ -306,7 +306,10 @@ def _move(workspace: Workspace, change: edits.Move) -> None:
     if change.vectorized:
         rewritten = vectorized(source, call)
     elif op.kind == "map" and batched:
-        rewritten = for_batches(source, call, op.function, workspace.other_files(source.path))
+        of_files = for_batches(workspace, source, call, op.function)
+        rewritten = of_files.pop(source.path, [])
+        for path, changes in of_files.items():
+            workspace.change(workspace.source(path), changes)
     inside = source.span(call)
     if any(inside.start <= each.span.start < inside.end for each in rewritten):
         # A lambda moves with its call: rewrite it first, and move what came out.

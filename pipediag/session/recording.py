@@ -141,6 +141,22 @@ EARLIER = "earlier dataset"
 
 
 @dataclass
+class RowOperation:
+    """An operation of a map's function that is written otherwise for a batch of its elements."""
+
+    op: str
+    """Its type in the graph, such as `Sum`."""
+    calls: list[tuple[str, int]]
+    """File and line of each call from the map's function down to the operation."""
+    rank: int | None = None
+    """Dimensions of what it takes of one element; None where they are not known."""
+    operand: int | None = None
+    """Which of two values has less dimensions than the other: 0 or 1."""
+    count: int = 1
+    """How many such operations these lines make."""
+
+
+@dataclass
 class RecordedFunction:
     """The Python function given to a tf.data operation, and the graph it was traced into."""
 
@@ -164,6 +180,7 @@ class RecordedFunction:
     """Bytes of the constants in its graph, nested functions included."""
     returns_constant: bool = False
     """True if a part of its result is the same for each element: the label of `(row, 1.0)`."""
+    row_operations: list[RowOperation] = field(default_factory=list)
 
 
 @dataclass

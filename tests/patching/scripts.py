@@ -88,7 +88,7 @@ def patch(
 def patched(text: str, ops: list[Operation], *changes: Change, **given: Any) -> str:
     """The text after the changes, which must be possible."""
     made, after = patch(text, ops, *changes, **given)
-    assert made.left_out == []
+    assert [left.reason for left in made.left_out] == []
     assert made.diff is not None
     compile(after, SCRIPT, "exec")
     return after

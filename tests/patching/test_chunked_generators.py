@@ -6,11 +6,11 @@ import ast
 
 import pytest
 
-from pipediag.patching.batch_forms import for_batches
-from pipediag.patching.source import NotPatchableError, Source
-from pipediag.session.edits import Insert, Move, Replace
+from pipediag.patching.making import make_patch
+from pipediag.session.edits import Edit, Insert, Move, Replace
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import op, patched, refused
+from tests.factories import make_loop
+from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
 from tests.records import make_function
 
 HEAD = "import numpy as np\nimport tensorflow as tf\n\nDATA = tf.data.Dataset\n"
@@ -108,7 +108,8 @@ ROWS = Move("map", "batch")
 
 
 def mapped(text: str) -> list[Operation]:
-    python = make_function(stateful=True, graph_ops={"EagerPyFunc": 1})
+    line = line_of(text, "def load") if "def load" in text else 1
+    python = make_function(file=SCRIPT, line=line, stateful=True, graph_ops={"EagerPyFunc": 1})
     return [op(text, "map", ".map(", function=python), op(text, "batch")]
 
 
@@ -165,12 +166,12 @@ def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
     assert refused(text, ops, ROWS)
 
 
-def test_python_of_a_function_that_another_file_uses_is_refused() -> None:
-    source = Source.of("data.py", (HEAD + LOAD + READ).encode())
-    other = Source.of("train.py", b"import data\n\nds = ds.map(data.load)\n")
-    call = next(call for call in source.calls.values() if source.code(call).endswith(".map(load)"))
-    python = make_function(stateful=True, graph_ops={"EagerPyFunc": 1})
+@pytest.mark.parametrize(("train", "right"), [("data.files()", True), ("ds.map(data.load)", False)])
+def test_python_of_a_function_that_another_file_uses_is_refused(train: str, right: bool) -> None:
+    text = HEAD + LOAD + READ
+    files = {SCRIPT: text, "/work/main.py": f"import train as data\n\n{train}\n", "train.py": ""}
+    session = session_of(text, *mapped(text)).but(loops=[make_loop(file="/work/main.py")])
+    edit = Edit("e", "an edit", (ROWS,))
+    made, _ = make_patch(session, [edit], lambda path: files[path].encode())
 
-    assert for_batches(source, call, python)
-    with pytest.raises(NotPatchableError):
-        for_batches(source, call, python, [other])
+    assert (made.diff is not None) == right

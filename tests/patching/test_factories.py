@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import indent
+from typing import Any
 
 import pytest
 
 from pipediag.patching.making import make_patch
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetOptions, SetParameters
 from pipediag.session.pipeline import Operation
+from pipediag.session.recording import RowOperation
 from tests.factories import make_loop
 from tests.ledgers import make_run
-from tests.patching.scripts import chained, op, patch, patched, refused, session_of
+from tests.patching.scripts import (
+    SCRIPT,
+    chained,
+    line_of,
+    op,
+    patch,
+    patched,
+    refused,
+    session_of,
+)
 from tests.records import make_function, make_pipeline
 
 TEXT = """import tensorflow as tf
@@ -287,8 +298,22 @@ PARSED = factory(
 )
 
 
+def on(text: str, op: str, needle: str, *, through: str = "", **more: Any) -> RowOperation:
+    """An operation made on the line with the needle, in a function called on another line."""
+    places = [(SCRIPT, line_of(text, each)) for each in (through, needle) if each]
+    return RowOperation(op, places, **more)
+
+
 def parsing(text: str) -> list[Operation]:
-    function = make_function(graph_ops={"ParseExampleV2": 1})
+    [at] = [n for n, line in enumerate(text.split("\n"), 1) if "parse_single" in line]
+    inside = "lambda r: row" in text
+    calls = [(SCRIPT, line_of(text, "lambda r: row"))] if inside else []
+    function = make_function(
+        file=SCRIPT,
+        line=line_of(text, "def row") if not inside else calls[0][1],
+        graph_ops={"ParseExampleV2": 1},
+        row_operations=[RowOperation("ParseExampleV2", [*calls, (SCRIPT, at)])],
+    )
     return [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
 
 
@@ -314,7 +339,6 @@ def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
     [
         PARSED + "first = row(next(records))\n",
         PARSED.replace("tf.io.parse_single", "parse_single"),
-        PARSED.replace("map(row)", "map(imported.row)"),
     ],
 )
 def test_a_parser_that_others_use_or_that_is_not_found_stays(text: str) -> None:
@@ -338,7 +362,12 @@ def make(x, training):
 
 def stacking(text: str) -> list[Operation]:
     ops = [op(text, kind, f".{kind}(") for kind in ("shuffle", "map", "batch")]
-    function = make_function(graph_ops={"DecodeCSV": 1, "Pack": 2, "ConcatV2": 1})
+    function = make_function(
+        file=SCRIPT,
+        line=line_of(text, "def row"),
+        graph_ops={"DecodeCSV": 1, "Pack": 2, "ConcatV2": 1},
+        row_operations=[on(text, "Pack", "c = "), on(text, "ConcatV2", "return tf.concat")],
+    )
     return [replace(each, function=function) if each.kind == "map" else each for each in ops]
 
 
@@ -352,16 +381,130 @@ def test_what_is_stacked_for_a_row_leaves_the_batch_first() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("[a, b])", "[tf.shape(a)[0], 3])"),
         ("[c, d], 0", "[c, d], AXIS"),
         ("tf.stack([a, b])", "K.stack([a, b])"),
     ],
 )
-def test_what_stacks_parts_of_shapes_or_along_an_unknown_axis_is_refused(
-    old: str, new: str
-) -> None:
+def test_what_stacks_along_an_unknown_axis_is_refused(old: str, new: str) -> None:
     text = COLUMNS.replace(old, new)
     assert refused(text, stacking(text), *BATCH_FIRST)
+
+
+FEATURES = factory(
+    "ds = read(x)\nds = ds.map(row)\nreturn ds.batch(8)",
+    head="""def bucket(value, edges):
+    above = tf.cast(value >= tf.constant(edges), tf.int64)
+    return tf.reduce_sum(above)
+
+
+def row(r):
+    a, b = tf.io.decode_csv(r, SPEC)
+    known = tf.math.reduce_any(COUNTRIES == b)
+    label = tf.reshape(a, [1])
+    first = tf.expand_dims(tf.argmax(a * WEIGHTS), 0)
+    return {
+        "a": bucket(a, (1, 2)),
+        "b": bucket(b, (3, 4)),
+    }, known, label, first
+
+
+def make(x, training):
+""",
+)
+"""A function that compares the columns of a row with lists, through a function for each column."""
+
+
+def bucketing(text: str, **sums: Any) -> list[Operation]:
+    called = "        }, known" if "        }, known" in text else "}, known"
+    rows = [
+        on(text, "GreaterEqual", "above = ", through=called, rank=0, operand=0, count=2),
+        on(text, "Sum", "reduce_sum(", through=called, **{"rank": 1, "count": 2, **sums}),
+        on(text, "Equal", "known = ", rank=0, operand=1),
+        on(text, "Any", "known = ", rank=1),
+        on(text, "Reshape", "label = ", rank=0),
+        on(text, "Mul", "first = ", rank=0, operand=0),
+        on(text, "ArgMax", "first = ", rank=1),
+        on(text, "ExpandDims", "first = ", rank=0),
+    ]
+    function = make_function(
+        file=SCRIPT, line=line_of(text, "def row"), graph_ops={"DecodeCSV": 1}, row_operations=rows
+    )
+    return [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
+
+
+def test_what_a_row_compares_with_a_list_is_compared_for_each_row_of_a_batch() -> None:
+    after = patched(FEATURES, bucketing(FEATURES), *BATCH_FIRST)
+    for line in (
+        "above = tf.cast(tf.expand_dims(value, 1) >= tf.constant(edges), tf.int64)",
+        "return tf.reduce_sum(above, axis=1)",
+        "known = tf.math.reduce_any(COUNTRIES == tf.expand_dims(b, 1), axis=1)",
+        "label = tf.reshape(a, [-1, 1])",
+        "first = tf.expand_dims(tf.argmax(tf.expand_dims(a, 1) * WEIGHTS, axis=1), 1)",
+    ):
+        assert f"    {line}\n" in after
+
+
+def test_a_sum_over_all_dimensions_of_a_row_leaves_the_batch_out() -> None:
+    after = patched(FEATURES, bucketing(FEATURES, rank=2), *BATCH_FIRST)
+    assert "return tf.reduce_sum(above, axis=[1, 2])\n" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\ndef make", "\nFIRST = bucket(3, (1, 2))\n\n\ndef make"),
+        ("tf.reduce_sum", "mine.reduce_sum"),
+        ("tf.constant(edges)", "tf.constant(edges) + (value >= 3)"),
+        ("(a, [1])", "(a, [-1])"),
+        ("known = tf.math.reduce_any(", "known = exists("),
+    ],
+    ids=["shared", "another's", "two compare", "a computed size", "not found"],
+)
+def test_what_may_be_no_form_for_batches_is_refused(old: str, new: str) -> None:
+    text = FEATURES.replace(old, new)
+    assert refused(text, bucketing(text), *BATCH_FIRST)
+
+
+def test_a_function_of_another_module_is_rewritten_there() -> None:
+    text = FEATURES.replace("map(row)", "map(features.row)")
+    ops = [
+        replace(each, file="/work/input.py", line=line_of(text, f".{each.kind}("))
+        for each in bucketing(text)
+    ]
+    files = {SCRIPT: text.split("def make")[0], "/work/input.py": text[text.index("def make") :]}
+    head = "import tensorflow as tf\nimport train as features\n"
+    before = text[: text.index("def make")].count("\n")
+    files["train.py"] = ""
+    files["/work/input.py"] = head + "\n" * (before - 2) + files["/work/input.py"]
+    session = session_of(text, *ops)
+    made, after = make_patch(
+        session, [Edit("e", "an edit", BATCH_FIRST)], lambda path: files[path].encode()
+    )
+    assert made.left_out == []
+    assert b"reduce_sum(above, axis=1)" in after[SCRIPT]
+    assert b".batch(8).map(features.row)" in after["/work/input.py"]
+
+
+SAMPLED = factory(
+    "ds = read(x)\nif training and rate < 1:\n    ds = ds.filter(sampler(rate))\n"
+    "ds = ds.map(parse)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)",
+    head="def make(x, training):\n",
+)
+
+
+@pytest.mark.parametrize(("seen", "filtered"), [(2, False), (1, False), (2, True)])
+def test_what_no_pipeline_of_the_run_has_does_not_count(seen: int, filtered: bool) -> None:
+    kinds = ["filter"] * filtered + ["map", "shuffle", "batch"]
+    ops = [op(SAMPLED, kind, f".{kind}(") for kind in kinds]
+    session = session_of(SAMPLED, *ops)
+    others = [op(SAMPLED, kind, f".{kind}(", id=f"{kind}_2") for kind in ("map", "batch")]
+    pipeline = make_pipeline(ops=chained(*others), bottleneck_op_id=None)
+    if seen == 2:
+        validation = make_loop(id="validation", role="validation", pipeline=pipeline)
+        session = session.but(loops=[*session.loops, validation])
+    edit = Edit("e", "an edit", (Insert("map", "cache"),))
+    made, _ = make_patch(session, [edit], lambda _path: SAMPLED.encode())
+    assert (made.diff is not None) == (seen == 2 and not filtered)
 
 
 def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:

@@ -14,6 +14,7 @@ from types import CodeType, MappingProxyType, ModuleType
 from typing import Any
 
 from pipediag.capture.callsites import is_users, source_location, unwrap
+from pipediag.capture.pipelines.rows import row_operations
 from pipediag.session.recording import RecordedFunction
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 
@@ -202,6 +203,7 @@ def describe_function(dataset: Any) -> RecordedFunction | None:
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         constant_bytes=constant_bytes(operations),
         returns_constant=any(map(_is_constant, graph.outputs)),
+        row_operations=row_operations(graph),
     )
 
 

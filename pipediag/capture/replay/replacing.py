@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
-from pipediag.capture.callsites import frames, is_keras_class, is_users
+from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
+from pipediag.capture.pipelines.rows import made_for_batches
 from pipediag.capture.replay import NotReplayableError, said
 from pipediag.capture.replay.graph import Make, Node, called_again, given_arguments
 from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
@@ -122,27 +123,24 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
     return in_chunks(node.call.generator, node.dataset.element_spec, parameters["elements"])
 
 
-_PUT_TOGETHER = frozenset({"Pack", "ConcatV2"})
-
-
 def for_batches(node: Node, *, vectorized: bool) -> Make | None:
     """Return the function that makes a map of single elements for batches; None to make it as it
     is.
 
-    Its Python is called for each row of a batch, in one call. Stacking or concatenating along an
-    axis uses the next axis. With `vectorized`, all of it is left to `tf.vectorized_map`.
+    Its Python is called for each row of a batch, in one call, and operations that a batch needs in
+    another form are made so. With `vectorized`, all of it is left to `tf.vectorized_map`.
     """
     if vectorized:
         return partial(_vectorized, node)
     function = node.operation.function if node.operation is not None else None
-    ops = function.graph_ops.keys() if function is not None else set()
-    python, axes = bool(PYTHON_OPERATIONS & ops), bool(_PUT_TOGETHER & ops)
-    return partial(_made, node, python, axes) if python or axes else None
+    if function is None:
+        return None
+    python = not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
+    return partial(_made, node, python) if python or function.row_operations else None
 
 
-def _made(node: Node, python: bool, axes: bool, inputs: list[Any]) -> Any:
-    others = [*(_python_of_rows() if python else ()), *(_next_axes() if axes else ())]
-    with attributes_set(*others):
+def _made(node: Node, python: bool, inputs: list[Any]) -> Any:
+    with attributes_set(*made_for_batches(), *(_python_of_rows() if python else ())):
         return called_again(node, inputs)
 
 
@@ -155,43 +153,6 @@ def _vectorized(node: Node, inputs: list[Any]) -> Any:
         return control_flow_ops.vectorized_map(lambda row: function(*row), rows, warn=False)
 
     return called_again(node, inputs, map_func=of_rows)
-
-
-def _next_axes() -> list[Attribute]:
-    """Return attributes with which `tf.stack` and `tf.concat` leave a batch's dimension first.
-
-    The patch writes the same: `tf.stack(columns, axis=1)`. Tensors without a dimension, such as
-    parts of a shape, are stacked as they are.
-    """
-    from tensorflow.python.ops import gen_array_ops
-
-    pack, concat = gen_array_ops.pack, gen_array_ops.concat_v2
-
-    def packed(values: Any, axis: int = 0, name: Any = None) -> Any:
-        shifted = axis >= 0 and _in("stack") and _ranks(values, 1)
-        return pack(values, axis=axis + 1 if shifted else axis, name=name)
-
-    def concatenated(values: Any, axis: Any, name: Any = None) -> Any:
-        shifted = isinstance(axis, int) and axis >= 0 and _in("concat") and _ranks(values, 2)
-        return concat(values, axis + 1 if shifted else axis, name=name)
-
-    return [(gen_array_ops, "pack", packed), (gen_array_ops, "concat_v2", concatenated)]
-
-
-def _ranks(values: Any, least: int) -> bool:
-    ranks = [getattr(getattr(each, "shape", None), "rank", None) for each in values]
-    return all(rank is not None and rank >= least for rank in ranks)
-
-
-_DEPTH = 16
-"""Most frames between `tf.stack` and the operation that it makes."""
-
-
-def _in(function: str) -> bool:
-    return any(
-        frame.f_code.co_name == function and "array_ops" in frame.f_code.co_filename
-        for frame in islice(frames(), _DEPTH)
-    )
 
 
 _AUTOGRAPH_CALL = "autograph/impl/api.py"
