@@ -29,7 +29,16 @@ from pipediag.patching.python_calls import (
     rewritten_call,
     through_a_function,
 )
-from pipediag.patching.settings import compiled, with_options, with_workers
+from pipediag.patching.settings import (
+    compiled,
+    input_name,
+    input_shape,
+    may_have_length,
+    validation_of,
+    with_options,
+    with_validation_cached,
+    with_workers,
+)
 from pipediag.patching.sites import Suits, hoisted
 from pipediag.patching.snippets import cut, every, lengths_of_ids
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
@@ -152,7 +161,12 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         if not workspace.cached.isdisjoint(_up_to(workspace, [change.after])):
             return  # a cache of another pipeline of the same factory keeps its elements, too
         suits = _suited_by_a_cache(workspace, change.after)
-    source, call = workspace.only_call(change.after, suits=suits)
+    try:
+        source, call = workspace.only_call(change.after, suits=suits)
+    except NotPatchableError:
+        if change.kind != "cache" or not _cached_by_fit(workspace, change.after):
+            raise
+        return
     if change.kind == "cache":
         for path, line in workspace.hoists:
             made = workspace.source(path)
@@ -169,6 +183,17 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         _take_any_length(workspace)
         return
     workspace.change(source, inserted(source, call, ".cache()"))
+
+
+def _cached_by_fit(workspace: Workspace, op_id: str) -> bool:
+    """Put the cache where `fit` gets the pipeline that it validates with; False if it can't be."""
+    loop = validation_of(workspace.session, op_id)
+    if loop is not None:
+        with suppress(NotPatchableError):
+            source = workspace.source(loop.file)
+            workspace.change(source, with_validation_cached(source, loop.line))
+            return True
+    return False
 
 
 def _take_any_length(workspace: Workspace) -> None:
@@ -188,9 +213,9 @@ def _declared_length(
         for call in source.calls_of("Input", "InputLayer")
         if not any(arg.star for arg in call.args)
     ]
-    found = [one for one in calls if _input_name(one[1]) == name]
+    found = [one for one in calls if input_name(one[1]) == name]
     found = found or [
-        one for one in calls if _input_name(one[1]) is None and _may_have_length(one[1], length)
+        one for one in calls if input_name(one[1]) is None and may_have_length(one[1], length)
     ]
     wanted = f"Give the input `{name}` of {length} the shape `(None,)`"
     if len(found) != 1:
@@ -198,33 +223,10 @@ def _declared_length(
             f"{wanted}: of the calls of `Input` that were found, {len(found)} may declare it."
         )
     ((source, call),) = found
-    shape = _input_shape(call)
+    shape = input_shape(call)
     if shape is None or len(shape) != 1:
         raise NotPatchableError(f"{wanted}: line {source.line(call)} does not write out its shape.")
     return source, shape[0]
-
-
-def _input_name(call: cst.Call) -> str | None:
-    """Return the name that a call gives an input; None where Keras makes one, or it is computed."""
-    name = argument(call, "name")
-    return str(name.evaluated_value) if isinstance(name, cst.SimpleString) else None
-
-
-def _input_shape(call: cst.Call) -> list[cst.BaseExpression] | None:
-    """Return the dimensions that a call writes behind the batch's; None where it writes no such."""
-    match argument(call, "shape"):
-        case cst.Tuple(elements=elements) | cst.List(elements=elements):
-            return [one.value for one in elements]
-    return None
-
-
-def _may_have_length(call: cst.Call, length: int) -> bool:
-    shape = _input_shape(call)
-    if shape is None or len(shape) != 1:
-        return shape is None
-    if isinstance(shape[0], cst.Integer):
-        return shape[0].evaluated_value == length
-    return not (isinstance(shape[0], cst.Name) and shape[0].value == "None")
 
 
 def _program_files(workspace: Workspace) -> list[Source]:

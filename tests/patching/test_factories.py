@@ -507,6 +507,43 @@ def test_what_no_pipeline_of_the_run_has_does_not_count(seen: int, filtered: boo
     assert (made.diff is not None) == (seen == 2 and not filtered)
 
 
+VALIDATED = factory(
+    "ds = read(x)\nif not training:\n    ds = ds.map(other)\nds = ds.map(parse)\n"
+    "return ds.batch(8).prefetch(1)",
+    calls="val = make(0, False)\nmodel.fit(make(1, True), validation_data=val, epochs=4)\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "written"),
+    [
+        ("", "", True),
+        (".prefetch(1)", ".shuffle(9)", False),
+        ("validation_data=val", "validation_data=(a, b)", False),
+        ("model.fit", "for fold in folds:\n    model.fit", False),
+    ],
+)
+def test_a_cache_for_the_validation_alone_is_written_where_fit_gets_it(
+    old: str, new: str, written: bool
+) -> None:
+    text = VALIDATED.replace(old, new)
+    last = "shuffle" if ".shuffle(" in text else "prefetch"
+    ops = [
+        op(text, kind, ".map(parse" if kind == "map" else f".{kind}(")
+        for kind in ("map", "batch", last)
+    ]
+    pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
+    fit = line_of(text, "model.fit")
+    loop = make_loop(id="v", role="validation", file=SCRIPT, line=fit, pipeline=pipeline)
+    session = session_of(text)
+    session = session.but(loops=[*session.loops, loop])
+    edit = Edit("e", "an edit", (Insert("batch", "cache"),), loop_id="v")
+    made, after = make_patch(session, [edit], lambda _path: text.encode())
+    assert (made.diff is not None) == written
+    if written:
+        assert b"validation_data=val.cache(), epochs=4" in after[SCRIPT]
+
+
 def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
     text = factory(
         "ds = files.interleave(read)\nds = ds.map(parse)\nif training:\n"
