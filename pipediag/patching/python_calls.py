@@ -95,9 +95,9 @@ def in_buckets(source: Source, call: cst.Call) -> list[Change]:
 
 
 def is_of_its_caller(source: Source, call: cst.Call) -> bool:
-    """Return True if the generator or the signature is a parameter of the function around."""
-    given = [argument(call, "generator"), argument(call, "output_signature")]
-    return any(isinstance(one, cst.Name) and source.is_parameter(one) for one in given)
+    """Return True if the signature is a parameter of the function around."""
+    given = argument(call, "output_signature")
+    return isinstance(given, cst.Name) and source.is_parameter(given)
 
 
 def through_a_function(source: Source, line: int, model: str) -> list[Change]:

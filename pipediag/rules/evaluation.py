@@ -29,7 +29,7 @@ from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tu
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.rules.script_work import hot_functions
-from pipediag.session.edits import CompileCall, Edit, PredictOnBatch
+from pipediag.session.edits import Check, CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunPart
 from pipediag.session.loops import Loop
@@ -198,7 +198,8 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     elif any(op.kind == "shuffle" for op in above[1:]):
         effect = "same up to order or rounding"
     untried = "The number of elements that the cache would hold is not known."
-    edit = _kept(loop, pipeline, place)
+    # Whether each evaluation has the same data is seen in two passes over it.
+    edit = _kept(loop, pipeline, place, "repeats" if condition is not None else None)
     if any(map(changes_something, above)):
         untried, edit = "It calls Python with side effects, which a cache would stop.", None
     only = "" if condition is None else f", but only {condition}"
@@ -212,7 +213,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     }
 
 
-def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
+def _kept(loop: Loop, pipeline: Pipeline, place: Operation, check: Check | None) -> Edit | None:
     """Return an edit that caches the elements of two seconds: all of them would be read as fast."""
     if loop.evaluation is None:
         return None
@@ -225,7 +226,7 @@ def _kept(loop: Loop, pipeline: Pipeline, place: Operation) -> Edit | None:
         elements *= size
     if place.cardinality is not None and place.cardinality >= 0:
         elements = max(1, min(elements, place.cardinality))
-    return _for(loop, cache_of(place, COSTLY_EVALUATION.id, math.ceil(elements)))
+    return _for(loop, cache_of(place, COSTLY_EVALUATION.id, math.ceil(elements), check=check))
 
 
 SMALL_PREDICT = Rule(

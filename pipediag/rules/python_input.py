@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
+from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold, bound
 from pipediag.facts.machine import cpus
 from pipediag.facts.pipeline import (
     call_name,
@@ -31,8 +32,8 @@ from pipediag.facts.python_callables import (
 )
 from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
-from pipediag.rules.relevance import less_input, weigh, weigh_input
-from pipediag.rules.rule import Place, Rule, pipeline_rule
+from pipediag.rules.relevance import input_first, less_input, weigh, weigh_input
+from pipediag.rules.rule import Place, Rule, known, pipeline_rule
 from pipediag.session.edits import Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Session, hot_line
@@ -86,7 +87,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "Use NumPy here, or map whole batches: an eager TensorFlow call takes tens of microseconds",
     ),
 )
-"""Lines that are known to be slow, and what to do instead."""
+"""Lines that are known to be slow, and what to do instead. The last is no surprise in a step."""
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
@@ -124,16 +125,10 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     if slowest is None or weight.status != "fail":
         return
     line, advice = slowest
-    name, edit = Path(line.file).name, None
-    known = (how for call, how in _REWRITTEN.items() if call.search(line.code or ""))
-    if (rewritten := next(known, None)) is not None:
-        alike = sorted({line.line, *_draws_beside(line, own)})
-        changes = [RewriteCall(op.id, line.file, one, line.function) for one in alike]
-        label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
-        edit = SLOW_CALL.edit(f"{name}:{line.line}", label, *changes)
+    edit, _ = _rewriting(SLOW_CALL, op.id, line, own)
     yield SLOW_CALL.finding(
         "fail",
-        f"{advice} ({name}:{line.line}).",
+        f"{advice} ({Path(line.file).name}:{line.line}).",
         op=op,
         place=(line.file, line.line),
         weight=weight,
@@ -142,6 +137,54 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
         edit=edit,
         speedup_at_most=_without(session, op),
     )
+
+
+SLOW_CALL_IN_STEP = replace(
+    SLOW_CALL,
+    needs=("loop", "steps", "breakdown", "host"),
+    thresholds=(OPERATION_SHARE,),
+    frees=("python",),
+)
+
+
+@SLOW_CALL_IN_STEP.found_by
+def _check_slow_call_in_step(session: Session) -> Iterator[Finding]:
+    """Yield a finding for the line with a known slow call that runs most in the loop's own Python.
+
+    Where Keras runs the loop, that is Python of callbacks.
+    """
+    loop = session.diagnosed_loop()
+    own = [line for line in known(session.host).hot_python if line.thread == "main"]
+    slowest = _slowest_known(own, LINE_SHARE.value, KNOWN[:-1])
+    if loop is None or loop.kind == "keras" or slowest is None:
+        return
+    line, advice = slowest
+    edit, alike = _rewriting(SLOW_CALL_IN_STEP, None, line, own)
+    taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
+    if taken >= OPERATION_SHARE.value:
+        yield SLOW_CALL_IN_STEP.finding(
+            "fail",
+            f"{advice} ({Path(line.file).name}:{line.line}).",
+            unless=input_first(session),
+            place=(line.file, line.line),
+            evidence={"line_percent_of_samples": taken},
+            effect="same results" if edit is not None else None,
+            edit=edit,
+            speedup_at_most=bound(100.0, taken),
+        )
+
+
+def _rewriting(
+    rule: Rule, op_id: str | None, line: HotLine, own: Sequence[HotLine]
+) -> tuple[Edit | None, list[int]]:
+    """Return the edit of a slow line and of those alike, if one is known, and these lines."""
+    ways = (how for call, how in _REWRITTEN.items() if call.search(line.code or ""))
+    if (rewritten := next(ways, None)) is None:
+        return None, [line.line]
+    name, alike = Path(line.file).name, sorted({line.line, *_draws_beside(line, own)})
+    changes = [RewriteCall(op_id, line.file, one, line.function) for one in alike]
+    label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
+    return rule.edit(f"{name}:{line.line}", label, *changes), alike
 
 
 def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> list[int]:
@@ -158,7 +201,11 @@ def _hot_lines(session: Session) -> list[HotLine]:
     return [line for line in hot if line.thread == "source"]
 
 
-def _slowest_known(own: Sequence[HotLine], least_percent: float) -> tuple[HotLine, str] | None:
+def _slowest_known(
+    own: Sequence[HotLine],
+    least_percent: float,
+    calls: Sequence[tuple[re.Pattern[str], str]] = KNOWN,
+) -> tuple[HotLine, str] | None:
     """Return the known slow line that runs most, with what to do instead; None where each runs for
     less than that part of the generator's own Python."""
     least = least_percent / 100.0 * sum(line.percent for line in own)
@@ -166,7 +213,7 @@ def _slowest_known(own: Sequence[HotLine], least_percent: float) -> tuple[HotLin
         (line, advice)
         for line in own
         if line.percent >= least
-        for pattern, advice in KNOWN
+        for pattern, advice in calls
         if pattern.search(line.code or "")
     ]
     return max(known, key=lambda one: one[0].percent, default=None)

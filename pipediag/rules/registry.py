@@ -56,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     tracing.RETRACING,
     step_overhead.PREDICT_IN_STEP,
     step_overhead.BATCH_CALLBACK,
+    python_input.SLOW_CALL_IN_STEP,
     step_overhead.OWN_PYTHON,
     step_overhead.HOST_OVERHEAD,
     step_overhead.XLA,

@@ -139,9 +139,10 @@ class ExtractStep:
 
 @dataclass(frozen=True)
 class RewriteCall:
-    """A known slow call in a function that makes elements is written another way."""
+    """A known slow call in a function that makes elements, or a step, is written another way."""
 
-    op_id: str
+    op_id: str | None
+    """The operation whose elements it makes; None for Python of the loop's own."""
     file: str
     line: int
     function: str

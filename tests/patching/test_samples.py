@@ -115,6 +115,11 @@ CONFIRMED = {
         RewriteCall("from_generator", SCRIPT, 23, "pairs"),
     ),
     **each(
+        "slow-python-call",
+        "negatives_drawn_in_loop",
+        RewriteCall(None, SCRIPT, 20, "negatives"),
+    ),
+    **each(
         "sequential-files",
         "nested_map",
         Replace("flat_map", "interleave", {"cycle_length": 2, "num_parallel_calls": AUTOTUNE}),

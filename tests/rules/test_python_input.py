@@ -12,6 +12,7 @@ from pipediag.rules.python_input import (
     PYTHON_INPUT,
     SINGLE_ELEMENTS,
     SLOW_CALL,
+    SLOW_CALL_IN_STEP,
     TRACE_ONLY_PYTHON,
     with_rewriting,
 )
@@ -22,7 +23,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests.factories import make_host, make_keras, make_loop, make_session
-from tests.records import make_function, make_operation
+from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import (
     batch,
     changes,
@@ -189,6 +190,31 @@ def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_ker
     assert (finding.file, finding.line) == ("data.py", 7)
     assert tried(finding) == ("fail", True)
     assert changes(finding) == (RewriteCall("rows", "data.py", 7, "rows"),)
+
+
+@pytest.mark.parametrize(
+    ("code", "percent", "kind", "status", "rewritten"),
+    [
+        (WEIGHTED, 60.0, "tf_function", "fail", True),
+        (WEIGHTED, 60.0, "eager", "fail", True),
+        (WEIGHTED, 60.0, "keras", "pass", False),
+        (WEIGHTED, 4.0, "tf_function", "pass", False),
+        ("row = json.loads(line)", 60.0, "tf_function", "fail", False),
+        ("loss = step(batch).numpy()", 60.0, "eager", "pass", False),
+    ],
+)
+def test_slow_calls_of_a_loop_s_own_python(
+    code: str, percent: float, kind: str, status: str, rewritten: bool
+) -> None:
+    loop = make_loop(kind=kind, keras=None, from_python=True)
+    hot = LINE.model_copy(update={"percent": percent, "code": code, "thread": "main"})
+    session = make_session(
+        loops=[loop], host=make_host(hot_python=[hot]), breakdown=make_breakdown(python=60.0)
+    )
+    finding = only(SLOW_CALL_IN_STEP, session)
+    assert tried(finding) == (status, rewritten)
+    if rewritten:
+        assert changes(finding) == (RewriteCall(None, "data.py", 7, "rows"),)
 
 
 def test_draws_of_one_function_are_rewritten_together() -> None:

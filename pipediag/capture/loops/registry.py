@@ -192,9 +192,6 @@ def _called(call: ast.Call, names: dict[str, Any]) -> Any:
     return first if name in _AS_LONG else UNKNOWN
 
 
-_NO_PIPELINE = (
-    "Python hands each step its batch, so there is no tf.data pipeline to try changes on."
-)
 _NOTHING_WRITTEN = "no trainable variable was written"
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
@@ -267,7 +264,7 @@ class LoopRegistry:
     def fed_consumer(self, site: CallSite, *, eager: bool) -> Consumer:
         """Register the loop whose steps begin at this line, `eager` if no tf.function runs them."""
         loop = self._new_loop(site, "eager" if eager else "tf_function")
-        loop.record.from_python, loop.record.untried = True, _NO_PIPELINE
+        loop.record.from_python = True
         model = self.trainer.fed_model(frames())
         if model is not None:
             loop.trainer, loop.model = self.trainer, weakref.ref(model)

@@ -48,6 +48,7 @@ from pipediag.session.edits import (
     touched,
 )
 from pipediag.session.recording import EARLIER
+from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
 _MODULES = ("builtins", "itertools", "_csv")
@@ -322,7 +323,7 @@ _IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
 
 
 def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
-    """Count the elements in front of an added cache that are the same in two passes."""
+    """Count the elements in front of an added cache that are the same in two passes, by rows."""
     place = next(change.after for change in changes if adds_cache(change))
     graph = without_caches(dataset)
     apply(graph, [change for change in changes if not adds_cache(change)])
@@ -342,7 +343,16 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
         raise NotReplayableError(
             f"{PASSES_DIFFER}: {difference}. A cache would repeat those of the first epoch."
         )
-    return min(len(first.elements), len(second.elements))
+    same = min(first.elements, second.elements, key=len)
+    batched = any(one.kind in BATCHING for one in graph.node(place).operations)
+    return sum(_rows(one) for one in same) if batched else len(same)
+
+
+def _rows(batch: Any) -> int:
+    from tensorflow.python.util import nest
+
+    sizes = [one.shape.as_list() for one in nest.flatten(batch) if one.shape.rank]
+    return next((size[0] for size in sizes if size[0]), 1)
 
 
 def _read(dataset: Any) -> Reading:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 import dataclasses
 import gc
+import inspect
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from pipediag.capture.callsites import place_of
+from pipediag.capture.callsites import name_of, place_of
 from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError
@@ -190,6 +191,14 @@ def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:
     return code.replace(co_consts=constants)
 
 
+def refuse_running(code: Sequence[Attribute]) -> None:
+    """Raise for the code of generators: one that runs keeps its own to the end of the epoch."""
+    for function, name, _ in code:
+        own = function.__code__ if name == "__code__" else None
+        if own is not None and own.co_flags & inspect.CO_GENERATOR:
+            raise NotReplayableError(f"The generator `{name_of(own)}` runs on with its own code.")
+
+
 def _define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
     """Define the functions that only the patched file has, which nothing of the script calls."""
     there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
@@ -211,7 +220,7 @@ def verify_code(dataset: Any, changes: Sequence[Change], code: Sequence[Attribut
     Where two passes with the script's own code differ, only structure and types are compared.
     """
     for change in changes:
-        if not isinstance(change, RewriteCall):
+        if not isinstance(change, RewriteCall) or change.op_id is None:
             continue
         graph = without_caches(dataset)
         refuse_to_disturb(graph)

@@ -31,7 +31,7 @@ from pipediag.capture.replay.rebuilding import (
     verify,
 )
 from pipediag.capture.replay.replacing import Attribute, attributes_set, padding_cut
-from pipediag.capture.replay.rewriting import other_code, traces, verify_code
+from pipediag.capture.replay.rewriting import other_code, refuse_running, traces, verify_code
 from pipediag.capture.runtime import Settings
 from pipediag.capture.trying.model_variants import ModelVariants
 from pipediag.session.edits import CUT_PADDING, Change, CompileFunction, Insert, RewriteCall
@@ -48,6 +48,7 @@ from pipediag.session.messages import (
 )
 from pipediag.vocabulary import BASE
 
+NO_PIPELINE = "Python hands each step its batch, so there is no tf.data pipeline to try changes on."
 _INTERRUPTED = "the script was interrupted in the middle of them"
 
 
@@ -203,6 +204,8 @@ class TrialsOfLoop:
 
     def _pull_alone(self, command: RunBlock) -> BlockRun:
         variant = self._variants.built[command.variant]
+        if variant.dataset is None:
+            raise NotReplayableError(NO_PIPELINE)
         iterator = self._variants.iterator(variant)
         block = timed(time.monotonic_ns, int(command.seconds * 1e9), lambda now_ns: now_ns)
         next(block)
@@ -266,9 +269,10 @@ _CHECKED_BATCHES = 2
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant that can hand out batches."""
+    """A variant that can hand out batches, or leaves that to the script's own Python."""
 
     dataset: Any
+    """None where Python hands each step its batch."""
     settings: Settings
     """Settings with which the model is compiled, where they differ from the user's."""
     rows: int
@@ -300,9 +304,12 @@ class Variants:
         """
         self._patched.close()
         code = other_code(asked.changes, asked.files, self._step_failed)
-        verify_code(self._dataset, asked.changes, code)
         of_code = RewriteCall | CompileFunction
         changes = [change for change in asked.changes if not isinstance(change, of_code)]
+        if self._loop.record.from_python:
+            self._build_for_python(asked.variant, changes, code)
+            return None
+        verify_code(self._dataset, asked.changes, code)
         settings: Settings = model_settings(changes)
         self._model.check(settings)
         same = None
@@ -325,6 +332,15 @@ class Variants:
         self.built[asked.variant] = Variant(dataset, settings, rows, batches, code)
         return same
 
+    def _build_for_python(
+        self, variant: str, changes: Sequence[Change], code: list[Attribute]
+    ) -> None:
+        """Make a variant of a loop whose own Python goes on making its batches."""
+        if changes:
+            raise NotReplayableError(NO_PIPELINE)
+        refuse_running(code)
+        self.built[variant] = Variant(None, {}, self._loop.record.batch_size or 1, 1, code)
+
     def _verify_outputs(self, changes: Sequence[Change]) -> None:
         refuse_to_disturb(Graph(self._dataset))
         read = first_elements(self._dataset, _CHECKED_BATCHES, READING_LIMIT_S).elements
@@ -339,7 +355,8 @@ class Variants:
         functions run the variant's code from here on."""
         self._patched.close()
         self._patched.enter_context(attributes_set(*variant.code))
-        return self._loop.runtime.unobserved(variant.dataset)
+        dataset = variant.dataset
+        return self._loop.runtime.unobserved(dataset) if dataset is not None else None
 
     def clear(self) -> None:
         self._patched.close()

@@ -260,8 +260,7 @@ class LoopChoice:
             until_now_ns = time.monotonic_ns() - self._with.recorder.recording.started_ns
             self._evaluates_for_ns = min(until_now_ns, _LONGEST_EVALUATION_NS)
         goes_on = self.goes_on_after(loop)
-        one_iterator = consumer.hand_over != "fed" and not loop.joined
-        if one_iterator and self._held.hold(loop, consumer, more_to_come=goes_on):
+        if not loop.joined and self._held.hold(loop, consumer, more_to_come=goes_on):
             return
         if self._held.was_held(loop):
             self.released(loop, consumer)

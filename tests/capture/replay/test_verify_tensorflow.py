@@ -61,11 +61,13 @@ SCRIPT = """
     def with_noise(x):
         return tf.ensure_shape(tf.numpy_function(noisy, [x], tf.int64), x.shape)
     behind_batch("python noise", lambda x: tf.numpy_function(noisy, [x], tf.int64))
-    def passes(name, dataset, *before):
-        cache = Insert(op(dataset, "map"), "cache", {"elements": 9})
+    def passes(name, dataset, *before, after="map"):
+        cache = Insert(op(dataset, after), "cache", {"elements": 9})
         check(name, dataset, *before, cache, how="repeats")
     hundred = tf.data.Dataset.range(100)
     passes("same passes", hundred.map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9))
+    batches = hundred.map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9)
+    passes("same batches", batches, after="batch")
     passes("other passes", hundred.map(with_noise).batch(9))
     mixed = hundred.shuffle(9).map(lambda x: tf.numpy_function(abs, [x], tf.int64)).batch(9)
     passes("shuffled passes", mixed)
@@ -162,6 +164,7 @@ REFUSED = {
     "fails on a batch": "ValueError: ",
     "python noise": "hands out other values every time",
     "same passes": "100 are the same",
+    "same batches": "100 are the same",
     "shuffled behind": "100 are the same",
     "other passes": "Two passes over the data differ",
     "shuffled files": "Two passes over the data differ",
