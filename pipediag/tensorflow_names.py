@@ -51,6 +51,19 @@ BROADCASTING = {
     "Minimum": (None, "minimum"),
 }
 """Operations on two values of which one may have more dimensions, as operators and functions."""
+PARSING = "ParseExampleV2"
+ROW_FUNCTIONS = {
+    **REDUCING,
+    **{kind: name for kind, (_, name) in BROADCASTING.items()},
+    "ArgMax": "argmax",
+    "ConcatV2": "concat",
+    "ExpandDims": "expand_dims",
+    "Pack": "stack",
+    PARSING: "parse_single_example",
+    "Reshape": "reshape",
+}
+"""Operations that are made otherwise for a batch than for a row, and the functions that make them.
+"""
 VARIABLES = frozenset({"AssignAddVariableOp", "AssignVariableOp", "ReadVariableOp"})
 _RANDOM_PREFIXES = ("Random", "StatefulRandom", "StatefulStandardNormal", "StatefulUniform")
 _RANDOM = frozenset(

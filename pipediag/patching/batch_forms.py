@@ -14,7 +14,13 @@ from pipediag.patching.sites import uses_in
 from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction, RowOperation
-from pipediag.tensorflow_names import BROADCASTING, PYTHON_OPERATIONS, REDUCING
+from pipediag.tensorflow_names import (
+    BROADCASTING,
+    PARSING,
+    PYTHON_OPERATIONS,
+    REDUCING,
+    ROW_FUNCTIONS,
+)
 
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
@@ -33,7 +39,7 @@ def for_batches(
     if function is None:
         return {}
     rows = function.row_operations
-    if _PARSED in function.graph_ops and all(row.op != _PARSED for row in rows):
+    if PARSING in function.graph_ops and all(row.op != PARSING for row in rows):
         raise NotPatchableError("The call that parses a row was not found.")
     called_at = {place for row in rows for place in row.calls}
     changes: dict[str, list[Change]] = defaultdict(list)
@@ -65,18 +71,6 @@ def vectorized(source: Source, call: cst.Call) -> list[Change]:
     ]
 
 
-_PARSED = "ParseExampleV2"
-_FUNCTIONS = {
-    **REDUCING,
-    **{kind: name for kind, (_, name) in BROADCASTING.items()},
-    "ArgMax": "argmax",
-    "ConcatV2": "concat",
-    "ExpandDims": "expand_dims",
-    "Pack": "stack",
-    _PARSED: "parse_single_example",
-    "Reshape": "reshape",
-}
-"""Functions of TensorFlow by the operation that each makes."""
 _OPERATORS: dict[type[cst.CSTNode], str] = {
     cst.GreaterThan: ">",
     cst.GreaterThanEqual: ">=",
@@ -95,13 +89,13 @@ _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 def _rewritten(source: Source, row: RowOperation) -> list[Change]:
     """Rewrite what makes an operation, in the statement that holds its line."""
     line, operator = row.calls[-1][1], BROADCASTING.get(row.op, (None, None))[0]
-    written: list[cst.CSTNode] = list(source.calls_of(_FUNCTIONS[row.op]))
+    written: list[cst.CSTNode] = list(source.calls_of(ROW_FUNCTIONS[row.op]))
     if operator is not None:
         both = {operator, _MIRRORED.get(operator)}
         two = [*source.all(cst.Comparison), *source.all(cst.BinaryOperation)]
         written += [each for each in two if _operator(each) in both]
     found = [each for each in written if _is_at(source, each, line)]
-    if row.op == _PARSED and not found:
+    if row.op == PARSING and not found:
         found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
     if not found or (len(found) > 1 and (operator or len(found) != row.count)):
         raise NotPatchableError(f"What makes its `{row.op}` was not found at line {line}.")
@@ -139,7 +133,7 @@ def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Cha
     match node:
         case cst.Call() if row.op == "Reshape":
             return [_of_batch(source, needed_argument(node, "shape"), "-1")]
-        case cst.Call() if row.op == _PARSED:
+        case cst.Call() if row.op == PARSING:
             return _parsed_at_once(source, node)
         case cst.Call() if row.op not in BROADCASTING:
             return _along_next_axis(source, node, row)

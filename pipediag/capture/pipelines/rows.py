@@ -8,12 +8,12 @@ dimensions gets one behind the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pipediag.capture.callsites import is_users
+from pipediag.capture.callsites import AUTOGRAPH_FILE, frames, is_users
 from pipediag.session.recording import RowOperation
-from pipediag.tensorflow_names import BROADCASTING, REDUCING
+from pipediag.tensorflow_names import BROADCASTING, PARSING, REDUCING, ROW_FUNCTIONS
 
 _AXES = {"Pack": "axis", "ConcatV2": "axis", "ExpandDims": "dim", "ArgMax": "dimension"}
 _AXES |= dict.fromkeys(REDUCING, "reduction_indices")
@@ -44,22 +44,64 @@ def row_operations(graph: Any) -> list[RowOperation]:
             # All but the axis, which is the last one.
             needed = _counts_from_the_front(values[-1]) and any(map(_of_element, values[:-1]))
         else:
-            needed = kind == "ParseExampleV2" or (kind == "Reshape" and _of_element(values[0]))
-        if needed and len(found) < _MOST:
-            row = RowOperation(kind, _calls(operation), rank, operand, count=0)
+            needed = kind == PARSING or (kind == "Reshape" and _of_element(values[0]))
+        if not needed or len(found) == _MOST:
+            continue
+        calls, names = _calls(operation)
+        if kind == PARSING or _makes(kind, names):
+            row = RowOperation(kind, calls, rank, operand, count=0)
             found.setdefault(repr(row), row).count += 1
     return list(found.values())
 
 
-def _calls(operation: Any) -> list[tuple[str, int]]:
-    """Return the user's lines from the function of the map down to the operation."""
+def _calls(operation: Any) -> tuple[list[tuple[str, int]], list[str]]:
+    """Return the user's lines from the function of the map down to the operation, and the functions
+    of TensorFlow that the last of them calls."""
     lines: list[tuple[str, int]] = []
+    names: list[str] = []
     for frame in operation.traceback:
         if frame.filename.replace("\\", "/").endswith(_TRACES_MAPS):
             lines.clear()
         elif is_users(frame.filename):
             lines.append((frame.filename, frame.lineno))
-    return lines
+            names.clear()
+        else:
+            names.append(frame.name)
+    return lines, names
+
+
+def _called_now() -> list[str]:
+    """Return the functions of TensorFlow that the user's line calls which is running."""
+    names: list[str] = []
+    for frame in frames():
+        file = frame.f_code.co_filename
+        if AUTOGRAPH_FILE in file or is_users(file):
+            break
+        names.append(frame.f_code.co_name)
+    return names[::-1]
+
+
+_AROUND = frozenset(
+    {
+        *("_call_unconverted", "converted_call", "error_handler", "new_func"),
+        *("op_dispatch_handler", "wrapped", "wrapper"),
+    }
+)
+"""Functions of TensorFlow that call the one that a user's line names."""
+_OF_OPERATORS = frozenset(
+    {
+        *("_tensor_equals_factory", "_tensor_not_equals_factory", "tensor_equals"),
+        *("tensor_not_equals", "binary_op_wrapper", "r_binary_op_wrapper"),
+    }
+)
+
+
+def _makes(kind: str, names: Sequence[str]) -> bool:
+    """Return True if the user's line names what makes the operation: a patch changes that call, and
+    not those that another function of TensorFlow makes."""
+    first = next((name for name in names if name not in _AROUND), "")
+    named = first.removesuffix("_v2") == ROW_FUNCTIONS[kind]
+    return named or (kind in BROADCASTING and first in _OF_OPERATORS)
 
 
 def _of_element(value: Any) -> bool:
@@ -122,7 +164,9 @@ def made_for_batches() -> list[tuple[Any, str, Any]]:
     make = op_def_library._apply_op_helper
 
     def made(op_type_name: str, name: Any = None, **given: Any) -> Any:
-        return make(op_type_name, name, **given | dict(_for_batches(op_type_name, given, make)))
+        if op_type_name in ROW_FUNCTIONS and _makes(op_type_name, _called_now()):
+            given |= dict(_for_batches(op_type_name, given, make))
+        return make(op_type_name, name, **given)
 
     def not_a_scalar(_keepdims: Any, _axis: Any, output: Any) -> Any:
         return output
