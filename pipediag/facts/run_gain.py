@@ -31,7 +31,7 @@ from pipediag.session.model import Session
 from pipediag.session.record import Interval
 from pipediag.session.trials import Basis, Combined, Trial, TrialRun
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import EVALUATING
+from pipediag.vocabulary import EVALUATING, RunPartName
 
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
@@ -183,6 +183,26 @@ def gain_at_most(run: Run | None, saved_s: float | None) -> RunGain | None:
     if run is None or saved_s is None or not 0.0 < saved_s < run.whole_s:
         return None
     return _becoming(run, run.whole_s - saved_s, "at most")
+
+
+_ALWAYS: tuple[RunPartName, ...] = ("startup", "compile")
+
+
+def limit_of_run(session: Session) -> RunGain | None:
+    """Return the gain of the run if nothing but the model's own work took time, or None.
+
+    That is imports, compiling, and what the device computes in the steps, by the profile. A change
+    of the computation itself may gain more: then the largest gain that is known counts.
+    """
+    run, shares = session.run, session.breakdown
+    if run is None or not shares:
+        return None
+    computed = shares["device_compute"].percent / 100.0 if "device_compute" in shares else 0.0
+    kept_s = sum(row.seconds for row in run.parts if row.part in _ALWAYS)
+    kept_s += computed * _steps(session, run).seconds
+    known = [one.for_run.speedup for one in session.findings if one.for_run is not None]
+    least_s = run.whole_s / max(known, default=1.0)
+    return gain_at_most(run, run.whole_s - max(SHORTEST_S, min(kept_s, least_s)))
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:

@@ -11,6 +11,7 @@ from pipediag.facts.embeddings import plan_memory
 from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.facts.promise import promised
+from pipediag.facts.run_gain import limit_of_run
 from pipediag.facts.service import plan_service
 from pipediag.reporters.words import advice, devices, embeddings, labels, pipeline, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
@@ -89,11 +90,17 @@ def _why_no_loop(session: Session) -> str:
     return advice.lead(session.verdict.summary)[1] if loop is None else ""
 
 
+_THE_MODELS = "imports, compiling and the model's computations"
+
+
 def overview(session: Session) -> Iterator[Row]:
     """Yield where run and step go, a line each, and what limits the diagnosis."""
     if session.run is not None:
         parts = run.in_one_line(session.run.parts, _MOST_PARTS, _LEAST_PERCENT)
         yield "Run", f"{run.whole(session.run)}: {parts}", ""
+        limit = limit_of_run(session)
+        if limit is not None and limit.speedup >= WORTH_NAMING:
+            yield "Limit", f"{run.gain(limit)}, with {_THE_MODELS} alone", ""
     steps = session.steps
     if steps is None:
         reason = session.steps_missing or labels.NO_REASON

@@ -8,7 +8,13 @@ import pytest
 
 from pipediag.facts.promise import gain_of_separate, gain_of_whole, promised
 from pipediag.facts.run import making_ms, time_of_epochs
-from pipediag.facts.run_gain import gain_at_most, gain_for_run, gain_of_all, with_saved_traces
+from pipediag.facts.run_gain import (
+    gain_at_most,
+    gain_for_run,
+    gain_of_all,
+    limit_of_run,
+    with_saved_traces,
+)
 from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetParameters
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
@@ -18,7 +24,7 @@ from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_loop, make_session, make_steps
 from tests.ledgers import make_part, make_run, validation
-from tests.records import make_operation, make_pipeline
+from tests.records import make_breakdown, make_operation, make_pipeline
 
 
 def compiled(**overrides: Any) -> Finding:
@@ -29,6 +35,27 @@ def compiled(**overrides: Any) -> Finding:
 def session_with(**ledger: Any) -> Session:
     compile_ = make_part("compile", 50.0, file="train.py", line=20, count=5)
     return make_session(run=make_run(compile_, **ledger))
+
+
+@pytest.mark.parametrize(("known", "limit"), [(None, 4.0), (2.0, 4.0), (5.0, 5.0)])
+def test_the_limit_of_a_run_is_the_model_s_own_work_or_the_best_that_is_known(
+    known: float | None, limit: float
+) -> None:
+    # Steps take 85 s of 100 s, and compute for 20 s of these.
+    run = make_run(
+        make_part("startup", 3.0), make_part("compile", 2.0), make_part("evaluation", 10.0)
+    )
+    computed = 100.0 * 20.0 / 85.0
+    shares = make_breakdown(input_wait=100.0 - computed, device_compute=computed)
+    session = make_session(run=run, breakdown=shares)
+    if known is not None:
+        gain = gain_at_most(run, 100.0 - 100.0 / known)
+        session = session.but(findings=[make_finding(for_run=gain)])
+    found = limit_of_run(session)
+    assert found is not None
+    assert (found.speedup, found.basis) == (pytest.approx(limit, rel=0.01), "at most")
+    assert limit_of_run(session.but(run=None)) is None
+    assert limit_of_run(session.but(breakdown=None)) is None
 
 
 def test_what_can_go_entirely_has_a_speed_up_of_the_run_alone() -> None:
