@@ -25,6 +25,7 @@ from pipediag.patching.source import (
     called,
     chain_root,
     name_of,
+    only,
     walk,
 )
 from pipediag.session.pipeline import Operation
@@ -337,6 +338,29 @@ def _is_worked_on(source: Source, loop: _Loop, expression: cst.BaseExpression) -
         for call in worked_on
         for part in (call.func, *(() if called(call) in _SHOW else call.args))
     )
+
+
+def called_beside(
+    source: Source, call: cst.CSTNode, reader: Source, next_call: cst.CSTNode
+) -> cst.Call:
+    """Return the call of the function that does nothing but add an operation, where the function
+    that adds the next one calls it.
+
+    Raises where the function does more, or is not called there exactly once.
+    """
+    function = source.around(call, cst.FunctionDef)
+    if function is None or not only_makes(source, function, call):
+        raise NotPatchableError("The function that makes it does more than that.")
+    caller = reader.around(next_call, cst.FunctionDef)
+    calls = [
+        _call_of(reader, name)
+        for name in uses_in(reader, source, function)
+        if reader.around(name, cst.FunctionDef) is caller
+    ]
+    found = only(calls, f"`{function.name.value}` is called {len(calls)} times in one function.")
+    if found is None:
+        raise NotPatchableError(f"`{function.name.value}` may be called any number of times.")
+    return found
 
 
 _TRAIN = frozenset("apply_gradients evaluate fit predict reduce train_on_batch".split())

@@ -12,9 +12,22 @@ import libcst as cst
 
 from pipediag.facts.pipeline import by_hand, upstream_of
 from pipediag.patching.settings import compile_call
-from pipediag.patching.sites import Callers, Repeats, Suits, anchored, grows_in_a_loop
+from pipediag.patching.sites import (
+    Callers,
+    Repeats,
+    Suits,
+    anchored,
+    called_beside,
+    grows_in_a_loop,
+)
 from pipediag.patching.snippets import every, find
-from pipediag.patching.source import Change, MadeInALoopError, NotPatchableError, Source
+from pipediag.patching.source import (
+    Change,
+    MadeInALoopError,
+    NotPatchableError,
+    Source,
+    only,
+)
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -110,6 +123,17 @@ class Workspace:
                 "them was measured."
             )
         return source, call
+
+    def call_of_helper(self, op_id: str, suits: Suits) -> tuple[Source, cst.Call]:
+        """Return the call, beside the next operation, of the function that adds an operation."""
+        readers = [op for op in every(self.session) if op_id in op.parent_ids]
+        after = only(readers, "No operation, or more than one, reads its output.")
+        source, call = self.call(op_id)
+        where, next_call = self.call(after.id)
+        found = called_beside(source, call, where, next_call)
+        files = [where, *self.other_files(where.path)]
+        Repeats(files, suits, lasts=_lasts(self.session)).refuse(where, found)
+        return where, found
 
     def other_files(self, path: str) -> list[Source]:
         """Return the other files that the program is known to have, as they are: only looked at."""

@@ -164,7 +164,7 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     try:
         source, call = workspace.only_call(change.after, suits=suits)
     except NotPatchableError:
-        if change.kind != "cache" or not _cached_by_fit(workspace, change.after):
+        if change.kind != "cache" or not _cached_elsewhere(workspace, change.after, suits):
             raise
         return
     if change.kind == "cache":
@@ -185,14 +185,18 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
     workspace.change(source, inserted(source, call, ".cache()"))
 
 
-def _cached_by_fit(workspace: Workspace, op_id: str) -> bool:
-    """Put the cache where `fit` gets the pipeline that it validates with; False if it can't be."""
+def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
+    """Put a cache where `fit` gets the pipeline that it validates with, or where the function that
+    makes the pipeline calls a shared one that adds the operation; False if neither can be."""
     loop = validation_of(workspace.session, op_id)
-    if loop is not None:
-        with suppress(NotPatchableError):
+    with suppress(NotPatchableError):
+        if loop is not None:
             source = workspace.source(loop.file)
             workspace.change(source, with_validation_cached(source, loop.line))
-            return True
+        else:
+            source, call = workspace.call_of_helper(op_id, suits)
+            workspace.change(source, inserted(source, call, ".cache()"))
+        return True
     return False
 
 

@@ -507,6 +507,47 @@ def test_what_no_pipeline_of_the_run_has_does_not_count(seen: int, filtered: boo
     assert (made.diff is not None) == (seen == 2 and not filtered)
 
 
+DECODING = """class Input:
+    def decoded(self, ds, dropout=0.0):
+        fn = functools.partial(decode, dropout=dropout)
+        return ds.map(fn)
+
+    def train(self):
+        ds = self.decoded(read("train"), self.dropout)
+        return ds.shuffle(9).batch(8)
+
+    def valid(self):
+        return self.decoded(read("valid")).batch(8)
+
+
+data = Input()
+train, valid = data.train(), data.valid()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "written"),
+    [
+        ("", "", True),
+        ("return ds.map(fn)", "print(3)\n        return ds.map(fn)", False),
+        ("ds.shuffle(9)", "ds.concatenate(self.decoded(more)).shuffle(9)", False),
+        ("data.train(), data", "[data.train() for fold in folds], data", False),
+    ],
+    ids=["once", "more than that", "twice", "in a loop"],
+)
+def test_a_cache_behind_a_shared_helper_is_written_where_its_pipeline_calls_it(
+    old: str, new: str, written: bool
+) -> None:
+    text = DECODING.replace(old, new)
+    ops = [op(text, kind, needle) for kind, needle in (("map", ".map("), ("shuffle", ".shuffle("))]
+    edit = Edit("e", "an edit", (Insert("map", "cache"),))
+    made, after = make_patch(session_of(text, *ops), [edit], lambda _path: text.encode())
+    assert (made.diff is not None) == written
+    if written:
+        assert b'self.decoded(read("train"), self.dropout).cache()\n' in after[SCRIPT]
+        assert after[SCRIPT].count(b".cache()") == 1
+
+
 VALIDATED = factory(
     "ds = read(x)\nif not training:\n    ds = ds.map(other)\nds = ds.map(parse)\n"
     "return ds.batch(8).prefetch(1)",
