@@ -38,6 +38,19 @@ def for_batches(
     """
     if function is None:
         return {}
+    changes = rows_rewritten(workspace, function)
+    if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
+        changes[source.path] += _by_row(source, call)
+    if any(changes.values()):
+        changes[source.path] += _others_moved(workspace, source, call, function)
+    return changes
+
+
+def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:
+    """Return the changes of each file that let a map's function take batches, but for its Python.
+
+    A trial runs the function as they make it, and compares its results: they may be guesses.
+    """
     rows = function.row_operations
     if PARSING in function.graph_ops and all(row.op != PARSING for row in rows):
         raise NotPatchableError("The call that parses a row was not found.")
@@ -51,10 +64,6 @@ def for_batches(
         found = workspace.source(row.calls[-1][0])
         new = _rewritten(found, row)
         changes[found.path] += [each for each in new if each not in changes[found.path]]
-    if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
-        changes[source.path] += _by_row(source, call)
-    if any(changes.values()):
-        changes[source.path] += _others_moved(workspace, source, call, function)
     return changes
 
 
@@ -99,18 +108,7 @@ def _rewritten(source: Source, row: RowOperation) -> list[Change]:
         found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
     if not found or (len(found) > 1 and (operator or len(found) != row.count)):
         raise NotPatchableError(f"What makes its `{row.op}` was not found at line {line}.")
-    for each in found:
-        if isinstance(each, cst.Call) and _owner(each.func) != source.tensorflow():
-            # A trial changes the operation, whatever function makes it.
-            raise NotPatchableError(f"The `{called(each)}` that it calls may not be TensorFlow's.")
     return [change for each in found for change in _for_batch(source, each, row)]
-
-
-def _owner(function: cst.BaseExpression) -> str | None:
-    """Return the name that `tf.strings.join` begins with."""
-    while isinstance(function, cst.Attribute):
-        function = function.value
-    return function.value if isinstance(function, cst.Name) else None
 
 
 def _operator(node: cst.CSTNode) -> str | None:
@@ -292,10 +290,14 @@ def _others_moved(
     if isinstance(needed_argument(call, "map_func"), cst.Lambda) or function.file is None:
         return []
     where, own, changes = workspace.source(function.file), source.span(call), list[Change]()
-    for definition in where.all(cst.FunctionDef):
-        lines = {where.line(one) for one in (definition, *definition.decorators)}
-        if function.line not in lines:
-            continue
+    defined_there = [
+        each
+        for each in where.all(cst.FunctionDef)
+        if function.line in {where.line(one) for one in (each, *each.decorators)}
+    ]
+    if not defined_there:
+        raise NotPatchableError("Its function has no definition that other code could share.")
+    for definition in defined_there:
         for each in _read_by(workspace, where.path, source.path):
             for use in uses_in(each, where, definition):
                 if each.path == source.path and own.start <= source.span(use).start < own.end:

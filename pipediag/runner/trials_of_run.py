@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,14 +15,15 @@ from pipediag.errors import PipediagError
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
+from pipediag.patching.batch_forms import rows_rewritten
 from pipediag.patching.python_calls import rewritten_call
 from pipediag.patching.source import NotPatchableError, Source
-from pipediag.patching.workspace import made_in_a_loop
+from pipediag.patching.workspace import Workspace, current_file, made_in_a_loop
 from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.input_service import LocalService, measured
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import Change, Distribute, RewriteCall, adds_cache
+from pipediag.session.edits import Change, Distribute, Move, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,
@@ -34,6 +35,7 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 from pipediag.session.model import Session
+from pipediag.tensorflow_names import BATCHING
 from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import (
@@ -79,6 +81,7 @@ class ChildExecutor:
             )
         if self.session is not None:
             _refuse_caches_that_are_lost(self.session, changes)
+            changes = tuple(_with_sources(self.session, changes))
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
         return self._answer(asked, Prepared, PREPARE_LIMIT_S)
 
@@ -105,6 +108,28 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
                 "A loop creates the dataset anew each time, and its cache with it: create the "
                 "dataset once, before the loop."
             )
+
+
+def _with_sources(session: Session, changes: Iterable[Change]) -> Iterator[Change]:
+    """Yield the changes, maps behind a batch with the files in which their functions take batches.
+
+    Where a file can't be changed so, the function is tried as it is.
+    """
+    moved = {op.id for op in session.ops if op.kind in BATCHING}
+    for change in changes:
+        op = session.operation(change.op_id) if isinstance(change, Move) else None
+        function = op.function if op is not None else None
+        if not isinstance(change, Move) or function is None or change.after not in moved:
+            yield change
+            continue
+        moved.add(change.op_id)
+        sources: dict[str, str] = {}
+        if function.row_operations and not change.vectorized:
+            with suppress(NotPatchableError):
+                workspace = Workspace(session, current_file)
+                for path, written in rows_rewritten(workspace, function).items():
+                    sources[path] = workspace.source(path).changed(written).text
+        yield replace(change, sources=sources)
 
 
 def _rewritten_files(changes: Iterable[Change]) -> dict[str, str]:

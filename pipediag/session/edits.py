@@ -63,6 +63,8 @@ class Move:
     after: str
     vectorized: bool = False
     """The map's function is handed over to `tf.vectorized_map`, which gives it the batch's rows."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Files in which its function takes batches, as a patch writes them; known in a trial only."""
     do: Literal["move"] = "move"
 
 

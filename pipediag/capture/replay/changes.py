@@ -254,7 +254,7 @@ def _move_one(graph: Graph, change: Move) -> None:
         )
     batched = any(one.operation and one.operation.kind in BATCHING for one in down or ())
     if batched:
-        node.make = for_batches(node, vectorized=change.vectorized) or node.make
+        node.make = for_batches(node, change) or node.make
     graph.splice_out(node)
     graph.splice_in(node, after)
 

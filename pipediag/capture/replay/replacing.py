@@ -19,10 +19,10 @@ from typing import Any
 
 from pipediag.capture.callsites import is_keras_class, is_users
 from pipediag.capture.pipelines.functions import random_state_of, users_side_effect
-from pipediag.capture.pipelines.rows import made_for_batches
 from pipediag.capture.replay import NotReplayableError, said
 from pipediag.capture.replay.graph import Make, Node, called_again, given_arguments
-from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT
+from pipediag.capture.replay.sources import exchanged
+from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT, Move
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
 
@@ -123,24 +123,22 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
     return in_chunks(node.call.generator, node.dataset.element_spec, parameters["elements"])
 
 
-def for_batches(node: Node, *, vectorized: bool) -> Make | None:
+def for_batches(node: Node, change: Move) -> Make | None:
     """Return the function that makes a map of single elements for batches; None to make it as it
     is.
 
-    Its Python is called for each row of a batch, in one call, and operations that a batch needs in
-    another form are made so. With `vectorized`, all of it is left to `tf.vectorized_map`.
+    Its Python is called for each row of a batch, in one call, and its functions run the code of the
+    change's sources. With `vectorized`, all of it is left to `tf.vectorized_map`.
     """
-    if vectorized:
+    if change.vectorized:
         return partial(_vectorized, node)
     function = node.operation.function if node.operation is not None else None
-    if function is None:
-        return None
-    python = not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
-    return partial(_made, node, python) if python or function.row_operations else None
+    python = function is not None and not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
+    return partial(_made, node, python, change.sources) if python or change.sources else None
 
 
-def _made(node: Node, python: bool, inputs: list[Any]) -> Any:
-    with attributes_set(*made_for_batches(), *(_python_of_rows() if python else ())):
+def _made(node: Node, python: bool, sources: dict[str, str], inputs: list[Any]) -> Any:
+    with attributes_set(*exchanged(sources), *(_python_of_rows() if python else ())):
         return called_again(node, inputs)
 
 

@@ -5,7 +5,6 @@ The code comes from the patched file, so that what is timed is what a patch woul
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import gc
 import inspect
@@ -14,13 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from pipediag.capture.callsites import name_of, place_of
+from pipediag.capture.callsites import frames, name_of, place_of
 from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.rebuilding import built, refuse_to_disturb, without_caches
 from pipediag.capture.replay.replacing import Attribute, attributes_set
+from pipediag.capture.replay.sources import define_added, functions_of
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
 
 _ELEMENTS = 64
@@ -76,9 +76,7 @@ def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attrib
         return code.co_name == name and change.line in {line for _, _, line in code.co_lines()}
 
     def of_name(text: str) -> list[CodeType]:
-        module = compile(text, change.file, "exec", dont_inherit=True)
-        codes = [code for code in _inside(module) if code.co_name == name]
-        return sorted(codes, key=lambda code: code.co_firstlineno)
+        return [code for code in functions_of(text, change.file) if code.co_name == name]
 
     functions, text = _functions(change, fits), files.get(change.file, "")
     with tokenize.open(change.file) as file:
@@ -90,7 +88,7 @@ def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attrib
         other = others.get(own.co_firstlineno) if len(before) == len(after) else None
         if other is None or other.co_freevars != own.co_freevars:
             raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
-        _define_added(own_text, text, change.file, function.__globals__)
+        define_added(own_text, text, change.file, function.__globals__)
         yield function, "__code__", other
 
 
@@ -184,7 +182,7 @@ def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:
         "        return call(*args, **kwargs)\n"
         "    return function\n"
     )
-    codes = _inside(compile(text, function.__code__.co_filename, "exec", dont_inherit=True))
+    codes = functions_of(text, function.__code__.co_filename)
     code = next(one for one in codes if one.co_name == "function")
     assert code.co_freevars == function.__code__.co_freevars
     constants = tuple(call if one == _CALLED else one for one in code.co_consts)
@@ -192,26 +190,13 @@ def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:
 
 
 def refuse_running(code: Sequence[Attribute]) -> None:
-    """Raise for the code of generators: one that runs keeps its own to the end of the epoch."""
+    """Raise for functions that are running, and go on with their own code: generators, and those
+    that called what runs now."""
+    running = {frame.f_code for frame in frames()}
     for function, name, _ in code:
         own = function.__code__ if name == "__code__" else None
-        if own is not None and own.co_flags & inspect.CO_GENERATOR:
-            raise NotReplayableError(f"The generator `{name_of(own)}` runs on with its own code.")
-
-
-def _define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
-    """Define the functions that only the patched file has, which nothing of the script calls."""
-    there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
-    for node in ast.parse(patched).body:
-        if isinstance(node, ast.FunctionDef) and node.name not in (there | names.keys()):
-            exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
-
-
-def _inside(code: CodeType) -> Iterator[CodeType]:
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield each
-            yield from _inside(each)
+        if own is not None and (own in running or own.co_flags & inspect.CO_GENERATOR):
+            raise NotReplayableError(f"`{name_of(own)}` is running, and goes on with its own code.")
 
 
 def verify_code(dataset: Any, changes: Sequence[Change], code: Sequence[Attribute]) -> None:

@@ -187,7 +187,6 @@ def test_what_can_not_be_stacked_is_refused(results: dict[str, Any], name: str) 
         ("arrays", [[None, 3], [None], [None], [None]]),
         ("tensors", [[None, 3], [None]]),
         ("one result", []),
-        ("shape of one row", [[None, 2]]),
     ],
 )
 def test_batches_stay_the_same_with_python_for_each_row(
@@ -196,6 +195,6 @@ def test_batches_stay_the_same_with_python_for_each_row(
     assert results[f"map: {name}"] == [5, True, shapes]
 
 
-@pytest.mark.parametrize("name", ["lengths", "drawn", "state"])
+@pytest.mark.parametrize("name", ["lengths", "drawn", "state", "shape of one row"])
 def test_what_may_not_give_the_same_is_refused(results: dict[str, Any], name: str) -> None:
     assert isinstance(results[f"map: {name}"], str)

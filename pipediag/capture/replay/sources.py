@@ -1,0 +1,77 @@
+"""Functions of the script that run the code of a changed file, while that is tried.
+
+What is timed is then what a patch would write.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import linecache
+import tokenize
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+from pipediag.capture.replay import NotReplayableError
+
+_CHANGED = ".pipediag"
+"""Ends the name under which AutoGraph finds the changed file's text."""
+
+
+def exchanged(files: Mapping[str, str]) -> Iterator[tuple[FunctionType, str, CodeType]]:
+    """Find the functions whose code differs in the changed files, by path, with the other code.
+
+    Files differ within functions alone, so that these are the same in number and order.
+    """
+    for path, text in files.items():
+        with tokenize.open(path) as file:
+            own_text = file.read()
+        name = path + _CHANGED
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        before, after = functions_of(own_text, path), functions_of(text, name)
+        if [code.co_name for code in before] != [code.co_name for code in after]:
+            raise NotReplayableError("The changed file defines other functions.")
+        others = {
+            (own.co_name, own.co_firstlineno): other
+            for own, other in zip(before, after, strict=True)
+            if _differ(own, other)
+        }
+        for function in gc.get_objects():
+            if type(function) is not FunctionType or function.__code__.co_filename != path:
+                continue
+            own = function.__code__
+            found = others.get((own.co_name, own.co_firstlineno))
+            if found is not None and found.co_freevars == own.co_freevars:
+                yield function, "__code__", found
+
+
+def functions_of(text: str, file: str) -> list[CodeType]:
+    """Return the code of all functions in a file's text, in their order."""
+    codes = _inside(compile(text, file, "exec", dont_inherit=True))
+    return sorted(codes, key=lambda code: code.co_firstlineno)
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield each
+            yield from _inside(each)
+
+
+def _differ(one: CodeType, other: CodeType) -> bool:
+    """Return True if two functions do different things, wherever they stand."""
+
+    def done(code: CodeType) -> tuple[Any, ...]:
+        constants = [done(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+        return code.co_code, code.co_names, repr(constants)
+
+    return done(one) != done(other)
+
+
+def define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
+    """Define the functions that only the patched file has, which nothing of the script calls."""
+    there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
+    for node in ast.parse(patched).body:
+        if isinstance(node, ast.FunctionDef) and node.name not in (there | names.keys()):
+            exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
