@@ -189,10 +189,11 @@ _ALWAYS: tuple[RunPartName, ...] = ("startup", "compile")
 
 
 def limit_of_run(session: Session) -> RunGain | None:
-    """Return the gain of the run if nothing but the model's own work took time, or None.
+    """Return the gain of the run if nothing but the model's own work took time.
 
-    That is imports, compiling, and what the device computes in the steps, by the profile. A change
-    of the computation itself may gain more: then the largest gain that is known counts.
+    That is imports, compiling, and what the device computes in the training's steps, by the
+    profile. None where these are not known, and where a change of the computation itself was
+    measured to gain more.
     """
     run, shares = session.run, session.breakdown
     if run is None or not shares:
@@ -200,9 +201,11 @@ def limit_of_run(session: Session) -> RunGain | None:
     computed = shares["device_compute"].percent / 100.0 if "device_compute" in shares else 0.0
     kept_s = sum(row.seconds for row in run.parts if row.part in _ALWAYS)
     kept_s += computed * _steps(session, run).seconds
-    known = [one.for_run.speedup for one in session.findings if one.for_run is not None]
-    least_s = run.whole_s / max(known, default=1.0)
-    return gain_at_most(run, run.whole_s - max(SHORTEST_S, min(kept_s, least_s)))
+    limit = gain_at_most(run, run.whole_s - max(SHORTEST_S, kept_s))
+    gains = [one.for_run for one in session.findings]
+    gains.append(session.combined.for_run if session.combined is not None else None)
+    best = max((one.speedup for one in gains if one and one.basis == "measured"), default=1.0)
+    return limit if limit is not None and limit.speedup >= best else None
 
 
 def gain_of_all(session: Session, combined: Combined) -> RunGain | None:

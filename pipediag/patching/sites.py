@@ -193,7 +193,9 @@ class Repeats:
             if self.suits == "any":
                 return makers
             optional = _OPTIONAL.get(self.suits)
-            lines = self.lines.get(source.path, ()) if self.times >= len(used) else None
+            # Where each call ran once at most, so many pipelines are those of all of them.
+            seen = self.times >= len(used) and all(self._runs_once(*one) for one in used)
+            lines = self.lines.get(source.path, ()) if seen else None
             if (
                 optional is None
                 or depth >= _DEPTH
@@ -215,6 +217,17 @@ class Repeats:
             end = where.span(its_call or place).end
             makers |= self.refuse(where, place, end, depth + 1, made)
         return makers
+
+    def _runs_once(self, where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
+        """Return True if code is in no loop, and in no function that is read more than once."""
+        for above in where.ancestors(node):
+            if isinstance(above, cst.For | cst.While | cst.BaseComp | cst.Lambda):
+                return False
+            if isinstance(above, cst.FunctionDef):
+                read = [(one, use) for one in self.files for use in uses_in(one, where, above)]
+                once = len(read) <= 1 and depth < _DEPTH
+                return once and all(self._runs_once(*use, depth + 1) for use in read)
+        return True
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -349,7 +362,9 @@ def called_beside(
     Raises where the function does more, or is not called there exactly once.
     """
     function = source.around(call, cst.FunctionDef)
-    if function is None or not only_makes(source, function, call):
+    returned = source.all(cst.Return, function)
+    alone = all(one.value is call or isinstance(one.value, cst.Name) for one in returned)
+    if function is None or not alone or not only_makes(source, function, call):
         raise NotPatchableError("The function that makes it does more than that.")
     caller = reader.around(next_call, cst.FunctionDef)
     calls = [

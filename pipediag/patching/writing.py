@@ -189,6 +189,7 @@ def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
     """Put a cache where `fit` gets the pipeline that it validates with, or where the function that
     makes the pipeline calls a shared one that adds the operation; False if neither can be."""
     loop = validation_of(workspace.session, op_id)
+    workspace.hoists.clear()
     with suppress(NotPatchableError):
         if loop is not None:
             source = workspace.source(loop.file)
@@ -196,6 +197,7 @@ def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
         else:
             source, call = workspace.call_of_helper(op_id, suits)
             workspace.change(source, inserted(source, call, ".cache()"))
+        workspace.cached.add(op_id)
         return True
     return False
 

@@ -90,7 +90,7 @@ def _why_no_loop(session: Session) -> str:
     return advice.lead(session.verdict.summary)[1] if loop is None else ""
 
 
-_THE_MODELS = "imports, compiling and the model's computations"
+_THE_MODELS = "imports, compiling and the computations of the training"
 
 
 def overview(session: Session) -> Iterator[Row]:

@@ -47,6 +47,7 @@ from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random
 _DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
 _WITHOUT = re.compile(r"replace\s*=\s*False")
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
+_TENSORFLOW = re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         _DRAWS,
@@ -83,11 +84,13 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "for features with an `Embedding` in front of the model",
     ),
     (
-        re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)"),
+        _TENSORFLOW,
         "Use NumPy here, or map whole batches: an eager TensorFlow call takes tens of microseconds",
     ),
 )
-"""Lines that are known to be slow, and what to do instead. The last is no surprise in a step."""
+"""Lines that are known to be slow, and what to do instead."""
+_OF_STEPS = [one for one in KNOWN if one[0] is not _TENSORFLOW]
+"""Those that are no part of a training step itself."""
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
@@ -142,7 +145,7 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
 SLOW_CALL_IN_STEP = replace(
     SLOW_CALL,
     needs=("loop", "steps", "breakdown", "host"),
-    thresholds=(OPERATION_SHARE,),
+    thresholds=(OPERATION_SHARE, LINE_SHARE),
     frees=("python",),
 )
 
@@ -155,7 +158,7 @@ def _check_slow_call_in_step(session: Session) -> Iterator[Finding]:
     """
     loop = session.diagnosed_loop()
     own = [line for line in known(session.host).hot_python if line.thread == "main"]
-    slowest = _slowest_known(own, LINE_SHARE.value, KNOWN[:-1])
+    slowest = _slowest_known(own, LINE_SHARE.value, _OF_STEPS)
     if loop is None or loop.kind == "keras" or slowest is None:
         return
     line, advice = slowest

@@ -36,7 +36,7 @@ _SUBJECTS = {
 def markdown() -> str:
     """Return the whole page: a table with one line for each id."""
     rows = (
-        f"| `{name}` | {'; '.join(rule.title for rule in rules)} | {rules[0].severity} |"
+        f"| `{name}` | {'; '.join(dict.fromkeys(rule.title for rule in rules))} | {rules[0].severity} |"
         for name, rules in BY_ID.items()
     )
     return _HEAD + "\n".join(rows) + "\n"

@@ -84,7 +84,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),
         "split": (rows(cheap({"StringSplitV2": 1})), "fail"),
         "along an axis": (rows(cheap({"MatMul": 1, "Mul": 1})), ("fail", VECTORIZED)),
-        "may not broadcast": (rows(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
+        "may not broadcast": (rows(cheap({"Cumsum": 1, **HASHES})), ("informative", MOVED)),
         "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
         "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
         "keeps up": (rows(cheap(), **keeps_up()), "pass"),
@@ -130,7 +130,7 @@ def filling(*above: Operation, buffer_size: int = 5_000, first_batches_s: float 
 @cases(
     {
         "fills a shuffle": (filling(cheap()), ("fail", MOVED)),
-        "may not broadcast": (filling(cheap({"Pack": 1, **HASHES})), ("informative", MOVED)),
+        "may not broadcast": (filling(cheap({"Cumsum": 1, **HASHES})), ("informative", MOVED)),
         "behind a generator": (filling(GENERATOR, cheap()), ("pass", None)),
         "before a cache": (filling(cheap(), CACHED), ("pass", None)),
         "long calls": (filling(cheap(), buffer_size=3_999), ("pass", None)),
@@ -164,7 +164,7 @@ BOTH = (Move("map", "batch"), Move("second", "map"))
             (Move("map", "batch"), Move("second", "map", vectorized=True)),
             None,
         ),
-        ((cheap(), second({"Pack": 1, **HASHES})), None, (Move("second", "batch"),)),
+        ((cheap(), second({"Cumsum": 1, **HASHES})), None, (Move("second", "batch"),)),
     ],
 )
 def test_maps_that_use_its_results_move_with_it_if_all_broadcast(
