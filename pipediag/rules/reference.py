@@ -35,8 +35,9 @@ _SUBJECTS = {
 
 def markdown() -> str:
     """Return the whole page: a table with one line for each id."""
+    titles = {name: dict.fromkeys(rule.title for rule in rules) for name, rules in BY_ID.items()}
     rows = (
-        f"| `{name}` | {'; '.join(dict.fromkeys(rule.title for rule in rules))} | {rules[0].severity} |"
+        f"| `{name}` | {'; '.join(titles[name])} | {rules[0].severity} |"
         for name, rules in BY_ID.items()
     )
     return _HEAD + "\n".join(rows) + "\n"
