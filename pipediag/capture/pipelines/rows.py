@@ -37,21 +37,23 @@ def row_operations(graph: Any) -> list[RowOperation]:
             rank = None if operand is None else _rank(values[operand])
             needed = operand is not None
         elif kind == "Pack":
-            needed = operation.get_attr("axis") >= 0 and any(map(_of_element, values))
+            needed = operation.get_attr("axis") >= 0 and any(map(_depends_on_element, values))
         elif kind in _AXES:
-            needed = _counts_from_the_front(values[-1]) and any(map(_of_element, values[:-1]))
+            needed = _counts_from_the_front(values[-1]) and any(
+                map(_depends_on_element, values[:-1])
+            )
         else:
-            needed = kind == PARSING or (kind == "Reshape" and _of_element(values[0]))
+            needed = kind == PARSING or (kind == "Reshape" and _depends_on_element(values[0]))
         if not needed or len(found) == _MOST:
             continue
-        calls, names = _calls(operation)
-        if kind == PARSING or _makes(kind, names):
+        calls, names = _user_lines(operation)
+        if kind == PARSING or _is_named(kind, names):
             row = RowOperation(kind, calls, rank, operand, count=0)
             found.setdefault(repr(row), row).count += 1
     return list(found.values())
 
 
-def _calls(operation: Any) -> tuple[list[tuple[str, int]], list[str]]:
+def _user_lines(operation: Any) -> tuple[list[tuple[str, int]], list[str]]:
     """Return the user's lines from the function of the map down to the operation, and the functions
     of TensorFlow that the last of them calls."""
     lines: list[tuple[str, int]] = []
@@ -84,7 +86,7 @@ _OF_OPERATORS = frozenset(
 )
 
 
-def _makes(kind: str, names: Sequence[str]) -> bool:
+def _is_named(kind: str, names: Sequence[str]) -> bool:
     """Return True if the user's line names what makes the operation: a patch changes that call, and
     not those that another function of TensorFlow makes."""
     first = next((name for name in names if name not in _AROUND), "")
@@ -92,7 +94,7 @@ def _makes(kind: str, names: Sequence[str]) -> bool:
     return named or (kind in BROADCASTING and first in _OF_OPERATORS)
 
 
-def _of_element(value: Any) -> bool:
+def _depends_on_element(value: Any) -> bool:
     """Return True if a tensor of a function holds something of what that is given."""
     graph: Any = getattr(value, "graph", None)
     if not hasattr(graph, "captures"):
@@ -119,7 +121,7 @@ def _is_shorter(one: Any, other: Any) -> bool:
     ranks = _rank(one), _rank(other)
     if ranks[0] is None or ranks[1] is None:
         return False
-    return ranks[0] < ranks[1] and _of_element(one)
+    return ranks[0] < ranks[1] and _depends_on_element(one)
 
 
 def _counts_from_the_front(axis: Any) -> bool:
