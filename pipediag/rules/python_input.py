@@ -33,7 +33,7 @@ from pipediag.facts.python_callables import (
 from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
 from pipediag.rules.reading import opened_at_once, opens_in_turn
 from pipediag.rules.relevance import input_first, less_input, weigh, weigh_input
-from pipediag.rules.rule import Place, Rule, known, pipeline_rule
+from pipediag.rules.rule import Place, Rule, pipeline_rule
 from pipediag.session.edits import Edit, Remove, Replace, RewriteCall, SetOptions
 from pipediag.session.findings import Finding
 from pipediag.session.model import HotLine, Session, hot_line
@@ -90,7 +90,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """Lines that are known to be slow, and what to do instead."""
 _OF_STEPS = [one for one in KNOWN if one[0] is not _TENSORFLOW]
-"""Those that are no part of a training step itself."""
+"""Slow lines that are no part of a training step itself."""
 _REWRITTEN = {
     _DRAWS: "cumulative weights kept, for the choice",
     _ROWS: "dictionaries instead of the Series of iterrows",
@@ -123,7 +123,7 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     op = _generator(session)
     if op is None:
         return
-    weight, own = weigh(session, op), _hot_lines(session)
+    weight, own = weigh(session, op), _hot_lines(session, "source")
     slowest = _slowest_known(own, LINE_SHARE.value)
     if slowest is None or weight.status != "fail":
         return
@@ -157,7 +157,7 @@ def _check_slow_call_in_step(session: Session) -> Iterator[Finding]:
     Where Keras runs the loop, that is Python of callbacks.
     """
     loop = session.diagnosed_loop()
-    own = [line for line in known(session.host).hot_python if line.thread == "main"]
+    own = _hot_lines(session, "main")
     slowest = _slowest_known(own, LINE_SHARE.value, _OF_STEPS)
     if loop is None or loop.kind == "keras" or slowest is None:
         return
@@ -198,10 +198,10 @@ def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> list[int]:
     return [one.line for one in beside] if line in beside else []
 
 
-def _hot_lines(session: Session) -> list[HotLine]:
-    """Return the lines that the generator's Python was seen in."""
+def _hot_lines(session: Session, thread: str) -> list[HotLine]:
+    """Return the lines in which Python was seen: generators' (`source`) or the loop's (`main`)."""
     hot = session.host.hot_python if session.host is not None else []
-    return [line for line in hot if line.thread == "source"]
+    return [line for line in hot if line.thread == thread]
 
 
 def _slowest_known(
@@ -310,7 +310,7 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 @PYTHON_INPUT.found_by
 def _check_python_input(session: Session) -> Iterator[Finding]:
     """Yield findings; a line that is known to be slow and takes most of it goes before them."""
-    lines = _hot_lines(session) if _generator(session) is not None else []
+    lines = _hot_lines(session, "source") if _generator(session) is not None else []
     first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT) is not None else None
     for finding in _python_inputs(session):
         yield finding.model_copy(update={"needs_first": first})

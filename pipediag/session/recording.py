@@ -151,9 +151,9 @@ class RowOperation:
     rank: int | None = None
     """Dimensions of what it takes of one element; None where they are not known."""
     operand: int | None = None
-    """Which of two values has less dimensions than the other: 0 or 1."""
+    """Place of the value, of two, that has less dimensions than the other: 0 or 1."""
     count: int = 1
-    """How many such operations these lines make."""
+    """Number of such operations that these lines make."""
 
 
 @dataclass

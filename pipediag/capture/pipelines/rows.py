@@ -17,7 +17,7 @@ from pipediag.tensorflow_names import BROADCASTING, PARSING, REDUCING, ROW_FUNCT
 _AXES = {"ConcatV2", "ExpandDims", "ArgMax", *REDUCING}
 """Operations of which the last input is the axis."""
 _SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
-"""What they return is no value of an element, and has no row for each."""
+"""Operations whose results are no values of an element, and have no row for each."""
 _TRACES_MAPS = "data/ops/structured_function.py"
 _MOST = 256
 """Own choice: nobody writes more of them into one function."""
