@@ -70,7 +70,9 @@ class Factory:
         }
         self._one_instance = len(receivers) == 1
         self._given = {
-            name for name in _parameters(function) if not _given_alike(function, name, calls)
+            name
+            for name in function_parameters(function)
+            if not _given_alike(function, name, calls)
         }
         self._differing = set(self._given)
         self._datasets = {_root(node) for node in self._inside if _is_operation(node)} - {None}
@@ -206,7 +208,8 @@ def _compares_alone(call: cst.Call) -> bool:
     )
 
 
-def _parameters(function: cst.FunctionDef) -> list[str]:
+def function_parameters(function: cst.FunctionDef) -> list[str]:
+    """Return the names of a function's parameters, without that of its object."""
     return [
         each.name.value
         for each in function.params.children
@@ -223,7 +226,7 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
         call = where.parent(each)
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
-        value = argument(call, name, _parameters(function))
+        value = argument(call, name, function_parameters(function))
         if value is not None and where.all(cst.Call, value):
             return False
         texts.add(None if value is None else where.code(value))
@@ -257,7 +260,7 @@ def _leading_elsewhere(
 ) -> dict[str, frozenset[str]]:
     """Return parameters with the values by which an `if` does not lead to the place."""
     found: dict[str, frozenset[str]] = {}
-    free, node = set(_parameters(function)) - source.bound(function.body), place
+    free, node = set(function_parameters(function)) - source.bound(function.body), place
     for above in source.ancestors(place):
         if above is function:
             break
@@ -287,7 +290,7 @@ def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) 
     """Return a constant such as `True` that a call gives, or leaves to the default."""
     if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
         return None
-    value = argument(call, parameter, _parameters(function))
+    value = argument(call, parameter, function_parameters(function))
     if value is None:
         found = [one for one in function.params.children if isinstance(one, cst.Param)]
         value = next((one.default for one in found if one.name.value == parameter), None)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from pipediag.facts.pipeline import upstream_of
 from pipediag.patching.chains import (
     argument,
     assigned,
@@ -28,10 +27,7 @@ from pipediag.patching.source import (
     only,
     receiver,
 )
-from pipediag.session.loops import Loop
-from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 EXPERIMENTAL = ("optimization", "distribute", "slack")
@@ -222,32 +218,3 @@ def may_have_length(call: cst.Call, length: int) -> bool:
     if isinstance(shape[0], cst.Integer):
         return shape[0].evaluated_value == length
     return not (isinstance(shape[0], cst.Name) and shape[0].value == "None")
-
-
-_HANDED_ON = frozenset({*BATCHING, "prefetch", "take", "with_options"})
-"""Operations behind which the cache of a validation holds the same elements."""
-
-
-def validation_of(session: Session, op_id: str) -> Loop | None:
-    """Return the validation of a `fit` whose pipeline has only such operations behind this one."""
-    for loop in session.loops:
-        ops = loop.pipeline.ops if loop.pipeline is not None else []
-        if loop.role == "validation" and loop.kind == "keras" and op_id in {op.id for op in ops}:
-            behind = (op for op in ops if op_id in {up.id for up in upstream_of(ops, op)})
-            return loop if all(op.kind in _HANDED_ON for op in behind) else None
-    return None
-
-
-def with_validation_cached(source: Source, line: int | None) -> list[Change]:
-    """Put a cache behind what the `fit` of a line validates with, in the call itself."""
-    fits = [one for one in source.calls_of("fit") if source.line(one) == line]
-    fit = only(fits, f"Line {line} calls `fit` {len(fits)} times.")
-    data = argument(fit, "validation_data")
-    if not isinstance(data, cst.Name | cst.Attribute | cst.Call):
-        raise NotPatchableError("The `fit` does not name the pipeline that it validates with.")
-    for above in source.ancestors(fit):
-        if isinstance(above, cst.For | cst.While):
-            raise NotPatchableError("The `fit` is in a loop, and each would fill a cache anew.")
-        if isinstance(above, cst.FunctionDef):
-            break
-    return [Change.insert(source.span(data).end, ".cache()")]

@@ -194,12 +194,12 @@ class Repeats:
                 return makers
             optional = _OPTIONAL.get(self.suits)
             # Where each call ran once at most, so many pipelines are those of all of them.
-            seen = self.times >= len(used) and all(self._runs_once(*one) for one in used)
+            seen = self.times >= len(used) and all(runs_once(self.files, *one) for one in used)
             lines = self.lines.get(source.path, ()) if seen else None
             if (
                 optional is None
                 or depth >= _DEPTH
-                or not all(_call_of(where, each) for where, each in used)
+                or not all(call_of(where, each) for where, each in used)
                 or not Factory(source, function, until, used, lines).is_alike(optional)
             ):
                 raise NotPatchableError(
@@ -209,7 +209,7 @@ class Repeats:
         elif depth >= _DEPTH:
             return {}
         for where, place in used:
-            its_call = _call_of(where, place)
+            its_call = call_of(where, place)
             if its_call is None and not _is_handed_to_an_operation(where, place):
                 if self.suits == "any":
                     return {}
@@ -218,16 +218,21 @@ class Repeats:
             makers |= self.refuse(where, place, end, depth + 1, made)
         return makers
 
-    def _runs_once(self, where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
-        """Return True if code is in no loop, and in no function that is read more than once."""
-        for above in where.ancestors(node):
-            if isinstance(above, cst.For | cst.While | cst.BaseComp | cst.Lambda):
+
+def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Return True if code is in no loop, and in no function that is called more than once, or by
+    something else than the program."""
+    for above in where.ancestors(node):
+        if isinstance(above, cst.For | cst.While | cst.BaseComp | cst.Lambda):
+            return False
+        if isinstance(above, cst.FunctionDef):
+            owner = where.around(above, cst.ClassDef)
+            made = owner if above.name.value == "__init__" else None
+            read = [(one, use) for one in files for use in uses_in(one, where, made or above)]
+            if len(read) != 1 or depth >= _DEPTH or (made and call_of(*read[0]) is None):
                 return False
-            if isinstance(above, cst.FunctionDef):
-                read = [(one, use) for one in self.files for use in uses_in(one, where, above)]
-                once = len(read) <= 1 and depth < _DEPTH
-                return once and all(self._runs_once(*use, depth + 1) for use in read)
-        return True
+            return runs_once(files, *read[0], depth + 1)
+    return True
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
@@ -242,10 +247,14 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
     return False
 
 
-def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
-    """Return where a file reads a function, or a method, of the file `source`."""
+def uses_in(
+    where: Source, source: Source, function: cst.FunctionDef | cst.ClassDef
+) -> list[cst.CSTNode]:
+    """Return where a file reads a function, a method or a class of the file `source`."""
     name = function.name.value
-    if isinstance(source.parent(source.parent(function) or function), cst.ClassDef):
+    if isinstance(function, cst.FunctionDef) and isinstance(
+        source.parent(source.parent(function) or function), cst.ClassDef
+    ):
         named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
         return [each for each in named if not _is_data_of_its_class(where, each)]
     if where.path == source.path:
@@ -264,7 +273,7 @@ def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
     return name not in methods and not given.isdisjoint({name, f"self.{name}"})
 
 
-def _call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:
+def call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:
     """Return the call of what the name stands for; None where it is only named."""
     parent = source.parent(name)
     return parent if isinstance(parent, cst.Call) and parent.func is name else None
@@ -298,7 +307,7 @@ def line_to_hoist(source: Source, made: cst.CSTNode) -> int | None:
     loop, given = _outermost(source, statement), assigned(statement)
     expression = given[1] if given else None
     if isinstance(statement, cst.For):
-        expression = _created(statement.iter)
+        expression = iterated_data(statement.iter)
     if loop is None or expression is None or made not in walk(expression):
         return None
     changed = source.bound(loop)
@@ -323,7 +332,7 @@ def hoisted(source: Source, line: int) -> list[Change]:
     """
     for node in source.nodes:
         if isinstance(node, cst.For) and source.line(node) == line:
-            made, name = _created(node.iter), source.free_name("training_data")
+            made, name = iterated_data(node.iter), source.free_name("training_data")
             above = _before_its_loop(source, node, f"{name} = {source.code(made)}")
             return [above, Change.replace(source.span(made), name)]
         if isinstance(node, cst.SimpleStatementLine) and source.line(node) == line:
@@ -368,7 +377,7 @@ def called_beside(
         raise NotPatchableError("The function that makes it does more than that.")
     caller = reader.around(next_call, cst.FunctionDef)
     calls = [
-        _call_of(reader, name)
+        call_of(reader, name)
         for name in uses_in(reader, source, function)
         if reader.around(name, cst.FunctionDef) is caller
     ]
@@ -425,7 +434,7 @@ def _functions_read(source: Source, names: set[str]) -> bool:
     return False
 
 
-def _created(iterated: cst.BaseExpression) -> cst.BaseExpression:
+def iterated_data(iterated: cst.BaseExpression) -> cst.BaseExpression:
     """Return what a `for` goes over, without `enumerate` and the like around it."""
     while isinstance(iterated, cst.Call) and called(iterated) in _PASS_ON and iterated.args:
         iterated = iterated.args[0].value

@@ -20,6 +20,7 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
+from pipediag.patching.evaluation_data import evaluation_of, with_evaluation_cached
 from pipediag.patching.python_calls import (
     DISTRIBUTED,
     defined,
@@ -34,9 +35,7 @@ from pipediag.patching.settings import (
     input_name,
     input_shape,
     may_have_length,
-    validation_of,
     with_options,
-    with_validation_cached,
     with_workers,
 )
 from pipediag.patching.sites import Suits, hoisted
@@ -186,14 +185,16 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
 
 
 def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
-    """Put a cache where `fit` gets the pipeline that it validates with, or where the function that
+    """Put a cache where a loop gets the data that it evaluates with, or where the function that
     makes the pipeline calls a shared one that adds the operation; False if neither can be."""
-    loop = validation_of(workspace.session, op_id)
+    loop = evaluation_of(workspace.session, op_id)
     workspace.hoists.clear()
     with suppress(NotPatchableError):
         if loop is not None:
-            source = workspace.source(loop.file)
-            workspace.change(source, with_validation_cached(source, loop.line))
+            read_in = workspace.source(loop.file)
+            others = workspace.other_files(read_in.path)
+            source, changes = with_evaluation_cached(read_in, loop.line, others)
+            workspace.change(source, changes)
         else:
             source, call = workspace.call_of_helper(op_id, suits)
             workspace.change(source, inserted(source, call, ".cache()"))

@@ -540,41 +540,110 @@ def test_a_cache_behind_a_shared_helper_is_written_where_its_pipeline_calls_it(
         assert after[SCRIPT].count(b".cache()") == 1
 
 
-VALIDATED = factory(
+SHARED = factory(
     "ds = read(x)\nif not training:\n    ds = ds.map(other)\nds = ds.map(parse)\n"
     "return ds.batch(8).prefetch(1)",
-    calls="val = make(0, False)\nmodel.fit(make(1, True), validation_data=val, epochs=4)\n",
+    calls="val = make(0, False)\nTRAIN\n",
 )
+OWN_LOOP = """def evaluate(model, data):
+    for x, y in data:
+        score(model(x), y)
+for epoch in range(4):
+    for x, y in make(1, True):
+        step(x, y)
+    evaluate(model, val)"""
+TRAINER = """class Trainer:
+    def __init__(self, training, held_out):
+        self.held_out = held_out
+    def evaluate(self):
+        for x, y in tqdm(self.held_out):
+            score(x, y)
+    def fit(self):
+        for epoch in range(4):
+            self.evaluate()
+Trainer(make(1, True), val).fit()"""
+CALLBACK = """class Scores(Callback):
+    def __init__(self, data):
+        self.data = data
+    def on_epoch_end(self, epoch, logs=None):
+        for x, y in self.data:
+            score(x, y)
+model.fit(make(1, True), callbacks=[Scores(val)])"""
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "written"),
+    ("training", "reads", "expected"),
     [
-        ("", "", True),
-        (".prefetch(1)", ".shuffle(9)", False),
-        ("validation_data=val", "validation_data=(a, b)", False),
-        ("model.fit", "for fold in folds:\n    model.fit", False),
+        ("model.fit(make(1, True), validation_data=val)", ".fit", "validation_data=val.cache())"),
+        ("model.fit(make(1, True), validation_data=(a, b))", ".fit", None),
+        (
+            "for fold in folds:\n    model.fit(make(1, True), validation_data=val)",
+            ".fit",
+            "\nevaluation_data = val.cache()\nfor fold in folds:\n"
+            "    model.fit(make(1, True), validation_data=evaluation_data)\n",
+        ),
+        ("for val in parts:\n    model.fit(make(1, True), validation_data=val)", ".fit", None),
+        (
+            OWN_LOOP,
+            "y in data",
+            "\nevaluation_data = val.cache()\nfor epoch in range(4):\n"
+            "    for x, y in make(1, True):\n        step(x, y)\n"
+            "    evaluate(model, evaluation_data)\n",
+        ),
+        (
+            f"{OWN_LOOP}\nevaluate(model, test)",
+            "y in data",
+            "    evaluate(model, evaluation_data)\n",
+        ),
+        (f"{OWN_LOOP}\n    evaluate(model, test)", "y in data", None),
+        (OWN_LOOP.replace("model, val)", "model, make(0, False))"), "y in data", None),
+        (
+            "for epoch in range(4):\n    fit(make(1, True))\n"
+            "    print(model.evaluate(val, verbose=0))",
+            ".evaluate",
+            "\nevaluation_data = val.cache()\nfor epoch in range(4):\n    fit(make(1, True))\n"
+            "    print(model.evaluate(evaluation_data, verbose=0))",
+        ),
+        (TRAINER, "y in tqdm", "self.held_out = held_out.cache()\n"),
+        (f"{TRAINER}\nTrainer(a, b)", "y in tqdm", None),
+        (
+            TRAINER.replace("def fit", "def swap(self):\n        self.held_out = x\n    def fit"),
+            "y in tqdm",
+            None,
+        ),
+        (CALLBACK, "y in self", "self.data = data.cache()\n"),
+        (CALLBACK.replace("in self.data", "in make(0, False)"), "y in make", None),
     ],
 )
-def test_a_cache_for_the_validation_alone_is_written_where_fit_gets_it(
-    old: str, new: str, written: bool
+def test_a_cache_for_an_evaluation_alone_is_written_where_its_loop_gets_the_data(
+    training: str, reads: str, expected: str | None
 ) -> None:
-    text = VALIDATED.replace(old, new)
-    last = "shuffle" if ".shuffle(" in text else "prefetch"
+    after = evaluation_cached(SHARED.replace("TRAIN", training), reads, "prefetch")
+    assert (after is None) == (expected is None)
+    assert after is None or (expected in after and after.count(".cache()") == 1)
+
+
+def test_no_such_cache_stands_behind_a_shuffle() -> None:
+    training = "model.fit(make(1, True), validation_data=val)"
+    text = SHARED.replace("TRAIN", training).replace(".prefetch(1)", ".shuffle(9)")
+    assert evaluation_cached(text, ".fit", "shuffle") is None
+
+
+def evaluation_cached(text: str, reads: str, last: str) -> str | None:
+    """Return the script with a cache behind the batch for the evaluation whose loop is on the line
+    with this text; None where it is refused."""
     ops = [
         op(text, kind, ".map(parse" if kind == "map" else f".{kind}(")
         for kind in ("map", "batch", last)
     ]
     pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
-    fit = line_of(text, "model.fit")
-    loop = make_loop(id="v", role="validation", file=SCRIPT, line=fit, pipeline=pipeline)
+    line = line_of(text, reads)
+    loop = make_loop(id="v", role="validation", file=SCRIPT, line=line, pipeline=pipeline)
     session = session_of(text)
     session = session.but(loops=[*session.loops, loop])
     edit = Edit("e", "an edit", (Insert("batch", "cache"),), loop_id="v")
     made, after = make_patch(session, [edit], lambda _path: text.encode())
-    assert (made.diff is not None) == written
-    if written:
-        assert b"validation_data=val.cache(), epochs=4" in after[SCRIPT]
+    return None if made.diff is None else after[SCRIPT].decode()
 
 
 def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:

@@ -1,0 +1,135 @@
+"""A cache for the data of an evaluation, where the script hands that to the loop that evaluates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from pipediag.facts.pipeline import upstream_of
+from pipediag.patching.chains import argument
+from pipediag.patching.factories import function_parameters
+from pipediag.patching.sites import call_of, iterated_data, runs_once, uses_in
+from pipediag.patching.source import Change, NotPatchableError, Source, called, only
+from pipediag.session.loops import Loop
+from pipediag.session.model import Session
+from pipediag.tensorflow_names import BATCHING
+from pipediag.vocabulary import EVALUATING
+
+_HANDED_ON = frozenset({*BATCHING, "prefetch", "take", "with_options"})
+"""Operations behind which a cache holds the same elements."""
+_GIVEN_TO = {"fit": "validation_data", "evaluate": "x", "predict": "x"}
+"""Methods of a Keras model that evaluate, with the parameter that gets the data."""
+_DEPTH = 8
+"""Most functions that hand the data on to one another."""
+_Data = cst.Name | cst.Attribute | cst.Subscript
+
+
+def evaluation_of(session: Session, op_id: str) -> Loop | None:
+    """Return the loop that evaluates on what an operation makes, where only such operations follow
+    as hand on the same elements."""
+    pipelines = [(one, one.pipeline.ops) for one in session.loops if one.pipeline is not None]
+    reading = [(one, ops) for one, ops in pipelines if op_id in {op.id for op in ops}]
+    if not reading or any(loop.role not in EVALUATING for loop, _ in reading):
+        return None
+    loop, ops = reading[0]
+    behind = (op for op in ops if op_id in {up.id for up in upstream_of(ops, op)})
+    return loop if all(op.kind in _HANDED_ON for op in behind) else None
+
+
+def with_evaluation_cached(
+    source: Source, line: int | None, others: Sequence[Source]
+) -> tuple[Source, list[Change]]:
+    """Return the file, and its changes, that put a cache behind what the loop of a line reads.
+
+    It goes where the script hands the data on, outside of every loop and of functions that run
+    several times; data that a loop hands on, such as that of each epoch's evaluation, gets its
+    cache before that loop.
+
+    Raises:
+        NotPatchableError: the data is made anew each time, or it is unclear where it comes from.
+    """
+    found = list(_data_read(source, line))
+    data = only(found, f"Line {line} reads the data of {len(found)} evaluations.")
+    return _cached([source, *others], source, data, 0)
+
+
+def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]:
+    for node in source.nodes:
+        if isinstance(node, cst.For | cst.Call) and source.line(node) == line:
+            if isinstance(node, cst.For):
+                yield iterated_data(node.iter)
+            elif (name := _GIVEN_TO.get(called(node) or "")) is not None:
+                order = (name,) if name == "x" else ()
+                data = argument(node, name, order)
+                if data is None:
+                    raise NotPatchableError("The call does not name the data of its evaluation.")
+                yield data
+
+
+def _cached(
+    files: Sequence[Source], source: Source, data: cst.BaseExpression, depth: int
+) -> tuple[Source, list[Change]]:
+    own, loop = _loops_around(source, data)
+    once = runs_once(files, source, loop or own)
+    if loop is not None:
+        if not isinstance(data, _Data) or not once:
+            raise NotPatchableError("A loop makes the data of its evaluations anew.")
+        if not source.bound(loop).isdisjoint(source.names_in(data)):
+            raise NotPatchableError("A loop changes the data of its evaluations.")
+        name, start = source.free_name("evaluation_data"), source.span(loop).start
+        text = f"{name} = {source.code(data)}.cache()"
+        above = f"{source.indent(start)}{text}{source.newline}"
+        before = Change.insert(source.line_start(start), above)
+        return source, [before, Change.replace(source.span(data), name)]
+    if once:
+        if not isinstance(data, _Data | cst.Call):
+            raise NotPatchableError("What the evaluation reads is no variable and no call.")
+        return source, [Change.insert(source.span(data).end, ".cache()")]
+    if depth >= _DEPTH:
+        raise NotPatchableError("Too many functions hand on the data of the evaluation.")
+    return _cached(files, *_origin(files, source, data), depth + 1)
+
+
+def _loops_around(
+    source: Source, data: cst.BaseExpression
+) -> tuple[cst.CSTNode, cst.For | cst.While | None]:
+    """Return the loop that goes over the data, else the data, and the outermost loop around it in
+    the same function."""
+    own: cst.CSTNode = data
+    node, loop = own, None
+    for above in source.ancestors(data):
+        if isinstance(above, cst.FunctionDef | cst.Lambda):
+            break
+        if isinstance(above, cst.For) and above.iter is node:
+            own = above
+        elif isinstance(above, cst.For | cst.While):
+            loop = above
+        node = above
+    return own, loop
+
+
+def _origin(
+    files: Sequence[Source], source: Source, data: cst.BaseExpression
+) -> tuple[Source, cst.BaseExpression]:
+    """Return what callers give for a parameter, or what a class gives an attribute of `self`."""
+    function = source.around(data, cst.FunctionDef)
+    if isinstance(data, cst.Attribute) and function is not None:
+        owner, code = source.around(function, cst.ClassDef), source.code(data)
+        targets = source.all(cst.Assign, owner) if owner is not None else []
+        given = [one for one in targets if code in {source.code(t.target) for t in one.targets}]
+        return source, only(given, f"`{code}` is given a value in {len(given)} places.").value
+    parameters = function_parameters(function) if function is not None else []
+    name = data.value if isinstance(data, cst.Name) else ""
+    if function is None or name not in parameters or name in source.bound(function.body):
+        raise NotPatchableError("A function that runs several times makes the data.")
+    uses = [(where, use) for where in files for use in uses_in(where, source, function)]
+    calls = [(where, call) for where, use in uses if (call := call_of(where, use)) is not None]
+    if len(calls) > 1:
+        # Those that repeat.
+        calls = [one for one in calls if _loops_around(*one)[1] is not None]
+    where, call = only(calls, f"`{function.name.value}` is called for several evaluations.")
+    handed = argument(call, name, parameters)
+    if handed is None:
+        raise NotPatchableError(f"`{function.name.value}` is not given its data.")
+    return where, handed
