@@ -54,6 +54,17 @@ def in_chunks(generator, output_signature, size=64):
     return elements.map(lambda element: element)
 
 
+def rows_where(predicate):
+    """Make a map's function that keeps the rows of a batch for which the predicate holds."""
+
+    def kept(*batch):
+        rows = tf.where(predicate(*batch))[:, 0]
+        parts = batch if len(batch) > 1 else batch[0]
+        return tf.nest.map_structure(lambda part: tf.gather(part, rows), parts)
+
+    return kept
+
+
 def cut_padding(features, *others, lengths=8, together=True):
     """Cut rows of ids that are padded with zeros to the longest row of their batch.
 

@@ -8,10 +8,17 @@ from contextlib import suppress
 
 import libcst as cst
 
-from pipediag.patching.chains import argument, chain_up, moved, needed_argument, with_arguments
+from pipediag.patching.chains import (
+    argument,
+    chain_up,
+    inserted,
+    moved,
+    needed_argument,
+    with_arguments,
+)
 from pipediag.patching.python_calls import ROWS, defined
 from pipediag.patching.sites import uses_in
-from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of
+from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of, receiver
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction, RowOperation
 from pipediag.tensorflow_names import (
@@ -21,6 +28,7 @@ from pipediag.tensorflow_names import (
     REDUCING,
     ROW_FUNCTIONS,
 )
+from pipediag.vocabulary import Scalar
 
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
@@ -44,6 +52,44 @@ def for_batches(
     if any(changes.values()):
         changes[source.path] += _others_moved(workspace, source, call, function)
     return changes
+
+
+def in_batches(
+    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction, size: Scalar
+) -> dict[str, list[Change]]:
+    """Give a map or a filter batches of so many elements, and take them apart behind it; return the
+    changes of each file.
+
+    Other maps of the same function get such batches, too.
+    """
+    changes = rows_rewritten(workspace, function)
+    if called(call) == "filter":
+        name, definition = defined(source, "rows_where", source.span(call).start)
+        given = source.span(needed_argument(call, "predicate"))
+        changes[source.path] += [
+            *definition,
+            Change.replace(source.span(name_of(call)), "map"),
+            Change.insert(given.start, f"{name}("),
+            Change.insert(given.end, ")"),
+        ]
+        others = list[tuple[Source, cst.Call]]()
+    else:
+        if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
+            changes[source.path] += _by_row(source, call)
+        others = _other_maps(workspace, source, call, function) if any(changes.values()) else []
+    for where, each in [(source, call), *others]:
+        changes[where.path] += _around(where, each, f".batch({size})", ".unbatch()")
+    return changes
+
+
+def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Change]:
+    """Put calls before and behind that of a method."""
+    above = receiver(call)
+    if isinstance(above, cst.Call):
+        return [*inserted(source, above, before), *inserted(source, call, after)]
+    if above is None:
+        raise NotPatchableError(f"`{called(call)}` is not called as a method.")
+    return [Change.insert(source.span(above).end, before), *inserted(source, call, after)]
 
 
 def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:
@@ -250,7 +296,7 @@ def _found(
         found += _found(source, node.func, node, names, depth - 1, shared)
     inner = found and not shared and depth < _DEPTH
     if inner and isinstance(body, cst.FunctionDef) and len(uses_in(source, source, body)) > 1:
-        raise _is_shared(body)  # other code hands it single rows
+        raise _is_shared(body.name.value)  # other code hands it single rows
     return found
 
 
@@ -268,7 +314,7 @@ def _refuse_shared(workspace: Workspace, place: Place, called_at: Collection[Pla
         lines = [line for path, line in called_at if path == each.path]
         for use in uses_in(each, source, function):
             if not any(_is_at(each, use, line) for line in lines):
-                raise _is_shared(function)
+                raise _is_shared(function.name.value)
 
 
 def _is_within(source: Source, function: cst.FunctionDef, line: int) -> bool:
@@ -287,9 +333,22 @@ def _others_moved(
     workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
 ) -> list[Change]:
     """Move other maps of the function behind their batches; raise if other code calls it."""
+    changes: list[Change] = []
+    for where, other in _other_maps(workspace, source, call, function):
+        batch = _batch_behind(where, other) if where is source else None
+        if batch is None:
+            raise _is_shared(function.name.rpartition(".")[2])
+        changes += moved(where, other, batch)
+    return changes
+
+
+def _other_maps(
+    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
+) -> list[tuple[Source, cst.Call]]:
+    """Return the other maps of a function, with their files; raise if other code calls it."""
     if isinstance(needed_argument(call, "map_func"), cst.Lambda) or function.file is None:
         return []
-    where, own, changes = workspace.source(function.file), source.span(call), list[Change]()
+    where, own = workspace.source(function.file), source.span(call)
     defined_there = [
         each
         for each in where.all(cst.FunctionDef)
@@ -297,6 +356,7 @@ def _others_moved(
     ]
     if not defined_there:
         raise NotPatchableError("Its function has no definition that other code could share.")
+    found: list[tuple[Source, cst.Call]] = []
     for definition in defined_there:
         for each in _read_by(workspace, where.path, source.path):
             for use in uses_in(each, where, definition):
@@ -304,13 +364,10 @@ def _others_moved(
                     continue
                 given = each.parent(use)
                 other = each.parent(given) if isinstance(given, cst.Arg) else None
-                batch = None
-                if isinstance(other, cst.Call) and called(other) == "map" and each is source:
-                    batch = _batch_behind(source, other)
-                if not isinstance(other, cst.Call) or batch is None:
-                    raise _is_shared(definition)
-                changes += moved(source, other, batch)
-    return changes
+                if not isinstance(other, cst.Call) or called(other) != "map":
+                    raise _is_shared(definition.name.value)
+                found.append((each, other))
+    return found
 
 
 _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
@@ -341,8 +398,7 @@ def _definition(
     return found[0] if len(found) == 1 else None
 
 
-def _is_shared(function: cst.FunctionDef) -> NotPatchableError:
-    name = function.name.value
+def _is_shared(name: str) -> NotPatchableError:
     return NotPatchableError(
         f"`{name}` is used in more than one place, and only one of them would get batches."
     )

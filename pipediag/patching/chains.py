@@ -28,6 +28,7 @@ POSITIONS: Mapping[str, Sequence[str]] = {
     for name, parameters in {
         "map": "map_func num_parallel_calls deterministic",
         "flat_map": "map_func",
+        "filter": "predicate",
         "interleave": "map_func cycle_length block_length num_parallel_calls deterministic",
         "batch": f"{_OF_BATCHES} num_parallel_calls deterministic",
         "padded_batch": "batch_size padded_shapes padding_values drop_remainder",

@@ -154,6 +154,11 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
             lines = [f"super().__init__({given})"]
         case "in_chunks", _:
             lines = _with("in_chunks", "in_chunks(generator, output_signature)")
+        case edits.IN_BATCHES, kind:
+            size = change.parameters["elements"]
+            call = f".batch({size}).map({'rows_where(f)' if kind == 'filter' else '...'}).unbatch()"
+            place = f"{call}  # in place of {_place(session, change.op_id)}"
+            lines = _with("rows_where", place) if kind == "filter" else [place]
         case edits.IN_PROCESSES, _:
             count = change.parameters.get("processes")
             called = f"tf.numpy_function(in_processes(f, {count}), [x], ...)"

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass, downstream, upstream_of
-from pipediag.patching.batch_forms import for_batches, in_processes, vectorized
+from pipediag.patching.batch_forms import for_batches, in_batches, in_processes, vectorized
 from pipediag.patching.chains import (
     argument,
     called_by_readers,
@@ -75,7 +75,8 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
 
 
 def _pass_of(change: edits.Change) -> str:
-    if isinstance(change, edits.Replace) and change.kind in ("in_chunks", edits.IN_PROCESSES):
+    alone = ("in_chunks", edits.IN_BATCHES, edits.IN_PROCESSES)
+    if isinstance(change, edits.Replace) and change.kind in alone:
         return change.kind
     return change.do
 
@@ -360,6 +361,16 @@ def _stack(workspace: Workspace, change: edits.Replace) -> None:
     workspace.change(source, in_chunks(source, call))
 
 
+def _take_batches(workspace: Workspace, change: edits.Replace) -> None:
+    source, call = workspace.only_call(change.op_id, suits="any")
+    function = workspace.operation(change.op_id).function
+    if function is None:
+        raise NotPatchableError("Its function was not recorded.")
+    size = change.parameters["elements"]
+    for path, changes in in_batches(workspace, source, call, function, size).items():
+        workspace.change(workspace.source(path), changes)
+
+
 def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
     source, call = workspace.only_call(change.op_id, suits="any")
     workspace.change(source, in_processes(source, call, str(change.parameters["processes"])))
@@ -490,6 +501,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "replace": _replace,
     "move": _move,
     "insert": _insert,
+    edits.IN_BATCHES: _take_batches,
     "distribute": _distribute,
     "options": _options,
     "model": _compile,

@@ -28,11 +28,12 @@ from pipediag.rules.parallel_maps import EACH_ROW, processes_for
 from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.rules.shuffling import buffer_size
-from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
+from pipediag.session.edits import IN_BATCHES, IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import LOOKUP, PYTHON_OPERATIONS, ROW_FUNCTIONS
+from pipediag.tensorflow_names import BATCHING, LOOKUP, PYTHON_OPERATIONS, ROW_FUNCTIONS
+from pipediag.vocabulary import Scalar
 
 # A map of short calls that runs for each row before the batch
 
@@ -74,6 +75,8 @@ OPERATION_US = 10.0
 """Time for each operation of a short call. Measured: 61 on text and numbers took 157 to 201 µs for
 a row, and steps were 5.0 times as fast with batches."""
 ELEMENTS = Threshold("elements per step", 8.0, "elements", "own choice: with fewer it only informs")
+_FEWEST_ROWS = 64
+"""Own choice: a call for fewer costs much of what their own calls did."""
 _ORDER_ONLY = ("shuffle", "repeat", "prefetch", "with_options")
 PER_ELEMENT_MAP = pipeline_rule(
     id="per-element-map",
@@ -89,9 +92,10 @@ PER_ELEMENT_MAP = pipeline_rule(
 @PER_ELEMENT_MAP.found_at("map")
 def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]:
     batch = following_batch(session, op)
-    if batch is None or not _of_its_element_alone(op):
+    apart = _taken_apart(session, op)
+    if (batch is None and not apart) or not _of_its_element_alone(op):
         return
-    weight, edit = weigh(session, op), _edit(session, op, batch)
+    weight, edit = weigh(session, op), _edit(session, op, batch, apart)
     known = BROADCASTS | BATCH_FORMS.keys() | REWRITTEN
     unsure = [] if _vectorized(op) else sorted(_graph_ops(op) - known)
     uncounted_ms = uncounted_wait_ms(session)
@@ -106,7 +110,10 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
             "operations_that_may_not_broadcast": ", ".join(unsure) or None,
         },
     )
-    advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
+    if batch is not None and not apart:
+        advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
+    else:
+        advice = f"Give {call_name(op)} batches, and take them apart again behind it"
     advice += f"{_written(op)}."
     if unsure:
         advice += (
@@ -184,18 +191,62 @@ def _us_per_element(session: Session, op: Operation) -> float | None:
     return 1000.0 * self_ms / op.elements
 
 
-def _edit(session: Session, op: Operation, batch: Operation) -> Edit | None:
-    """Return the move of the map after the batch, with the maps that use its results, or None.
+def _edit(
+    session: Session, op: Operation, batch: Operation | None, apart: list[Operation]
+) -> Edit | None:
+    """Return the move of the map after the batch, with the maps that use its results, or batches of
+    its own for it and what follows; None where neither can be.
 
     Nothing vouches for the function but its operations' names, so batches must come out equal.
     """
+    if _carrier(session, op) is not None:
+        return None
+    if apart:
+        size: dict[str, Scalar] = {"elements": _rows_at_once(session)}
+        replaced = [Replace(each.id, IN_BATCHES, size) for each in apart]
+        others = " and what follows it" if len(apart) > 1 else ""
+        label = f"batches for the {place_name(op)}{others}, taken apart again"
+        return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
     moved = _moved_together(session, op)
-    if not moved or _carrier(session, op) is not None or any(map(_needs_rewriting, moved)):
+    if not moved or batch is None or any(map(_needs_rewriting, moved)):
         return None
     written = "".join(sorted({_written(each) for each in moved}))
     places = zip(moved, [batch, *moved], strict=False)
     moves = [Move(each.id, after.id, _vectorized(each)) for each, after in places]
     return PER_ELEMENT_MAP.edit(op, f"{_label(moved, batch)}{written}", *moves, check="equal")
+
+
+def _taken_apart(session: Session, op: Operation) -> list[Operation]:
+    """Return the map with the maps and filters right behind it that can take batches, which are
+    taken apart again; nothing where it can move after the batch of the pipeline, or where its
+    length, which is lost so, is known."""
+    last = downstream(session, op)[-1:]
+    length = last[0].cardinality if last else None
+    if (
+        _moved_together(session, op)
+        or op.inside_function_of is not None
+        or (length is not None and length >= 0)
+        or any(other.kind in BATCHING for other in upstream(session, op))
+        or _rows_at_once(session) is None
+    ):
+        return []
+    following: list[Operation] = []
+    for each in [op, *downstream(session, op)]:
+        function, ops = each.function, _graph_ops(each)
+        if each.kind not in ("map", "filter") or function is None or function.returns_constant:
+            break
+        if not _of_its_element_alone(each) or not ops <= BROADCASTS | REWRITTEN:
+            break
+        following.append(each)
+    return following
+
+
+def _rows_at_once(session: Session) -> int | None:
+    """Return how many elements a map takes at once: a batch of the loop's, so that trials see each
+    step make about what it takes."""
+    loop = session.diagnosed_loop()
+    size = loop.batch_size if loop is not None else None
+    return None if size is None else max(_FEWEST_ROWS, size)
 
 
 def _label(moved: list[Operation], batch: Operation) -> str:
@@ -228,9 +279,10 @@ def _needs_rewriting(op: Operation) -> bool:
 
 
 def _carrier(session: Session, op: Operation) -> Operation | None:
-    """Return the first map before it whose edit moves this one too."""
+    """Return the first map before it whose edit changes this one too."""
     for other in reversed(upstream(session, op)):
-        moves = other.kind == "map" and op in _moved_together(session, other)
+        changed = _moved_together(session, other) or _taken_apart(session, other)
+        moves = other.kind == "map" and op in changed
         if moves and _has_short_calls(session, other) and weigh(session, other).status == "fail":
             return other
     return None

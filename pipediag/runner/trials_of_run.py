@@ -23,7 +23,14 @@ from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.input_service import LocalService, measured
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import Change, Distribute, Move, RewriteCall, adds_cache
+from pipediag.session.edits import (
+    Change,
+    Distribute,
+    Move,
+    Replace,
+    RewriteCall,
+    adds_cache,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,
@@ -111,20 +118,23 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
 
 
 def _with_sources(session: Session, changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield the changes, maps behind a batch with the files in which their functions take batches.
+    """Yield the changes, those by which a function takes batches with the files that say how.
 
     Where a file can't be changed so, the function is tried as it is.
     """
     moved = {op.id for op in session.ops if op.kind in BATCHING}
     for change in changes:
-        op = session.operation(change.op_id) if isinstance(change, Move) else None
+        match change:
+            case Move(op_id=op_id, after=after, vectorized=vectorized) if after in moved:
+                moved.add(op_id)
+            case Replace(op_id=op_id, kind="in_batches"):
+                vectorized = False
+            case _:
+                yield change
+                continue
+        op, sources = session.operation(op_id), dict[str, str]()
         function = op.function if op is not None else None
-        if not isinstance(change, Move) or function is None or change.after not in moved:
-            yield change
-            continue
-        moved.add(change.op_id)
-        sources: dict[str, str] = {}
-        if function.row_operations and not change.vectorized:
+        if function is not None and function.row_operations and not vectorized:
             with suppress(NotPatchableError):
                 workspace = Workspace(session, current_file)
                 for path, written in rows_rewritten(workspace, function).items():

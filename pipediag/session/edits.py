@@ -70,6 +70,8 @@ class Move:
 
 IN_PROCESSES = "map_in_processes"
 """A map whose `numpy_function` has processes call its Python."""
+IN_BATCHES = "in_batches"
+"""A map or filter of single elements that takes batches, which are taken apart again behind it."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Replace:
     op_id: str
     kind: str
     parameters: dict[str, Scalar] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    """Files in which its function takes batches, as those of a `Move`."""
     do: Literal["replace"] = "replace"
 
 

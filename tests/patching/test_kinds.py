@@ -10,6 +10,7 @@ from pipediag.patching.making import make_patch
 from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import (
     AUTOTUNE,
+    IN_BATCHES,
     Change,
     CompileCall,
     CompileFunction,
@@ -27,7 +28,8 @@ from pipediag.session.edits import (
     SetParameters,
 )
 from pipediag.session.pipeline import Operation
-from tests.patching.scripts import SCRIPT, op, patched, refused, session_of
+from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
+from tests.records import make_function
 
 HEAD = "import tensorflow as tf\n\n"
 REBOUND = (
@@ -157,6 +159,57 @@ TABLE: dict[str, tuple[str, tuple[Change, ...], str, str]] = {
 def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, new: str) -> None:
     assert text.count(old) == 1
     assert patched(text, ops(text), *changes) == text.replace(old, new)
+
+
+FILTERED = (
+    HEAD
+    + """def parse(row):
+    return tf.math.log(row)
+
+ds = read(files)
+ds = ds.map(parse).filter(lambda row: row > 0)
+ds = ds.batch(3)
+"""
+)
+IN_CHAIN = (
+    HEAD
+    + """def parse(row):
+    return tf.math.log(row)
+
+ds = (
+    read(files)
+    .map(parse)  # costs much
+    .filter(lambda row: row > 0)
+    .batch(3)
+)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            FILTERED,
+            "ds = ds.batch(64).map(parse).unbatch().batch(64).map(rows_where(lambda row: row > 0))"
+            "\nds = ds.unbatch()\n",
+        ),
+        (
+            IN_CHAIN,
+            "    read(files)\n    .batch(64)\n    .map(parse)  # costs much\n    .unbatch()\n"
+            "    .batch(64)\n    .map(rows_where(lambda row: row > 0))\n    .unbatch()\n"
+            "    .cache()\n    .batch(3)\n",
+        ),
+    ],
+)
+def test_a_map_and_a_filter_get_batches_of_their_own(text: str, expected: str) -> None:
+    function = make_function(file=SCRIPT, line=line_of(text, "def parse"))
+    calls = [op(text, kind, f".{kind}(", function=function) for kind in ("map", "filter", "batch")]
+    changes = [Replace(one, IN_BATCHES, {"elements": 64}) for one in ("map", "filter")]
+    cache = [Insert("filter", "cache")] if ".cache()" in expected else []
+    after = patched(text, calls, *changes, *cache)
+    assert expected in after
+    assert "def rows_where(predicate):" in after
 
 
 @pytest.mark.parametrize(

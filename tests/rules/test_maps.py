@@ -11,6 +11,7 @@ from pipediag.rules.maps import PER_ELEMENT_MAP, PYTHON_EACH_ROW
 from pipediag.rules.parallel_maps import EACH_ROW, PARALLEL_MAP, settled
 from pipediag.session.edits import (
     AUTOTUNE,
+    IN_BATCHES,
     IN_PROCESSES,
     Edit,
     Move,
@@ -59,7 +60,13 @@ def rows(*ops: Operation, **overrides: Any) -> Session:
     return session_of(source(), *ops, batch(256), **overrides)
 
 
+def filtered(graph_ops: dict[str, int] | None = None) -> Operation:
+    function = make_function(graph_ops=graph_ops or {"GreaterEqual": 1, "Const": 1})
+    return make_operation("filter", "filter", function=function)
+
+
 MOVED = (Move("map", "batch"),)
+APART = tuple(Replace(one, IN_BATCHES, {"elements": 64}) for one in ("map", "filter"))
 VECTORIZED = (Move("map", "batch", vectorized=True),)
 HASHES = {"StringToHashBucketFast": 1}
 BESIDE, LITTLE = (
@@ -93,7 +100,21 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
-        "filter between": (rows(cheap(), make_operation("f", "filter")), "pass"),
+        "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", APART[:1])),
+        "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
+        "filter that reduces": (rows(cheap(), filtered({"All": 1})), ("fail", APART)),
+        "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", APART[:1])),
+        "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
+        "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
+        "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
+        "known length": (
+            session_of(source(), cheap(), filtered(), replace(batch(256), cardinality=9)),
+            "pass",
+        ),
+        "endless": (
+            session_of(source(), cheap(), filtered(), replace(batch(256), cardinality=-1)),
+            ("fail", APART),
+        ),
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
 )
@@ -164,7 +185,7 @@ BOTH = (Move("map", "batch"), Move("second", "map"))
             (Move("map", "batch"), Move("second", "map", vectorized=True)),
             None,
         ),
-        ((cheap(), second({"Cumsum": 1, **HASHES})), None, (Move("second", "batch"),)),
+        ((cheap(), second({"Cumsum": 1, **HASHES})), APART[:1], (Move("second", "batch"),)),
     ],
 )
 def test_maps_that_use_its_results_move_with_it_if_all_broadcast(

@@ -22,11 +22,13 @@ from pipediag.capture.replay.replacing import (
     REPLACEMENTS,
     called_in_processes,
     for_batches,
+    in_batches,
     padding_cut,
 )
 from pipediag.session.edits import (
     CACHED_BATCHES,
     CUT_PADDING,
+    IN_BATCHES,
     IN_PROCESSES,
     Change,
     Distribute,
@@ -87,11 +89,11 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     _refuse_contradictions(graph, changes)
     for one in _of(changes, SetParameters):
         _set(graph, one)
-    in_processes = [one for one in _of(changes, Replace) if one.kind == IN_PROCESSES]
-    _replace(graph, [one for one in _of(changes, Replace) if one not in in_processes])
+    of_functions = [one for one in _of(changes, Replace) if one.kind in (IN_BATCHES, IN_PROCESSES)]
+    _replace(graph, [one for one in _of(changes, Replace) if one not in of_functions])
     _distribute(graph, _of(changes, Distribute))
     _move(graph, _of(changes, Move))
-    _replace(graph, in_processes)
+    _replace(graph, of_functions)
     inserts = _of(changes, Insert)
     _insert(graph, [one for one in inserts if one.kind != _AT_THE_END])
     for removed in _of(changes, Remove):
@@ -155,6 +157,8 @@ def _replace(graph: Graph, changes: list[Replace]) -> None:
         node = graph.node(change.op_id)
         if change.kind == IN_PROCESSES:
             called_in_processes(node, int(change.parameters["processes"] or 1))
+        elif change.kind == IN_BATCHES:
+            node.make = partial(in_batches, node, change)
         else:
             assert node.operation is not None
             make = REPLACEMENTS[node.operation.kind, change.kind]

@@ -2,7 +2,7 @@
 
 `bucket_by_sequence_length` takes the place of a batch, workers that of the generator which Keras
 makes of a PyDataset, and stacks of elements that of a generator's single ones. A map has processes
-call its Python; one that moves behind a batch calls it for each row.
+call its Python; one that moves behind a batch, or gets batches of its own, calls it for each row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipediag.capture.pipelines.functions import random_state_of, users_side_eff
 from pipediag.capture.replay import NotReplayableError, said
 from pipediag.capture.replay.graph import Make, Node, called_again, given_arguments
 from pipediag.capture.replay.sources import exchanged
-from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT, Move
+from pipediag.session.edits import AUTOTUNE, SHORTEST_CUT, Move, Replace
 from pipediag.tensorflow_names import PYTHON_OPERATIONS
 from pipediag.vocabulary import Scalar
 
@@ -132,14 +132,30 @@ def for_batches(node: Node, change: Move) -> Make | None:
     """
     if change.vectorized:
         return partial(_vectorized, node)
+    batched = _calls_python(node) or change.sources
+    return partial(_made, node, change.sources) if batched else None
+
+
+def _calls_python(node: Node) -> bool:
     function = node.operation.function if node.operation is not None else None
-    python = function is not None and not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
-    return partial(_made, node, python, change.sources) if python or change.sources else None
+    return function is not None and not PYTHON_OPERATIONS.isdisjoint(function.graph_ops)
 
 
-def _made(node: Node, python: bool, sources: dict[str, str], inputs: list[Any]) -> Any:
-    with attributes_set(*exchanged(sources), *(_python_of_rows() if python else ())):
+def _made(node: Node, sources: dict[str, str], inputs: list[Any]) -> Any:
+    of_rows = _python_of_rows() if _calls_python(node) else ()
+    with attributes_set(*exchanged(sources), *of_rows):
         return called_again(node, inputs)
+
+
+def in_batches(node: Node, change: Replace, inputs: list[Any]) -> Any:
+    """Return the elements of a map or a filter whose function takes batches of them."""
+    (dataset,) = inputs
+    batches = dataset.batch(change.parameters["elements"])
+    if node.call is None or node.call.operation.kind != "filter":
+        return _made(node, change.sources, [batches]).unbatch()
+    rows_where = importlib.import_module("pipediag.in_chunks").rows_where
+    with attributes_set(*exchanged(change.sources)):
+        return batches.map(rows_where(given_arguments(node, inputs)["predicate"])).unbatch()
 
 
 def _vectorized(node: Node, inputs: list[Any]) -> Any:

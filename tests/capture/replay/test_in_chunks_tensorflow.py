@@ -167,6 +167,40 @@ SCRIPT = r"""
             results[f"map: {name}"] = [len(same), all(tf.nest.flatten(same)), shapes]
         except NotReplayableError as error:
             results[f"map: {name}"] = str(error)
+
+    def halved(line, number):
+        return {"half": tf.cast(number, tf.float32) / 2, "text": line}, number
+
+    def even(parts, number):
+        return number % 2 == 0
+
+    def small(row):
+        return tf.reduce_all(row < 50)
+
+    PIPELINES = {
+        "map and filter": lambda ds: ds.map(halved).filter(even),
+        "one part": lambda ds: ds.map(lambda line, number: number * 2).filter(lambda n: n < 9),
+        "python": lambda ds: ds.map(with_arrays),
+        "filter that reduces": lambda ds: ds.map(lambda line, number: number).filter(small),
+        "constant": lambda ds: ds.map(lambda line, number: (number, 1.0)),
+    }
+    for name, make in PIPELINES.items():
+        ds = make(tf.data.Dataset.from_tensor_slices((lines, numbered_rows)))
+        dataset = ds.shuffle(9, seed=3, reshuffle_each_iteration=False).batch(8)
+        of = [call.operation for _, call in Graph(dataset).calls()]
+        changed = [Replace(one.id, "in_batches", {"elements": 64})
+                   for one in of if one.kind in ("map", "filter")]
+        try:
+            verify(dataset, changed, "equal")
+            apart = rebuild(dataset, changed)
+            same = [
+                tf.nest.map_structure(lambda a, b: bool(np.array_equal(a, b)), old, new)
+                for old, new in zip(dataset, apart, strict=True)
+            ]
+            specs = apart.element_spec == dataset.element_spec
+            results[f"apart: {name}"] = [len(same), all(tf.nest.flatten(same)), specs]
+        except NotReplayableError as error:
+            results[f"apart: {name}"] = str(error)
     print("RESULTS", json.dumps(results))
 """
 
@@ -198,3 +232,19 @@ def test_batches_stay_the_same_with_python_for_each_row(
 @pytest.mark.parametrize("name", ["lengths", "drawn", "state", "shape of one row"])
 def test_what_may_not_give_the_same_is_refused(results: dict[str, Any], name: str) -> None:
     assert isinstance(results[f"map: {name}"], str)
+
+
+@pytest.mark.parametrize(
+    ("name", "batches"), [("map and filter", 5), ("one part", 1), ("python", 9)]
+)
+def test_batches_of_their_own_give_the_same_elements(
+    results: dict[str, Any], name: str, batches: int
+) -> None:
+    assert results[f"apart: {name}"] == [batches, True, True]
+
+
+@pytest.mark.parametrize("name", ["filter that reduces", "constant"])
+def test_batches_that_a_function_does_not_take_are_refused(
+    results: dict[str, Any], name: str
+) -> None:
+    assert isinstance(results[f"apart: {name}"], str)
