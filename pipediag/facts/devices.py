@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.vocabulary import GapCause, Scalar
@@ -14,13 +14,6 @@ NO_DEVICE = "The profile shows no activity on any device."
 def accelerators(devices: Sequence[DeviceActivity]) -> list[DeviceActivity]:
     """Return the GPUs that ran anything."""
     return [device for device in devices if device.kind.lower() == "gpu" and device.span_ms > 0]
-
-
-def worst(
-    devices: Sequence[DeviceActivity], percent: Callable[[DeviceActivity], float]
-) -> DeviceActivity | None:
-    """Return the device with the largest percentage: one finding speaks for all of them."""
-    return max(devices, key=percent, default=None)
 
 
 def full_name(device: DeviceActivity) -> str:

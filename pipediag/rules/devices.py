@@ -20,7 +20,6 @@ from pipediag.facts.devices import (
     idle_evidence,
     longest_doing,
     percent_of_span,
-    worst,
 )
 from pipediag.facts.limits import INPUT_GAPS, INPUT_WAIT, PERTURBED, Threshold
 from pipediag.facts.names import exact_time
@@ -185,11 +184,12 @@ def _of_cause(
 
 
 def _idlest(profile: Profile, cause: GapCause) -> DeviceActivity | None:
+    """Return the device that is idle for most of its time: one finding speaks for all of them."""
     able = accelerators(profile.devices)
     if not able and cause in ("input", "python"):
         # CPUs whose executors stand for a device.
         able = [device for device in profile.devices if device.span_ms > 0]
-    return worst(able, lambda each: cause_percent(each, cause))
+    return max(able, key=lambda each: cause_percent(each, cause), default=None)
 
 
 # Input
@@ -355,7 +355,8 @@ EXPOSED_HOST_COPY = Rule(
 
 @EXPOSED_HOST_COPY.found_on_devices_by
 def _check_exposed_host_copy(profile: Profile) -> Iterator[Finding]:
-    device, session = worst(accelerators(profile.devices), _exposed_percent), profile.session
+    able, session = accelerators(profile.devices), profile.session
+    device = max(able, key=_exposed_percent, default=None)
     copies = _from_host(device) if device is not None else None
     if device is None or copies is None or _exposed_percent(device) < EXPOSED.value:
         return
@@ -411,7 +412,7 @@ def _check_mixed_precision(profile: Profile) -> Iterator[Finding]:
     """
     gpus, session = accelerators(profile.devices), profile.session
     known = [one for one in gpus if one.matmul_ms is not None and one.tensor_core_ms is not None]
-    device = worst(known, lambda each: _plain_ms(each) / each.span_ms)
+    device = max(known, key=lambda each: _plain_ms(each) / each.span_ms, default=None)
     if device is None:
         if gpus:
             reason = "The profile does not show which kernels are matrix products."
