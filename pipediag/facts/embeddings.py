@@ -13,7 +13,7 @@ from pipediag.facts.limits import Threshold
 from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import EmbeddingIds, KerasUse
+from pipediag.session.recorded_loops import EmbeddingIds
 
 LARGE = Threshold(
     "size of the table", 10.0, "MB", "measured: at 26 MB Adam took 31 ms a step and SGD 7 ms"
@@ -133,20 +133,16 @@ def plan_memory(session: Session) -> MemoryPlan | None:
     # Copies of lookups are gone when the updates make their temporaries.
     temporaries = sum(one.temporary_bytes or 0 for one in tables)
     copies = sum(one.table_bytes for one in tables if one.copied_bytes_per_step)
-    other, given = _other_bytes(keras, tables), session.device_memory_bytes
+    other, given = None, session.device_memory_bytes
+    if keras and keras.variable_bytes is not None and keras.trainable_bytes is not None:
+        # What the model and its optimizer have apart from the tables, with dense gradients.
+        trained = sum(one.table_bytes for one in tables if one.trainable)
+        variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
+        slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
+        other = max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
     return MemoryPlan(
         other_bytes=other,
         needed_bytes=kept + max(temporaries, copies) + (other or 0),
         device_bytes=given or gpu_memory_bytes(session),
         given=given is not None,
     )
-
-
-def _other_bytes(keras: KerasUse | None, tables: list[Embedding]) -> int | None:
-    """Return what the model and its optimizer have apart from the tables, with dense gradients."""
-    if keras is None or keras.variable_bytes is None or keras.trainable_bytes is None:
-        return None
-    trained = sum(one.table_bytes for one in tables if one.trainable)
-    variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
-    slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
-    return max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)

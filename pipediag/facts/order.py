@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pipediag.facts.limits import WORTH_DOING, bound
 from pipediag.facts.names import RUN_PART, exact_time, length, place
@@ -38,8 +37,7 @@ from pipediag.session.model import Session, hot_line
 from pipediag.vocabulary import SEVERITY_ORDER, STATUS_ORDER, FindingSubject, Group, RunPartName
 
 LINES_AROUND = 3
-"""Lines above and below a place: enough to recognise it, and to see how a chain of calls goes
-on."""
+"""Lines above and below a place, in which it is recognised, and how a chain of calls goes on."""
 
 MOST_NEXT_STEPS = 5
 
@@ -102,17 +100,14 @@ def culprit_place(session: Session) -> SourcePlace | None:
 
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     """Return the session with these findings in their order, and what to do first."""
-    with_gains = (
-        one.model_copy(update={"for_run": gain_for_run(session, one)}) for one in findings
-    )
+    with_gains = (one.but(for_run=gain_for_run(session, one)) for one in findings)
     combined = session.combined
     dropped = {one.edit for one in combined.dropped} if combined is not None else set()
     ordered = in_order(with_gains, session.verdict.where, dropped)
     failed = failed_by_itself(session) is not None
     advised = [one for one in ordered if one.subject in _BEFORE_SPEED] if failed else ordered
     steps = _next_steps(advised) or what_remains(session)
-    verdict = session.verdict.model_copy(update={"next_steps": steps})
-    return session.model_copy(update={"findings": ordered, "verdict": verdict})
+    return session.but(findings=ordered, verdict=session.verdict.but(next_steps=steps))
 
 
 def in_order(
@@ -137,39 +132,37 @@ def in_order(
         if best.for_run is not None and _gain(best) > max(map(_gain, confirmed)):
             first, behind = [*first, best], [one for one in behind if one is not best]
     ordered = [*first, *confirmed, *behind]
-    worth = [finding for finding in ordered if worth_doing(finding)]
-    rest = [finding for finding in ordered if not worth_doing(finding)]
-    little = [finding for finding in rest if to_act_on(finding)]
-    others = [finding for finding in rest if not to_act_on(finding)]
+    worth = [one for one in ordered if worth_doing(one)]
+    little = [one for one in ordered if to_act_on(one) and not worth_doing(one)]
+    others = [one for one in ordered if not to_act_on(one)]
     return [*_after_what_they_wait_for(worth), *_after_what_they_wait_for(little), *others]
 
 
 def _with_equal_gains(waiting: list[Finding], dropped: Container[str]) -> list[Finding]:
-    """Return what was confirmed, those whose intervals overlap in a fixed order."""
+    """Return what was confirmed, those whose intervals overlap in a fixed order.
+
+    What fails goes before what informs, what the patch holds before what was left out of it, what
+    needs no decision before what does, what takes no memory before a cache, and then the rules go
+    by name.
+    """
+
+    def consequences(finding: Finding) -> tuple[bool, bool, bool, bool, str]:
+        left_out = finding.edit is not None and finding.edit.id in dropped
+        changes = finding.edit.changes if finding.edit is not None else ()
+        caches = any(isinstance(one, Insert) and one.kind == "cache" for one in changes)
+        needs_decision = finding.condition is not None
+        return finding.status != "fail", left_out, needs_decision, caches, finding.rule
+
     ordered: list[Finding] = []
     while waiting:
         lowest = _gain_range(waiting[0])[0]
         if waiting[0].condition is not None:
             lowest = min(lowest, lowest**_OF_A_CONDITION)
         equal = [finding for finding in waiting if _gain_range(finding)[1] >= lowest]
-        chosen = min(equal, key=partial(_consequences, dropped))
+        chosen = min(equal, key=consequences)
         waiting.remove(chosen)
         ordered.append(chosen)
     return ordered
-
-
-def _consequences(dropped: Container[str], finding: Finding) -> tuple[bool, bool, bool, bool, str]:
-    """Return what decides between equal gains.
-
-    What fails goes before what informs, what the patch holds before what was left out of it, what
-    needs no decision before what does, what takes no memory before a cache, and then the rules go
-    by name.
-    """
-    left_out = finding.edit is not None and finding.edit.id in dropped
-    changes = finding.edit.changes if finding.edit is not None else ()
-    caches = any(isinstance(one, Insert) and one.kind == "cache" for one in changes)
-    needs_decision = finding.condition is not None
-    return finding.status != "fail", left_out, needs_decision, caches, finding.rule
 
 
 def _gain_range(finding: Finding) -> tuple[float, float]:
@@ -291,24 +284,21 @@ def _next_steps(ordered: Sequence[Finding]) -> list[str]:
     return list(advice)[:MOST_NEXT_STEPS]
 
 
-_REMAINING: dict[str, tuple[Group, str, str]] = {
+_REMAINING: dict[Group, tuple[str, str]] = {
     "compute": (
-        "compute",
         "computing on the device",
         "Make the model smaller, or look for its longest kernels under device idle time.",
     ),
     "transfer": (
-        "transfer",
         "copies and communication between replicas",
         "Keep what does not change on the device, and compare the steps of all workers.",
     ),
     "overhead": (
-        "overhead",
         "launching operations and Python",
         "`pipediag trace REPORT/trace -o DIR` writes a timeline that shows what each call does.",
     ),
 }
-"""Classes of the step that remain, by the verdict's bottleneck, and what to do about them."""
+"""Names of what remains of the step, and what to do about it."""
 
 
 def what_remains(session: Session) -> list[str]:
@@ -348,7 +338,8 @@ def _in_the_step(session: Session) -> Iterator[str]:
             hint = "Do its work once before training, and read the results."
             ms, hot = min(delay_ms(session, op) or ms, ms), hot_line(session.host, "source")
     else:
-        group, what, hint = _REMAINING.get(bound_by, _REMAINING["overhead"])
+        group: Group = "overhead" if bound_by == "balanced" else bound_by
+        what, hint = _REMAINING[group]
         ms = class_ms(session, GROUPS[group])
         hot = hot_line(session.host, "main") if group == "overhead" else None
     if hot is not None:

@@ -80,8 +80,9 @@ def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
     speedup, ci95 = with_interval(
         lambda one, other: one * other, (gain.speedup, ends[0]), (pauses.speedup, ends[1])
     )
-    update = {"speedup": speedup, "after_s": gain.before_s / speedup}
-    return gain.model_copy(update={**update, "ci95": ci95 if gain.ci95 else None})
+    return gain.but(
+        speedup=speedup, after_s=gain.before_s / speedup, ci95=ci95 if gain.ci95 else None
+    )
 
 
 def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGain:
@@ -108,9 +109,7 @@ def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGa
         return max(gain.before_s + before_s - seen_s, SHORTEST_S) / left_s
 
     more = [(0.0, (0.0, most_s)) for most_s in (before_s, after_s, seen_s)]
-    return gain.model_copy(
-        update={"ci95": with_interval(speedup, (gain.speedup, gain.ci95), *more)[1]}
-    )
+    return gain.but(ci95=with_interval(speedup, (gain.speedup, gain.ci95), *more)[1])
 
 
 def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
@@ -121,7 +120,7 @@ def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
     if gain.scope == "run" or combined.filling_speedup is None or gain.ci95 is None:
         return gain
     least = min((combined.filling_speedup, *(combined.filling_ci95 or ()), gain.ci95[0]))
-    return gain.model_copy(update={"ci95": (least, gain.ci95[1])})
+    return gain.but(ci95=(least, gain.ci95[1]))
 
 
 def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
@@ -133,14 +132,13 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
 
     values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
     speedup, ci95 = with_interval(together, *values)
-    update = {
-        "speedup": speedup,
-        "after_s": gains[0].before_s / speedup,
-        "ci95": ci95 if all(one.ci95 for one in gains) else None,
-        "once_s": sum(one.once_s or 0.0 for one in gains) or None,
-        "once_ci95_s": None,
-    }
-    return gains[0].model_copy(update=update)
+    return gains[0].but(
+        speedup=speedup,
+        after_s=gains[0].before_s / speedup,
+        ci95=ci95 if all(one.ci95 for one in gains) else None,
+        once_s=sum(one.once_s or 0.0 for one in gains) or None,
+        once_ci95_s=None,
+    )
 
 
 def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
@@ -166,12 +164,6 @@ def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunG
         whole_s / after_s(gain.ci95[0], most_s),
         whole_s / after_s(gain.ci95[1], least_s),
     )
-    return gain.model_copy(
-        update={
-            "speedup": whole_s / after,
-            "ci95": ends,
-            "before_s": whole_s,
-            "after_s": after,
-            "scope": "run",
-        }
+    return gain.but(
+        speedup=whole_s / after, ci95=ends, before_s=whole_s, after_s=after, scope="run"
     )

@@ -80,8 +80,7 @@ class Where:
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
-    """Return a part's rows that a change may shorten: without the exit, and without pauses as
-    iterators are destroyed."""
+    """Return a part's rows that a change may shorten: without the exit and pauses."""
     left_out = (EXITING, PAUSE, PAUSES)
     return [row for row in run.parts if row.part == part and row.what not in left_out]
 
@@ -149,8 +148,7 @@ def rows_of_loop(session: Session, part: RunPartName) -> list[RunPart]:
 
 
 def traces_of_step(session: Session, loop: Loop) -> RunPart | None:
-    """Return the ledger's row of tracing a function that makes the loop's steps; None without
-    one."""
+    """Return the ledger's row of tracing a function that makes the loop's steps, if any."""
     run = session.run
     rows = [row for row in run.parts if row.part == "compile" and row.count] if run else []
     return next((row for row in rows if is_step_function(loop, row)), None)
@@ -180,8 +178,7 @@ def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
 
 
 def faster_ends(run: Run, timed: Prediction, left: float) -> float:
-    """Return the speed-up of the ends of epochs if the share `left` remains of the calls in
-    them."""
+    """Return the speed-up of the ends of epochs if the share `left` remains of their calls."""
     whole_s = run.seconds_of("epoch_end")
     if whole_s <= 0.0:
         return 1.0
@@ -281,8 +278,7 @@ def first_batch_percent(session: Session) -> float:
 
 
 def steps_beside_percent(session: Session) -> float | None:
-    """Return the percent of the loop's time that its steps explain by their mean; None if not
-    known."""
+    """Return the percent of the loop's time that its steps explain by their mean, if known."""
     time = time_of_epochs(session)
     return 100.0 * time.steps_s / time.total_s if time is not None else None
 
@@ -319,16 +315,14 @@ def _seconds(session: Session, part: RunPartName) -> float:
 
 _FIRST_S, _LONGEST_S = 0.01, 60.0
 _STARTS_S = 0.05
-"""Time from the iterator to the tuning thread's first sleep: 40 to 50 ms on two cores (own
-measurement)."""
+"""Time until the tuning thread first sleeps: 40 to 50 ms on two cores (own measurement)."""
 _LIFE_OFF = 0.05
 """Share by which the epochs of a run differ in length. Own choice."""
 _PAUSING = 0.5
 """Share of iterators that pause as they are freed: 14 of 30 in epochs of 3 s, natively on two cores
 with TensorFlow 2.21 (own measurement)."""
 PAUSED_NS = 50_000_000
-"""Time from which on freeing an iterator was a pause: others took 0.3 to 32 ms (own
-measurement)."""
+"""Time from which freeing an iterator was a pause: others took 0.3 to 32 ms (own measurement)."""
 SHORTEST_EPOCH_S = 1.0
 """Shortest epoch with pauses. Own choice: in shorter ones, the start of the pipeline decides where
 in a period of sleep they end."""
@@ -367,8 +361,7 @@ class Pauses:
 
 
 def pauses_of_run(session: Session) -> Pauses | None:
-    """Return the run's pauses; None where epochs have no iterator each, or are too short, or their
-    length is not known."""
+    """Return the run's pauses; None where epochs share an iterator or are short or not known."""
     run, loop, pipeline = session.run, session.diagnosed_loop(), session.pipeline
     if run is None or loop is None or pipeline is None or run.scope != "run":
         return None

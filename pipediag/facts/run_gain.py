@@ -79,8 +79,7 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if run is None or finding.about_results:
         return None
     if trial.basis in ("traces", "pauses") and trial.speedup is not None:
-        gain = _becoming(run, run.whole_s / trial.speedup, "measured")
-        return gain.model_copy(update={"ci95": trial.ci95})
+        return _becoming(run, run.whole_s / trial.speedup, "measured").but(ci95=trial.ci95)
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
         beside = _saved_beside(session, run, [finding], trial)
@@ -132,8 +131,7 @@ def _of_the_run(steps: Trial, basis: Basis, of_run: Value, why: str) -> Trial:
     low, high = steps.ci95 or (0.0, 0.0)
     ran = f"{why} The steps ran at {steps.speedup:.2f}x [{low:.2f}, {high:.2f}] of their speed."
     caveats = [*steps.caveats, ran]
-    update = {"speedup": round(speedup, 4), "ci95": ci95, "basis": basis, "caveats": caveats}
-    return steps.model_copy(update=update)
+    return steps.but(speedup=round(speedup, 4), ci95=ci95, basis=basis, caveats=caveats)
 
 
 def with_pauses_left_out(session: Session, steps: Trial, tried: TrialRun) -> Trial | None:
@@ -231,9 +229,7 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     low, high = combined.filling_ci95 or (combined.filling_speedup,) * 2
     speedup = with_first(gain.speedup, combined.filling_speedup)
     ends = gain.ci95 and (with_first(gain.ci95[0], low), with_first(gain.ci95[1], high))
-    return gain.model_copy(
-        update={"speedup": speedup, "after_s": run.whole_s / speedup, "ci95": ends}
-    )
+    return gain.but(speedup=speedup, after_s=run.whole_s / speedup, ci95=ends)
 
 
 def _saved_beside(
@@ -341,8 +337,7 @@ def _measured(
             (once_s, once_ci95_s),
             beside,
         )
-    update = {"once_s": trial.once_s, "once_ci95_s": trial.once_ci95_s, "ci95": ci95}
-    return gain.model_copy(update=update)
+    return gain.but(once_s=trial.once_s, once_ci95_s=trial.once_ci95_s, ci95=ci95)
 
 
 def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -> RunGain:

@@ -14,8 +14,7 @@ KEPT = 1.05
 """Times the target that a step may take and still reach it: blocks of one and the same pipeline
 agree within 2 to 5 %."""
 MOST_WORKERS = 64
-"""Number beyond which a dispatcher and one consumer are no setup of which this was measured. Own
-choice."""
+"""Number beyond which nothing was measured of a dispatcher and one consumer. Own choice."""
 LINK_GBIT_PER_S = 10.0
 """Assumed of the training's host, which receives all batches; its link is not measured."""
 
@@ -29,8 +28,7 @@ class StepWith:
     least_ms: float
     """Time if all overlaps, and the service itself costs nothing."""
     most_ms: float
-    """Time if making and sending take turns, and asking the dispatcher takes twice as long as
-    here."""
+    """Time if making and sending take turns, and asking the dispatcher takes twice as long."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,7 @@ class ServicePlan:
     cores: float
     """CPUs that all workers keep busy at that pace."""
     bytes_per_s: float | None
-    """Bytes that the training's host receives, before compression; None if the size is not
-    known."""
+    """Bytes that the training's host receives, uncompressed; None if the size is not known."""
     memory_bytes: int
     """Memory of all workers together."""
 

@@ -156,8 +156,11 @@ def most_of_free_input(session: Session) -> float | None:
     measured = ceiling(session)
     if measured is None:
         return None
-    most = max(measured, _tried_in_the_pipeline(session))
-    return _of_the_loop(session, most) or most
+    most, time = max(measured, _tried_in_the_pipeline(session)), loop_time(session)
+    if time is None:
+        return most
+    saved_s = time.first_batches_s + time.steps_s * (1.0 - 1.0 / most)
+    return bound(time.total_s, saved_s) or most
 
 
 def _tried_in_the_pipeline(session: Session) -> float:
@@ -177,11 +180,3 @@ def _tried_in_the_pipeline(session: Session) -> float:
         tried.append(session.combined)
     gains = [one.ci95[1] for one in tried if one.ci95 is not None and one.basis == "step"]
     return max(gains, default=1.0)
-
-
-def _of_the_loop(session: Session, gain: float) -> float | None:
-    """Return the gain of the whole loop where its steps gain so much; None where not known."""
-    time = loop_time(session)
-    if time is None:
-        return None
-    return bound(time.total_s, time.first_batches_s + time.steps_s * (1.0 - 1.0 / gain))
