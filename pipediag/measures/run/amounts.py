@@ -11,17 +11,13 @@ from pipediag.estimates import Floats, interval, resampled_means
 from pipediag.facts.run_gain import ONCE_OFF
 from pipediag.measures.loops import median_step_ms
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
-from pipediag.measures.steps import Building, blocks_of, input_waits, steps_ns
+from pipediag.measures.steps import FEWEST_STEPS, Building, blocks_of, input_waits, steps_ns
 from pipediag.session.record import Interval
-from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import CACHES
 from pipediag.vocabulary import LoopRole, SpanKind
-
-_FEWEST_STEPS = 5
-"""Fewest steps for an interval, and on a repeated batch."""
-
 
 FEWEST_FOR_INTERVAL = 3
 """Fewest values for an interval. Own choice: a bootstrap over two epochs would show the two."""
@@ -54,8 +50,7 @@ class Projected:
         return replace(self, ns=self.ns * of_it, limits_ns=(low * of_it, high * of_it))
 
     def together(self, other: Projected) -> Projected:
-        """Return the sum of both, which may be off in the same direction, with the larger one's
-        count."""
+        """Return the sum, as both may be off in the same direction, with the larger one's count."""
         larger = max(self, other, key=lambda one: one.ns)
         (low, high), (others_low, others_high) = self.limits_ns, other.limits_ns
         limits = low + others_low, high + others_high
@@ -105,8 +100,10 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
     if free:
         return _of(np.array(free, dtype=float))
     repeated = _free(steps_ns(recording, loop, "repeat"), building)
-    wait_ns = _wait_ns(recording, loop)
-    if len(repeated) >= _FEWEST_STEPS and wait_ns is not None:
+    batches, blocks = loop.batches_per_call, blocks_of(recording, loop, "baseline")
+    waits_ms = [wait for block in blocks for wait in input_waits(block, batches)[0]]
+    if len(repeated) >= FEWEST_STEPS and waits_ms:
+        wait_ns = max(0.0, float(np.mean(waits_ms))) * batches * 1e6
         return _of(np.array(repeated, dtype=float) + wait_ns)
     traced_ns = sum(
         max(0, min(one.end_ns, start + ns) - max(one.start_ns, start))
@@ -119,7 +116,7 @@ def steady_step(timeline: Timeline, recording: Recording, loop: RecordedLoop) ->
 
 def _of(samples_ns: Floats) -> Projected:
     mean = float(samples_ns.mean())
-    if len(samples_ns) < _FEWEST_STEPS:
+    if len(samples_ns) < FEWEST_STEPS:
         return in_doubt(mean, 1)
     return Projected(mean, 1, interval(resampled_means(samples_ns)))
 
@@ -127,14 +124,6 @@ def _of(samples_ns: Floats) -> Projected:
 def _free(steps: dict[int, int], building: Building) -> list[int]:
     """Return durations of the steps that build nothing."""
     return [ns for start, ns in steps.items() if not building.is_in(start, ns)]
-
-
-def _wait_ns(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Return the mean wait of a call for its batches; None where nothing tells of it."""
-    batches = loop.batches_per_call
-    blocks = blocks_of(recording, loop, "baseline")
-    known = [wait for block in blocks for wait in input_waits(block, batches)[0]]
-    return max(0.0, float(np.mean(known))) * batches * 1e6 if known else None
 
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
@@ -216,10 +205,6 @@ class _FirstCall:
     end_ns: int
     ns: int
 
-    def holds(self, boundary: RecordedBoundary) -> bool:
-        """Return True if an epoch began within this call."""
-        return self.start_ns <= boundary.asked_ns <= self.end_ns
-
 
 def _settle(
     amounts: Amounts,
@@ -263,26 +248,22 @@ def _settle_waits(
     waits = [
         max(0, round(boundary.first_step_ns - step_ns))
         for boundary in loop.epoch_boundaries
-        if boundary.first_step_ns is not None and not any(call.holds(boundary) for call in built)
+        if boundary.first_step_ns is not None
+        and not any(call.start_ns <= boundary.asked_ns <= call.end_ns for call in built)
     ]
     amounts.waits_ns[loop.id] = waits
     amounts.move(sum(waits), steps, starts)
+    first_ns = loop.fill_ns or 0
     if built:
-        waited = min(_first_wait_ns(recording, loop, waits), built[0].ns)
-        amounts.move(waited, built[0].place, starts)
-        built[0].ns -= waited
-    else:
-        amounts.move(loop.fill_ns or 0, steps, starts)
+        again = loop.iterators > len(loop.epoch_boundaries)
+        kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
+        if waits and again and not kept:
+            # No longer than later waits: each epoch starts its pipeline again.
+            first_ns = min(first_ns, max(waits))
+        first_ns = min(first_ns, built[0].ns)
+        built[0].ns -= first_ns
+    amounts.move(first_ns, built[0].place if built else steps, starts)
     amounts.count[starts] = len(waits) + 1
-
-
-def _first_wait_ns(recording: Recording, loop: RecordedLoop, waits: Sequence[int]) -> int:
-    """Return how long the call that built the step waited for its batch: no longer than later
-    waits, if each epoch starts its pipeline again and none reads what the first one kept."""
-    found = loop.fill_ns or 0
-    again = loop.iterators > len(loop.epoch_boundaries)
-    kept = any(op.kind in CACHES for op in recording.upstream(loop.root_op_id))
-    return min(found, max(waits)) if waits and again and not kept else found
 
 
 def _built_in(spent: Iterable[Spent], loop: RecordedLoop) -> list[_FirstCall]:

@@ -48,8 +48,7 @@ class Epochs:
     starts_ns: list[int]
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
-    """Time between one epoch's steps and the next one's, by place, of ends that stand for those to
-    come."""
+    """Time between epochs' steps, by place, of ends that stand for those to come."""
     before_ns: dict[Place, int] = field(default_factory=dict)
     """Time in other trainings, by place."""
     before_count: int = 0
@@ -220,34 +219,25 @@ def without_pauses(
             continue
         first_ns = first_iterator_ns(place, epochs, amounts) if place.what == MAKING else 0
         number = pause_among(times, first_ns)
+        pause = Place(place.part, PAUSE, loop.file, loop.line, loop.id)
         if number is not None:
-            paused_ns, pause = times[number], _row_of(PAUSE, place, loop)
+            paused_ns = times[number]
             amounts.move(paused_ns, place, pause)
             amounts.count[pause] = 1
             if place in amounts.count:
                 amounts.count[place] = max(1, amounts.count[place] - 1)
             ends[place] = [*times[:number], *times[number + 1 :]]
         else:
-            beyond = _beyond_the_shortest(times, first_ns)
-            paused_ns, pauses = sum(beyond), _row_of(PAUSES, place, loop)
-            if not paused_ns:
+            shortest = min([*times, first_ns] if first_ns else times, default=0)
+            more = [ns - shortest if ns - shortest >= PAUSED_NS else 0 for ns in times]
+            paused_ns, pauses = sum(more), replace(pause, what=PAUSES)
+            if len(times) < 2 or not paused_ns:
                 continue
             amounts.move(paused_ns, place, pauses)
-            ends[pauses] = beyond
-            ends[place] = [ns - more for ns, more in zip(times, beyond, strict=True)]
+            ends[pauses] = more
+            ends[place] = [ns - paused for ns, paused in zip(times, more, strict=True)]
             if not epochs.ends_seen:
                 before[pauses] = paused_ns
         if not epochs.ends_seen:
             before[place] -= paused_ns
     return replace(epochs, ends_ns=ends, before_ns=before)
-
-
-def _beyond_the_shortest(times: Sequence[int], first_ns: int) -> list[int]:
-    """Return what each of several times takes beyond the shortest, where that is a pause."""
-    shortest = min([*times, first_ns] if first_ns else times, default=0)
-    several = len(times) > 1
-    return [ns - shortest if several and ns - shortest >= PAUSED_NS else 0 for ns in times]
-
-
-def _row_of(what: str, place: Place, loop: RecordedLoop) -> Place:
-    return Place(place.part, what, loop.file, loop.line, loop.id)

@@ -204,31 +204,27 @@ def rejoined(spent: list[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
     A hand-over that follows an evaluation shows no step, so the timeline has a stretch for each of
     the steps, with the rest of the step between it and the next.
     """
+    joined = list(spent)
     for loop in loops:
-        # Keras tells of its epochs, whose iterator may be one and the same.
-        if loop.role == "training" and loop.kind != "keras":
-            spent = _rejoined(spent, loop)
-    return spent
-
-
-def _rejoined(spent: list[Spent], loop: RecordedLoop) -> list[Spent]:
-    steps = steps_of(loop)
-    epochs: list[list[int]] = [[]]
-    for index, one in enumerate(spent):
-        if one.span is not None and (one.span.kind, one.span.name) == ("iterator", loop.id):
-            epochs.append([])
-        elif one.place == steps:
-            epochs[-1].append(index)
-    epochs = [epoch for epoch in epochs if epoch]
-    interruptions = sum(len({spent[index].span for index in epoch}) - 1 for epoch in epochs)
-    if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
-        return spent
-    joined, rest = list(spent), Place("epoch_end", loop_id=loop.id)
-    for epoch in epochs:
-        span = spent[epoch[0]].span
-        for index in range(epoch[0], epoch[-1] + 1):
-            if spent[index].place in (steps, starts_of(loop), rest):
-                joined[index] = replace(spent[index], place=steps, span=span, loop_id=loop.id)
+        if loop.role != "training" or loop.kind == "keras":
+            # Keras tells of its epochs, whose iterator may be one and the same.
+            continue
+        steps, rest = steps_of(loop), Place("epoch_end", loop_id=loop.id)
+        epochs: list[list[int]] = [[]]
+        for index, one in enumerate(joined):
+            if one.span is not None and (one.span.kind, one.span.name) == ("iterator", loop.id):
+                epochs.append([])
+            elif one.place == steps:
+                epochs[-1].append(index)
+        epochs = [epoch for epoch in epochs if epoch]
+        interruptions = sum(len({joined[index].span for index in epoch}) - 1 for epoch in epochs)
+        if interruptions < _OFTEN * loop.steps / loop.batches_per_call:
+            continue
+        for epoch in epochs:
+            span = joined[epoch[0]].span
+            for index in range(epoch[0], epoch[-1] + 1):
+                if joined[index].place in (steps, starts_of(loop), rest):
+                    joined[index] = replace(joined[index], place=steps, span=span, loop_id=loop.id)
     return joined
 
 

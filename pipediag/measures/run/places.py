@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import linecache
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import NamedTuple
 
+from pipediag.measures.pipeline import source_line
 from pipediag.session.ledger import (
     EVALUATING_LOOP,
     EXITING,
@@ -31,8 +30,7 @@ _RANK: dict[SpanKind, int] = {
     "tracing": _COMPILING,
     "evaluation": _EVALUATING,
 }
-"""Kinds of spans that take precedence over those that began later within them. All others give
-way."""
+"""Kinds of spans that take precedence over those that began later within them."""
 
 _CALLS: frozenset[SpanKind] = frozenset({"script", "fit", "evaluation", "callback"})
 """Kinds of spans that end after all that began in them."""
@@ -113,8 +111,7 @@ def segments_of(spans: Iterable[Span], start_ns: int, end_ns: int) -> list[Spent
 
 
 def _with_ends(spans: Iterable[Span], end_ns: int) -> Iterator[tuple[Span, int]]:
-    """Yield spans with their ends: one without an end lasts as long as the call around it, or the
-    run."""
+    """Yield spans with their ends: without one, that of the call around it, or of the run."""
     calls: list[int] = []
     for span in sorted(spans, key=lambda span: (span.start_ns, span.id)):
         while calls and calls[-1] <= span.start_ns:
@@ -137,19 +134,22 @@ def own_ns(spent: Iterable[Spent]) -> int:
 
 
 def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
-    """Return each segment with its place; outside of all spans, it follows from what is around
-    it."""
+    """Return each segment with its place; outside of all spans, by what is around it."""
     known = {loop.id: loop for loop in loops}
     segments = [_as_a_step(_as_a_call(segment), known) for segment in segments]
     trained = [
         one if one.is_of("steps", "first_batch") and _trains(one.span, known) else None
         for one in segments
     ]
-    before, after = _last_before(trained), _last_before(trained[::-1])[::-1]
-    spent = [
-        _spent(segment, known, _Around(*around))
-        for segment, *around in zip(segments, before, after, strict=True)
-    ]
+    befores, afters = _last_before(trained), _last_before(trained[::-1])[::-1]
+    spent = []
+    for segment, before, after in zip(segments, befores, afters, strict=True):
+        steps = segment.within("steps")
+        loop_id = steps.name if steps is not None and _trains(steps, known) else None
+        place = _place(segment, known, before, after)
+        time = segment.span.id if segment.span else None
+        time = _traced_in(segment)[0].id if place.part == "compile" else time
+        spent.append(replace(segment, place=place, loop_id=loop_id, time=time))
     for index in range(1, len(segments) - 1):
         made, segment, first = segments[index - 1 : index + 2]
         # Keras has made an epoch's iterator and comes to its first step next; meanwhile the last
@@ -198,68 +198,52 @@ def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
     return replace(segment, span=steps) if goes_on and fed else segment
 
 
-class _Around(NamedTuple):
-    """The last stretch before another one, and the first after it, in which a loop trains."""
-
-    before: Spent | None
-    after: Spent | None
-
-
 def _trains(span: Span | None, loops: dict[str, RecordedLoop]) -> bool:
     loop = loops.get(span.name) if span is not None else None
     return span is not None and (loop is None or loop.role == "training")
 
 
-def _spent(segment: Spent, loops: dict[str, RecordedLoop], around: _Around) -> Spent:
-    span, steps = segment.span, segment.within("steps")
-    place = _place(segment, loops, around)
-    return replace(
-        segment,
-        place=place,
-        loop_id=steps.name if steps is not None and _trains(steps, loops) else None,
-        time=_traced_in(segment)[0].id if place.part == "compile" else span.id if span else None,
-    )
-
-
-def _place(segment: Spent, loops: dict[str, RecordedLoop], around: _Around) -> Place:
+def _place(
+    segment: Spent, loops: dict[str, RecordedLoop], before: Spent | None, after: Spent | None
+) -> Place:
+    """Return its place; a loop trains in the stretch `before` it, and in the one `after` it."""
     match segment.span:
         case Span(kind="aside"):
             return PIPEDIAG
         case Span(kind="first_call" | "tracing"):
             return _compiling(segment)
-        case Span(kind="evaluation" | "callback") as span:
-            return _called(segment, span, _loop_id(around.before))
-        case Span(kind="iterator" | "first_batch" | "steps") as span:
-            return _in_a_loop(segment, span, loops, around)
+        case Span(kind="callback", name=name) as span:
+            what = callback_words(name)
+            return Place("epoch_end", what, span.file, span.line, _loop_id(before))
+        case Span(kind="evaluation", name=name) as span:
+            callback = segment.within("callback")
+            if callback is not None:
+                what = f"`{name}` in the callback {callback.name}"
+            else:
+                what = "validation in `fit`" if segment.within("fit") else f"`{name}`"
+            return Place("evaluation", what, span.file, span.line, _loop_id(before))
+        case Span(kind="iterator" | "first_batch" | "steps", name=name) as span:
+            return _in_a_loop(segment, span, loops.get(name), before, after)
         case _:
-            return _outside(segment, around)
-
-
-def _called(segment: Spent, span: Span, loop_id: str | None) -> Place:
-    if span.kind == "callback":
-        return Place("epoch_end", callback_words(span.name), span.file, span.line, loop_id)
-    callback = segment.within("callback")
-    if callback is not None:
-        what = f"`{span.name}` in the callback {callback.name}"
-    else:
-        what = "validation in `fit`" if segment.within("fit") else f"`{span.name}`"
-    return Place("evaluation", what, span.file, span.line, loop_id)
+            return _outside(segment, before, after)
 
 
 def _in_a_loop(
-    segment: Spent, span: Span, loops: dict[str, RecordedLoop], around: _Around
+    segment: Spent,
+    span: Span,
+    loop: RecordedLoop | None,
+    before: Spent | None,
+    after: Spent | None,
 ) -> Place:
-    loop = loops.get(span.name)
     if loop is None or loop.role == "training":
         part: RunPartName = "steps" if span.kind == "steps" else "epoch_start"
         what = MAKING if span.kind == "iterator" else None
         file, line = (loop.file, loop.line) if loop else (None, None)
         return Place(part, what, file, line, span.name)
     if loop.role in _READING_ROLES:
-        outside = _outside(segment, around)
+        outside = _outside(segment, before, after)
         return replace(outside, what=READING, file=loop.file, line=loop.line)
-    followed = _loop_id(around.before)
-    return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, followed)
+    return Place("evaluation", EVALUATING_LOOP, loop.file, loop.line, _loop_id(before))
 
 
 def _compiling(segment: Spent) -> Place:
@@ -280,9 +264,8 @@ def _traced_in(segment: Spent) -> list[Span]:
     return [one for one in segment.around if one.kind in ("first_call", "tracing")]
 
 
-def _outside(segment: Spent, around: _Around) -> Place:
+def _outside(segment: Spent, before: Spent | None, after: Spent | None) -> Place:
     """Return the place of what the script or Keras does outside of all spans."""
-    before, after = around
     if before is None:
         return Place("before_training")
     same_fit = before.fit == segment.fit
@@ -338,8 +321,7 @@ def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
 
 _LINED = frozenset({"before_training", "between_loops", "epoch_end", "after_training"})
 _FEWEST_MS = 50
-"""Least time of a line that counts. Own choice: under a few samples at fifty a second, a line was
-met by chance."""
+"""Least time of a line that counts. Own choice: fewer samples may have met it by chance."""
 
 
 Shares = dict[Place, dict[Place, float]]
@@ -394,7 +376,7 @@ def callback_lines(
                 function=line.function,
                 percent=100.0 * ns / sum(lines.values()),
                 in_framework=line.in_framework,
-                code=linecache.getline(line.file, line.line).strip() or None,
+                code=source_line(line.file, line.line),
             )
             for line, ns in sorted(lines.items(), key=lambda one: -one[1])[:_MOST_LINES]
         ]
@@ -409,8 +391,7 @@ def callback_lines(
 def _by_place(
     spent: Sequence[Spent], seen: Sequence[SeenLines]
 ) -> dict[Place, dict[SeenLine, int]]:
-    """Return lines and their nanoseconds, by the place of the moments at which they were
-    sampled."""
+    """Return lines and their nanoseconds, by the place of the moments of their samples."""
     starts = [one.start_ns for one in spent]
     places: dict[Place, dict[SeenLine, int]] = {}
     for group in seen:

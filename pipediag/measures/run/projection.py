@@ -82,8 +82,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
 
 
 def _by_round(spent: Iterable[Spent], begun: Sequence[int]) -> dict[Place, list[list[Spent]]]:
-    """Return the stretches of each place before the first round and in each, which lasts from its
-    `fit` to the next one."""
+    """Return the stretches of each place before the first `fit`, and from each to the next one."""
     places: dict[Place, list[list[Spent]]] = {}
     for one in spent:
         if one.place != PIPEDIAG:
@@ -172,8 +171,7 @@ class Projection:
     not_seen: list[str] = field(default_factory=list)
     epochs_planned: int | None = None
     epochs_seen: float | None = None
-    """Epochs seen, with those in rounds that were over; None where the number of epochs is not
-    known."""
+    """Epochs seen, with those in rounds that were over; None where their number is not known."""
 
     def plan(self, length: int | None) -> tuple[int, float, bool] | None:
         """Return epochs, calls of a step in all, and True if the number of epochs is known.
@@ -202,8 +200,7 @@ class Projection:
         return given, given * (sum(whole) / len(whole)) / self.step.ns, True
 
     def _given_epochs(self) -> int | None:
-        """Return the number of epochs that the script asks for; None where it made more than
-        that."""
+        """Return the number of epochs that the script asks for; None where it made more."""
         if self.loop.keras:
             return self.loop.keras.epochs
         planned = self.loop.planned_rounds
@@ -246,7 +243,7 @@ class Projection:
         if epochs.are_interrupted_within(calls * self.step.ns, epochs_counted=counted):
             self._scale(steps)
             return
-        steady = _times(self.step, steps)
+        steady = replace(self.step.share(steps), count=round(steps))
         in_epochs = self.scope == "epoch" or self.epochs_planned is not None
         whole = self._in_epochs(steady, count) if in_epochs else None
         self.places[steps_of(self.loop)] = whole or steady
@@ -277,8 +274,7 @@ class Projection:
             self.not_seen.append(PAUSE_SEEN_ONCE)
 
     def _in_epochs(self, steady: Projected, count: int) -> Projected | None:
-        """Return the time of whole epochs, which have slow steps that the steady step does not
-        show."""
+        """Return the time of whole epochs, with slow steps that the steady step does not show."""
         if not self.epochs.whole_ns or steady.ns <= 0:
             return None
         # Where a step asks for an epoch's first batch, its wait is a place of its own.
@@ -290,9 +286,8 @@ class Projection:
         return Projected(whole.ns, steady.count, scattered.limits_ns)
 
     def _scale(self, steps: float) -> None:
-        """Project what came among the steps that were seen, in proportion to the number of
-        steps."""
-        self.places[steps_of(self.loop)] = _times(self.step, steps)
+        """Project what came among the steps that were seen, in proportion to their number."""
+        self.places[steps_of(self.loop)] = replace(self.step.share(steps), count=round(steps))
         seen = self._steps_seen()
         if seen <= 0:
             return
@@ -364,7 +359,3 @@ def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool)
         "The script was stopped, and the length of its training is not known: these are 1,000 "
         "steps."
     )
-
-
-def _times(step: Projected, steps: float) -> Projected:
-    return replace(step.share(steps), count=round(steps))
