@@ -76,8 +76,7 @@ def seen_s(loop: RecordedLoop) -> float:
 
 
 def whole_s(run: Run | Missing, loop: RecordedLoop) -> float | None:
-    """Return the seconds of the whole loop by the ledger, no less than was seen; None where that
-    has none of it, or is of less than the run."""
+    """Return the loop's seconds by a ledger of the run, no less than was seen; None without one."""
     if isinstance(run, Missing) or run.scope != "run":
         return None
     took_s = sum(row.seconds for row in run.parts if row.loop_id == loop.id)
@@ -85,8 +84,7 @@ def whole_s(run: Run | Missing, loop: RecordedLoop) -> float | None:
 
 
 def median_step_ms(recording: Recording, loop: RecordedLoop) -> float | None:
-    """Return it per batch, from the baseline, or else from the warm-up or the elapsed time, which
-    include the first step."""
+    """Return it per batch, by the baseline, else by what includes the first step."""
     for kind in ("baseline", "warmup"):
         samples = step_ms(recording, loop, kind)
         if len(samples):

@@ -55,15 +55,13 @@ def trace_of(
     if directory is None:
         return None, profile_missing(recording, loop)
     try:
-        return _summary(Path(directory), by_operation), None
+        return _summary(Path(directory), by_operation=by_operation), None
     except PipediagError as error:
         return None, str(error)
 
 
-@lru_cache(maxsize=1)
-def _summary(directory: Path, by_operation: bool) -> TraceSummary:
-    """Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
-    return summarise(directory, by_operation=by_operation)
+_summary = lru_cache(maxsize=1)(summarise)
+"""Read once: a loop is diagnosed when it waits for trials and again when the script is over."""
 
 
 def measure_text_work(steps: Steps, trace: TraceSummary | None) -> TextWork | None:

@@ -66,33 +66,26 @@ def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[Re
     function makes stand before its operation; of a function that was traced again the last tracing
     counts."""
     by_id = {operation.id: operation for operation in operations}
-    nested = _nested(operations)
+    nested: dict[str, dict[tuple[object, ...], str]] = {}
+    for operation in operations:
+        if operation.inside_function_of is not None:
+            place = (operation.kind, operation.file, operation.line)
+            nested.setdefault(operation.inside_function_of, {})[place] = operation.id
     ordered: dict[str, RecordedOperation] = {}
     seen: set[str] = set()
     # Not by recursion: a chain of datasets can be longer than Python's stack.
     waiting = [] if root_id is None else [(root_id, False)]
     while waiting:
         op_id, sources_stand = waiting.pop()
-        operation = by_id.get(op_id)
-        if operation is None:
+        if op_id not in by_id:
             continue
         if sources_stand:
-            ordered[op_id] = operation
+            ordered[op_id] = by_id[op_id]
         elif op_id not in seen:
             seen.add(op_id)
-            sources = (*operation.parent_ids, *nested.get(op_id, ()))
+            sources = (*by_id[op_id].parent_ids, *nested.get(op_id, {}).values())
             waiting += [(op_id, True), *((source, False) for source in reversed(sources))]
     return list(ordered.values())
-
-
-def _nested(operations: list[RecordedOperation]) -> dict[str, list[str]]:
-    """Return the operations made in each operation's function, without those of older tracings."""
-    latest: dict[str, dict[tuple[object, ...], str]] = {}
-    for operation in operations:
-        if operation.inside_function_of is not None:
-            place = (operation.kind, operation.file, operation.line)
-            latest.setdefault(operation.inside_function_of, {})[place] = operation.id
-    return {outer: list(places.values()) for outer, places in latest.items()}
 
 
 REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 
 from pipediag.session.pipeline import IteratorFigures
 from pipediag.session.recording import (
@@ -341,7 +341,7 @@ def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[Re
         waiting = [operation for operation in waiting if not operation.name]
     kind = _VERSION.sub("", iterator.kind)
     as_written = any(may_be(operation.kind, kind) for operation in waiting)
-    found = []
+    found: list[RecordedOperation] = []
     for wanted in (None,) if as_written else _FUSED_KINDS.get(kind, (None,)):
         fitting = (
             operation
@@ -349,7 +349,7 @@ def _by_kind(waiting: list[RecordedOperation], iterator: RanIterator) -> list[Re
             if operation not in found
             and (operation.kind == wanted if wanted else may_be(operation.kind, kind))
         )
-        found += [operation for operation in [next(fitting, None)] if operation is not None]
+        found += islice(fitting, 1)
     return found[::-1]
 
 

@@ -59,15 +59,13 @@ def blocks_of(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> lis
 
 
 def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Floats:
-    """Return milliseconds per batch of every step in those windows, in order. An interval of one
-    call with several batches (`steps_per_execution`) is divided by them."""
+    """Return milliseconds per batch of every step; a call of several batches is divided by them."""
     durations = [d for block in blocks_of(recording, loop, kind) for d in block.durations_ns]
     return np.array(durations, dtype=float) / 1e6 / loop.batches_per_call
 
 
 def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> dict[int, int]:
-    """Return nanoseconds of every recorded interval in those windows, by its begin: one may be a
-    call of several batches."""
+    """Return nanoseconds of every recorded interval in those windows, by its begin."""
     return {
         start: duration
         for kind in kinds
@@ -103,16 +101,14 @@ def gap_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
 
 
 def next_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
-    """Return milliseconds per batch inside the iterator's `next`, and of which steps: of none where
-    Python does not call it."""
+    """Return milliseconds per batch inside Python's `next`, if it is called, and of which steps."""
     if len(block.waits_ns) != len(block.durations_ns):
         return np.empty(0), slice(0)
     return np.array(block.waits_ns, dtype=float) / 1e6 / batches, slice(None)
 
 
 def input_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
-    """Return milliseconds of input wait per batch, inside `next` or else by gap times, and of which
-    steps."""
+    """Return milliseconds of input wait per batch, in `next` or by gaps, and of which steps."""
     inside, steps = next_waits(block, batches)
     return (inside, steps) if len(inside) else gap_waits(block, batches)
 
@@ -191,8 +187,7 @@ class Building:
 
 
 def measure_steps(recording: Recording, loop: RecordedLoop) -> Steps | None:
-    """Return step times of the loop's baseline, in milliseconds per batch; None without one. With
-    `steps_per_execution` = k one sample is the time of a call divided by k."""
+    """Return step times of the loop's baseline, in milliseconds per batch; None without one."""
     samples = step_ms(recording, loop, "baseline")
     if not len(samples):
         return None
@@ -240,15 +235,13 @@ def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbati
         return None
     step = float(baseline.mean())
     profiled = step_ms(recording, loop, "profile")
-    if not len(profiled):
-        return Perturbation(
-            baseline_step_ms=step,
-            profiled_step_ms=None,
-            ratio=None,
-            missing=profile_missing(recording, loop),
-        )
-    slow = float(profiled.mean())
-    return Perturbation(baseline_step_ms=step, profiled_step_ms=slow, ratio=slow / step)
+    slow = float(profiled.mean()) if len(profiled) else None
+    return Perturbation(
+        baseline_step_ms=step,
+        profiled_step_ms=slow,
+        ratio=slow / step if slow is not None else None,
+        missing=profile_missing(recording, loop) if slow is None else None,
+    )
 
 
 def profile_missing(recording: Recording, loop: RecordedLoop) -> str:
@@ -290,8 +283,7 @@ def measure_differential(recording: Recording, loop: RecordedLoop) -> ConsumerAl
 
 
 COMPILED_PERCENT = 5.0
-"""Percent of the step from which on compiling counts. Own choice, equal to the limit below which
-input wait is fine."""
+"""Percent of the step from which on compiling counts. Own choice, as the limit on input wait."""
 
 FASTEST_PERCENT = 25.0
 ALIKE = 1.5
@@ -316,21 +308,15 @@ def compiled_for_lengths(
         return None
     building, steps = Building(timeline), steps_ns(recording, loop, "baseline")
     traced = sum(building.is_in(start, ns) for start, ns in steps.items())
-    each_traces = traced > 0 and traced >= TRACED_PART * len(steps)
-    if not each_traces and not _some_compile(recording, loop, alone):
-        return None
+    compiles = traced > 0 and traced >= TRACED_PART * len(steps)
+    by_xla = loop.keras is not None and loop.keras.jit_compile
+    if not compiles and by_xla and lengths_vary(loop.element_spec or ""):
+        fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
+        compiles = bool(fastest_ms <= ALIKE * alone.differential.step_ms)
     percent = alone.share.percent - native.percent
-    if percent < COMPILED_PERCENT:
+    if not compiles or percent < COMPILED_PERCENT:
         return None
     return Measured(percent, (alone.share.draws - native.draws).clip(min=0.0))
-
-
-def _some_compile(recording: Recording, loop: RecordedLoop, alone: ConsumerAlone) -> bool:
-    keras = loop.keras
-    if keras is None or not keras.jit_compile or not lengths_vary(loop.element_spec or ""):
-        return False
-    fastest_ms = np.percentile(step_ms(recording, loop, "baseline"), FASTEST_PERCENT)
-    return bool(fastest_ms <= ALIKE * alone.differential.step_ms)
 
 
 CLASSES: tuple[StepClass, ...] = get_args(StepClass)

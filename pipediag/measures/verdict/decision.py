@@ -110,8 +110,7 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
 
 
 def outweigh_the_steps(session: Session) -> bool:
-    """Return True if waits for an epoch's first batch take more of the loop than any part of its
-    steps, and XProf's limit."""
+    """Return True if first batches take more than any part of the steps, and XProf's limit."""
     waiting, steps = first_batch_percent(session), steps_beside_percent(session)
     if steps is None or waiting < INPUT_BOUND.value:
         return False
@@ -269,11 +268,13 @@ def _verdict(
     why: list[Doubt],
     culprit: Culprit | None = None,
 ) -> Verdict:
+    weight = sum(doubt.weight for doubt in why)
+    confidence: Confidence = "high" if weight == 0 else "medium" if weight == 1 else "low"
     return Verdict(
         bottleneck=bottleneck,
         severity=severity,
         summary=summary,
-        confidence=_confidence(why) if bottleneck != "inconclusive" else "low",
+        confidence=confidence if bottleneck != "inconclusive" else "low",
         reasons=_reasons(session, [doubt.sentence for doubt in why]),
         file=culprit.file if culprit else None,
         line=culprit.line if culprit else None,
@@ -363,14 +364,6 @@ class Doubt:
 
     sentence: str
     weight: int = 1
-
-
-def _confidence(why: list[Doubt]) -> Confidence:
-    """Return high without a doubt, medium with one, low with more."""
-    weight = sum(doubt.weight for doubt in why)
-    if weight == 0:
-        return "high"
-    return "medium" if weight == 1 else "low"
 
 
 def doubts(
