@@ -130,7 +130,7 @@ def _write_perfetto(directory: Path, output: Path) -> Path:
     from pipediag.reporters.perfetto import write_perfetto
 
     read, _ = read_profiles([directory])
-    write_perfetto(output / PERFETTO_FILE, [(host.host, host.summary) for host in read])
+    write_perfetto(output / PERFETTO_FILE, read)
     return output / PERFETTO_FILE
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipediag.session.devices import TraceReport, UnreadFile
-    from pipediag.trace.summary import HostSummary
+    from pipediag.trace.summary import TraceSummary
 
 REPORT_FILE = "trace.json"
 GAPS_FILE = "gaps.csv"
@@ -75,26 +75,25 @@ def command(
 
 
 def _write(
-    report: TraceReport, document: str, hosts: list[HostSummary], directory: Path
+    report: TraceReport, document: str, hosts: list[TraceSummary], directory: Path
 ) -> Iterator[str]:
     """Write the report, its tables and the trace for ui.perfetto.dev; say which."""
     from pipediag.encoding import as_csv
     from pipediag.reporters.tables import device_table, write_gaps
     from pipediag.session.files import write_text
 
-    summaries = [(host.host, host.summary) for host in hosts]
     files = [directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE)]
     write_text(files[0], document)
-    write_gaps(files[1], summaries)
+    write_gaps(files[1], hosts)
     write_text(files[2], as_csv(device_table(report.devices)))
     yield ", ".join(map(str, files))
     from pipediag.reporters.perfetto import write_perfetto
 
-    write_perfetto(directory / PERFETTO_FILE, summaries)
+    write_perfetto(directory / PERFETTO_FILE, hosts)
     yield f"{directory / PERFETTO_FILE} for ui.perfetto.dev"
 
 
-def read_profiles(paths: Sequence[Path]) -> tuple[list[HostSummary], list[UnreadFile]]:
+def read_profiles(paths: Sequence[Path]) -> tuple[list[TraceSummary], list[UnreadFile]]:
     """Read every profile that the paths mean, each once, in the order given.
 
     Raises PipediagError: a path does not exist or holds no profile, or none could be read.

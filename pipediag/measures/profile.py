@@ -24,7 +24,7 @@ from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.steps import StepSplit
-from pipediag.trace.summary import HostSummary, TraceSummary
+from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import GAP_CAUSES
 
 _Value = TypeVar("_Value")
@@ -50,7 +50,7 @@ def gaps_at(
     of_input = causes == GAP_CAUSES.index("input")
     iterators = _at(gaps.iterators, np.where(of_input, gaps.iterator_ids[places], _NONE))
     doing_names = [name.removeprefix(_TRACER_PREFIX) for name in gaps.doing_names]
-    steps = trace.steps.steps if trace.steps is not None else None
+    steps = trace.steps
     ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
     found = []
     for start_ns, end_ns, cause, split, iterator, doing, step in zip(
@@ -112,7 +112,7 @@ def describe_devices(
 
 
 def trace_report(
-    path: str, hosts: Sequence[HostSummary], unread: Sequence[UnreadFile], created_at: str
+    path: str, hosts: Sequence[TraceSummary], unread: Sequence[UnreadFile], created_at: str
 ) -> TraceReport:
     """Return the report of the profiles; without findings, which rules add.
 
@@ -124,29 +124,26 @@ def trace_report(
         pipediag_version=__version__,
         created_at=created_at,
         path=path,
-        hosts=[_host(host) for host in hosts],
+        hosts=[
+            TraceHost(
+                path=str(host.path),
+                host=host.host,
+                format=host.format,
+                events=host.event_count,
+                span_ms=(host.window_ns[1] - host.window_ns[0]) / 1e6,
+                steps=None if host.steps is None else trace_steps(host.steps),
+                steps_missing=host.steps_missing,
+                warnings=list(host.warnings),
+            )
+            for host in hosts
+        ],
         unread=list(unread),
         # A profile alone shows no operations and lines of the script, so nothing is joined.
         devices=[
             device.but(host=host.host if len(hosts) > 1 else None)
             for host in hosts
-            for device in describe_devices(host.summary, None, {})
+            for device in describe_devices(host, None, {})
         ],
-    )
-
-
-def _host(host: HostSummary) -> TraceHost:
-    summary = host.summary
-    start, end = summary.window_ns
-    return TraceHost(
-        path=str(summary.path),
-        host=host.host,
-        format=host.format,
-        events=host.events,
-        span_ms=(end - start) / 1e6,
-        steps=None if summary.steps is None else trace_steps(summary.steps),
-        steps_missing=summary.steps_missing,
-        warnings=list(host.warnings),
     )
 
 
@@ -157,7 +154,7 @@ def trace_steps(split: StepSplit) -> TraceSteps:
     percents = round_to_hundred(np.array(list(mean_ms.values())))
     return TraceSteps(
         count=len(durations_ms),
-        basis=split.steps.basis,
+        basis=split.basis,
         mean_ms=float(durations_ms.mean()),
         median_ms=float(np.median(durations_ms)),
         p95_ms=float(np.percentile(durations_ms, 95)),

@@ -113,7 +113,7 @@ _LEVEL = 3
 _BUFFER_BYTES = 1 << 20
 
 
-def write_perfetto(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:
+def write_perfetto(path: Path, hosts: Sequence[TraceSummary]) -> None:
     """Write a trace of all hosts, packed by gzip; each profile is read once more.
 
     Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
@@ -130,11 +130,11 @@ def write_perfetto(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) ->
         io.TextIOWrapper(buffered, encoding="utf-8", newline="") as stream,
     ):
         writer = TraceWriter(stream)
-        for host, summary in summaries:
-            events = read_profile(summary.path)
-            writer.origin_ns = origins[host] = _origin(events)
-            pid = writer.process(host if len(summaries) > 1 else _ALONE)
-            _write_own_tracks(writer, pid, summary)
+        for host in hosts:
+            events = read_profile(host.path)
+            writer.origin_ns = origins[host.host] = _origin(events)
+            pid = writer.process(host.host if len(hosts) > 1 else _ALONE)
+            _write_own_tracks(writer, pid, host)
             _write_originals(writer, pid, events)
         notes = {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
         writer.finish({"pipediag_version": __version__, **notes})
@@ -150,9 +150,9 @@ def _origin(events: TraceEvents) -> int:
 def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> None:
     split = summary.steps
     if split is not None:
-        steps = zip(split.steps.numbers, split.ns.tolist(), strict=True)
+        steps = zip(split.numbers, split.ns.tolist(), strict=True)
         described = (_step(number, row) for number, row in steps)
-        writer.track(pid, "Steps", split.steps.windows, described)
+        writer.track(pid, "Steps", split.windows, described)
     for device in summary.devices:
         described = (_gap(gap) for _, found in all_gaps(device, summary) for gap in found)
         writer.track(pid, f"{device.name} idle", device.gaps.spans, described)

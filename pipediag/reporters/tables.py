@@ -10,7 +10,7 @@ pandas is imported only where a table is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
@@ -172,7 +172,7 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
 }
 
 
-def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> None:
+def write_gaps(path: Path, hosts: Sequence[TraceSummary]) -> None:
     """Write every idle gap of a profile's devices as one table, piece by piece.
 
     A session keeps the longest gaps of a device; this table has all from the floor on, device by
@@ -183,16 +183,11 @@ def write_gaps(path: Path, summaries: Sequence[tuple[str, TraceSummary]]) -> Non
     """
     with replacing(path) as file:
         file.write(as_csv(_frame([], _gap(None, None))).encode())
-        for host_name, summary in summaries:
-            for frame in _all_gaps(summary, host_name if len(summaries) > 1 else None):
+        for device, trace in ((device, host) for host in hosts for device in host.devices):
+            activity = device.activity.but(host=trace.host if len(hosts) > 1 else None)
+            for _, found in all_gaps(device, trace):
+                frame = _frame([_gap(activity, gap) for gap in found], _gap(None, None))
                 file.write(as_csv(frame, header=False).encode())
-
-
-def _all_gaps(summary: TraceSummary, host_name: str | None) -> Iterator[pandas.DataFrame]:
-    for device in summary.devices:
-        activity = device.activity.model_copy(update={"host": host_name})
-        for _, found in all_gaps(device, summary):
-            yield _frame([_gap(activity, gap) for gap in found], _gap(None, None))
 
 
 def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:

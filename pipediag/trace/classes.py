@@ -25,21 +25,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipediag.trace.device_events import DEVICE_CLASSES, device_events
 from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
-from pipediag.trace.intervals import (
-    EMPTY,
-    Intervals,
-    intersect,
-    normalise,
-    subtract,
-    union,
-    without_earlier,
-)
+from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, subtract, union
 from pipediag.trace.threads import (
     FEWEST_BATCHES,
     OPERATION,
@@ -94,25 +86,29 @@ class Activity:
     line: Line | None
     """The training thread; None where no call of a graph function ended."""
     by_class: dict[StepClass, Intervals]
-    handed_over_ns: Times = field(default_factory=lambda: np.empty(0, np.int64))
+    handed_over_ns: Times
     """Times at which batches had come, in order; the replicas' parts of a batch are one."""
-    graph: TrainingGraph = field(default_factory=lambda: TrainingGraph([], frozenset()))
-    eager: Intervals = field(default_factory=lambda: EMPTY)
+    graph: TrainingGraph
+    eager: Intervals
     """Times at which the training thread ran the kernel of an eager operation."""
 
 
 def classify(events: TraceEvents) -> Activity:
     """Return one set of intervals for each class."""
-    line = training_line(events)
     functions = captured_function_ids(events)
+    line = training_line(events, functions)
     fetches = _fetches(events.host_lines, functions)
     get_next = union(*(found.during(indices) for found, indices in fetches))
     graph = TrainingGraph(events.host_lines, frozenset(functions))
     eager = EMPTY
+    by_class: dict[StepClass, Intervals] = dict.fromkeys(STEP_CLASSES[:-1], EMPTY)
     if line is None:
-        by_class = _inside_a_graph(get_next)
+        by_class["input_wait"] = get_next
+        # A loop inside of a graph calls nothing from Python.
+        if len(get_next) >= FEWEST_BATCHES:
+            by_class["dispatch"] = normalise([get_next[0, 0]], [get_next[-1, 1]])
     else:
-        by_class = _on_thread(line, graph, get_next)
+        by_class.update(_on_thread(line, graph, get_next))
         eager = subtract(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=False))
     if events.accelerators:
         by_class = _with_accelerators(by_class, events.accelerators, graph, line)
@@ -121,17 +117,11 @@ def classify(events: TraceEvents) -> Activity:
         by_class["collective"] = graph.collectives()
     return Activity(
         line=line,
-        by_class={name: by_class.get(name, EMPTY) for name in STEP_CLASSES[:-1]},
+        by_class=by_class,
         handed_over_ns=_handed_over(fetches),
         graph=graph,
         eager=eager,
     )
-
-
-def sweep(by_class: dict[StepClass, Intervals]) -> dict[StepClass, Intervals]:
-    """Resolve overlaps: each nanosecond stays with the first class of `STEP_CLASSES`."""
-    names = [name for name in STEP_CLASSES if name in by_class]
-    return dict(zip(names, without_earlier(by_class[name] for name in names), strict=True))
 
 
 def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[StepClass, Intervals]:
@@ -153,14 +143,6 @@ def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[St
         ),
         "python": normalise([line.start_ns.min()], [line.end_ns.max()]),
     }
-
-
-def _inside_a_graph(get_next: Intervals) -> dict[StepClass, Intervals]:
-    """Classify the time of a loop that calls nothing from Python."""
-    running = EMPTY
-    if len(get_next) >= FEWEST_BATCHES:
-        running = normalise([get_next[0, 0]], [get_next[-1, 1]])
-    return {"input_wait": get_next, "device_wait": EMPTY, "compile": EMPTY, "dispatch": running}
 
 
 def _with_accelerators(

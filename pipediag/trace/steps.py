@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipediag.trace import START_UP, STEP_MARKER
-from pipediag.trace.classes import STEP_CLASSES, Activity, sweep
+from pipediag.trace.classes import STEP_CLASSES, Activity
 from pipediag.trace.events import Indices, Line, Times, TraceEvents
-from pipediag.trace.intervals import covered, rows
+from pipediag.trace.intervals import Intervals, covered, rows, without_earlier
 from pipediag.trace.threads import FEWEST_BATCHES
 from pipediag.vocabulary import StepBasis, StepClass
 
@@ -50,8 +51,7 @@ class StepWindows:
 
 
 @dataclass(frozen=True)
-class StepSplit:
-    steps: StepWindows
+class StepSplit(StepWindows):
     ns: NDArray[np.int64]
     """Shape (steps, classes), columns as in `STEP_CLASSES`; each row adds up to its step."""
 
@@ -59,9 +59,8 @@ class StepSplit:
         """Return the steps that are not longer than so many times the median."""
         durations = self.durations_ns
         kept = durations <= times_median * np.median(durations)
-        numbers = tuple(n for n, one in zip(self.steps.numbers, kept, strict=True) if one)
-        steps = replace(self.steps, windows=self.steps.windows[kept], numbers=numbers)
-        return replace(self, steps=steps, ns=self.ns[kept])
+        numbers = tuple(compress(self.numbers, kept))
+        return replace(self, windows=self.windows[kept], numbers=numbers, ns=self.ns[kept])
 
     def column(self, name: StepClass) -> NDArray[np.int64]:
         column: NDArray[np.int64] = self.ns[:, STEP_CLASSES.index(name)]
@@ -69,20 +68,20 @@ class StepSplit:
 
     @property
     def durations_ns(self) -> NDArray[np.int64]:
-        lengths: NDArray[np.int64] = self.steps.windows[:, 1] - self.steps.windows[:, 0]
+        lengths: NDArray[np.int64] = self.windows[:, 1] - self.windows[:, 0]
         return lengths
 
 
-def split_steps(activity: Activity, steps: StepWindows) -> StepSplit:
-    """Return the nanoseconds of every class in every step; the rest is unattributed."""
+def split_steps(by_class: dict[StepClass, Intervals], steps: StepWindows) -> StepSplit:
+    """Return the nanoseconds of every class in every step; the rest is unattributed.
+
+    Where several classes hold, a nanosecond is the first one's.
+    """
     windows = steps.windows
-    swept = sweep(activity.by_class)
-    columns = [covered(swept[name], windows) for name in STEP_CLASSES[:-1]]
+    alone = without_earlier(by_class[name] for name in STEP_CLASSES[:-1])
+    columns = [covered(spans, windows) for spans in alone]
     rest = windows[:, 1] - windows[:, 0] - np.sum(columns, axis=0)
-    return StepSplit(
-        steps=steps,
-        ns=np.column_stack((*columns, rest)),
-    )
+    return StepSplit(**vars(steps), ns=np.column_stack((*columns, rest)))
 
 
 def find_steps(events: TraceEvents, activity: Activity) -> StepWindows | None:

@@ -38,7 +38,13 @@ NO_STEPS = (
 
 @dataclass(frozen=True)
 class TraceSummary:
+    """Summary of one file, which is of one host."""
+
     path: Path
+    host: str
+    """Taken from the file's name."""
+    format: TraceFormat
+    event_count: int
     window_ns: tuple[int, int]
     """First step's start to last step's end; without steps, the whole profile."""
     steps: StepSplit | None
@@ -53,6 +59,9 @@ class TraceSummary:
     """Work on text within the steps, where there are steps."""
     steps_missing: str | None = None
     """Reason why there are no steps, as a sentence."""
+    framework: Framework = "tensorflow"
+    warnings: tuple[str, ...] = ()
+    """Notes of the profiler, or of the reader."""
 
 
 def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
@@ -74,18 +83,21 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         steps = find_steps(events, activity)
         window = _window(events, steps)
         described = threads.submit(lambda: iterator_activity(records.result(), window))
-        split = split_steps(activity, steps) if steps else None
+        split = split_steps(activity.by_class, steps) if steps else None
         measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
         devices = device_traces(events, activity, records.result(), measured)
         iterators = described.result()
     compute, text = None, None
     if split is not None:
-        text = text_times(activity, split.steps.windows)
+        text = text_times(activity, split.windows)
         if by_operation:
             total_ns = int(split.column("device_compute").sum())
-            compute = compute_times(events, activity, split.steps.windows, total_ns)
+            compute = compute_times(events, activity, split.windows, total_ns)
     return TraceSummary(
         path=events.path,
+        host=host_of(events.path),
+        format=events.format,
+        event_count=events.event_count,
         window_ns=window,
         steps=split,
         iterators=tuple(iterators),
@@ -94,6 +106,8 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         compute=compute,
         text=text,
         steps_missing=None if steps is not None else NO_STEPS,
+        framework=_framework_of(events),
+        warnings=tuple(events.warnings),
     )
 
 
@@ -112,51 +126,33 @@ def _window(events: TraceEvents, steps: StepWindows | None) -> tuple[int, int]:
     return events.first_ns, max(ends, default=0)
 
 
-@dataclass(frozen=True)
-class HostSummary:
-    host: str
-    """Taken from the file's name."""
-    format: TraceFormat
-    events: int
-    summary: TraceSummary
-    framework: Framework = "tensorflow"
-    warnings: tuple[str, ...] = ()
-    """Notes of the profiler, or of the reader."""
-
-
-def read_hosts(paths: Sequence[Path]) -> tuple[list[HostSummary], list[UnreadFile]]:
+def read_hosts(paths: Sequence[Path]) -> tuple[list[TraceSummary], list[UnreadFile]]:
     """Return the summary of each host's file, in the order of the paths, and why others have none.
 
     Files of one name from several directories get the directory's name in front.
     """
-    hosts: list[HostSummary] = []
+    hosts: list[TraceSummary] = []
     unread: list[UnreadFile] = []
     for path in paths:
         try:
-            events = read_profile(path)
-            summary = summarise_events(events)
+            hosts.append(summarise_events(read_profile(path)))
         except PipediagError as error:
             unread.append(UnreadFile(path=str(path), reason=str(error)))
         except MemoryError:
             reason = f"{path} was not read: there is not enough memory."
             unread.append(UnreadFile(path=str(path), reason=reason))
-        else:
-            named, noted = framework_of(events), tuple(events.warnings)
-            count = events.event_count
-            hosts.append(HostSummary(host_of(path), events.format, count, summary, named, noted))
     of_name = Counter(host.host for host in hosts)
     return [
-        replace(host, host=f"{host.summary.path.absolute().parent.name}/{host.host}")
+        replace(host, host=f"{host.path.absolute().parent.name}/{host.host}")
         if of_name[host.host] > 1
         else host
         for host in hosts
     ], unread
 
 
-def framework_of(events: TraceEvents) -> Framework:
+def _framework_of(events: TraceEvents) -> Framework:
     """Return the framework that the host's threads called; TensorFlow where none shows."""
     for framework, prefixes in _SIGNS:
-        for line in events.host_lines:
-            if any(name.startswith(prefixes) for name in line.used_names.values()):
-                return framework
+        if any(len(line.starting(*prefixes)) for line in events.host_lines):
+            return framework
     return "tensorflow"

@@ -66,13 +66,14 @@ def is_pipeline_thread(line: Line) -> bool:
     return line.name.startswith("tf_data_")
 
 
-def training_line(events: TraceEvents) -> Line | None:
+def training_line(events: TraceEvents, of_pipeline: Set[int]) -> Line | None:
     """Return the thread that runs the training loop.
 
     It is the one with step markers, pipediag's or else Kineto's. A PyTorch profile without any has
     the calls of the optimizer there, or at least those of the DataLoader, unless that thread only
     fetches batches for another one that launches. Otherwise it is the thread that spends most time
-    in calls of graph functions, of which single operations are none; None without any.
+    in calls of graph functions, of which single operations and those `of_pipeline` are none; None
+    without any.
     """
     lines = events.host_lines
     for marker in _MARKERS:
@@ -81,7 +82,6 @@ def training_line(events: TraceEvents) -> Line | None:
     launching = [line for line in lines if len(line.starting(*_KERNEL_LAUNCH))]
     if (line := _most_often(_LOADER, launching or lines)) is not None:
         return line
-    of_pipeline = captured_function_ids(events)
     time_ns, line = 0, None
     for other in lines:
         if not is_pipeline_thread(other):
@@ -103,13 +103,9 @@ def captured_function_ids(events: TraceEvents) -> set[int]:
     found: set[int] = set()
     for line in events.host_lines:
         found.update(line.step_ids(line.starting(CAPTURED_FUNCTION)).tolist())
-    return _with_nested(events.host_lines, found - {0})
-
-
-def _with_nested(lines: list[Line], function_ids: Set[int]) -> set[int]:
-    """Return these runs of graph functions, and all that were started within them."""
-    starters = [line for line in lines if len(line.starting(_FUNCTION_RUN))]
-    found, fresh = set(function_ids), set(function_ids)
+    found.discard(0)
+    starters = [line for line in events.host_lines if len(line.starting(_FUNCTION_RUN))]
+    fresh = set(found)
     while fresh:
         fresh = set().union(*(_started_within(line, fresh) for line in starters)) - found
         found |= fresh

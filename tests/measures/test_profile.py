@@ -14,7 +14,7 @@ from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
-from pipediag.trace.summary import HostSummary, read_hosts
+from pipediag.trace.summary import read_hosts
 from pipediag.vocabulary import GAP_CAUSES, GapCause
 from tests.measures.traces import make_split, make_trace
 from tests.records import make_pipeline
@@ -108,8 +108,7 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
 
 
 def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
-    summary = make_trace(window_ns=(5 * MS, 105 * MS))
-    host = HostSummary("vm", "xplane", 70, summary, warnings=("Events were lost.",))
+    host = make_trace(window_ns=(5 * MS, 105 * MS), warnings=("Events were lost.",))
 
     [told] = trace_report("logs", [host], [], CREATED_AT).hosts
 

@@ -12,7 +12,7 @@ from pipediag.session.recording import RecordedBlock, RecordedWindow
 from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.pipeline import IteratorActivity
-from pipediag.trace.steps import StepSplit, StepWindows
+from pipediag.trace.steps import StepSplit
 from pipediag.trace.summary import TraceSummary
 
 
@@ -22,7 +22,7 @@ def make_split(steps: int = 10, **ms: float) -> StepSplit:
     ns = np.tile(row, (steps, 1))
     starts = np.arange(steps) * row.sum()
     windows = np.column_stack((starts, starts + row.sum()))
-    return StepSplit(StepWindows(windows, tuple(range(steps)), "markers"), ns)
+    return StepSplit(windows, tuple(range(steps)), "markers", ns)
 
 
 def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
@@ -32,6 +32,9 @@ def make_activity(path: str, *names: str, **overrides: Any) -> IteratorActivity:
 def make_trace(*iterators: IteratorActivity, **overrides: Any) -> TraceSummary:
     values: dict[str, Any] = {
         "path": Path("trace"),
+        "host": "vm",
+        "format": "xplane",
+        "event_count": 70,
         "window_ns": (0, 100_000_000),
         "steps": make_split(input_wait=7.0, device_compute=2.0, dispatch=1.0),
         "iterators": iterators,

@@ -23,7 +23,7 @@ class Export:
 
     def __init__(self, builder: TraceBuilder, directory: Path) -> None:
         path = directory / "trace.json.gz"
-        write_perfetto(path, [("vm", summarise(builder.save(directory)))])
+        write_perfetto(path, [summarise(builder.save(directory))])
         self.text = gzip.decompress(path.read_bytes()).decode()
         content = json.loads(self.text)
         self.other: dict[str, Any] = content["otherData"]
@@ -109,7 +109,7 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     summary.path.unlink()
     out = tmp_path / "out"
     with pytest.raises(PipediagError):
-        write_perfetto(out / "trace.json.gz", [("vm", summary)])
+        write_perfetto(out / "trace.json.gz", [summary])
     assert list(out.iterdir()) == []
 
 

@@ -136,7 +136,7 @@ def test_a_device_has_its_copies_by_direction_and_its_launches() -> None:
     assert list(frame["launches_per_s"].dropna()) == [2640.0]
 
 
-def written(directory: Path, *summaries: tuple[str, TraceSummary]) -> list[dict[str, str]]:
+def written(directory: Path, *summaries: TraceSummary) -> list[dict[str, str]]:
     path = directory / "gaps.csv"
     write_gaps(path, summaries)
     with path.open(newline="", encoding="utf-8") as stream:
@@ -146,7 +146,7 @@ def written(directory: Path, *summaries: tuple[str, TraceSummary]) -> list[dict[
 def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> None:
     summary = summarise(gpu_profile().save(tmp_path))
     of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
-    found = written(tmp_path, ("vm", summary))
+    found = written(tmp_path, summary)
     assert found == of_session
     assert [row["step"] for row in found] == ["0", "0", "1"]
     assert (found[1]["cause"], found[1]["iterator"]) == ("input", "Root::Map")
@@ -161,7 +161,7 @@ def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.Mon
         profile.kernel((start, start + 20), device=0)
         profile.kernel((start, start + 50), device=1)
     summary = summarise(profile.save(tmp_path))
-    found = pandas.DataFrame(written(tmp_path, ("vm", summary)))
+    found = pandas.DataFrame(written(tmp_path, summary))
     report = describe_devices(summary, None, {})
     assert [(device.gap_count, len(device.gaps)) for device in report] == [(50, 10)] * 2
     assert list(found["device"]) == ["GPU:0"] * 50 + ["GPU:1"] * 50

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.trace.classes import classify, sweep
+from pipediag.trace.classes import STEP_CLASSES, classify
+from pipediag.trace.intervals import without_earlier
 from pipediag.vocabulary import StepClass
 from tests.trace.builder import (
     Event,
@@ -219,7 +220,8 @@ def test_an_accelerators_streams_and_its_host(tmp_path: Path) -> None:
     assert by_class["device_compute"].tolist() == [[250, 600]]
     assert by_class["device_copy"].tolist() == [[150, 250]]
     assert by_class["collective"].tolist() == [[550, 700]]
-    swept = sweep(by_class)
+    alone = without_earlier(by_class[name] for name in STEP_CLASSES[:-1])
+    swept = dict(zip(STEP_CLASSES[:-1], alone, strict=True))
     assert swept["collective"].tolist() == [[600, 700]]
     assert swept["device_wait"].tolist() == [[0, 50], [700, 900]]
     assert swept["dispatch"].tolist() == [[50, 150]]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipediag.trace.classes import STEP_CLASSES, Activity, classify
+from pipediag.trace.classes import STEP_CLASSES, classify
 from pipediag.trace.files import read
 from pipediag.trace.intervals import normalise
 from pipediag.trace.steps import (
@@ -27,7 +27,7 @@ def split(builder: TraceBuilder, directory: Path) -> StepSplit:
     activity = classify(events)
     steps = find_steps(events, activity)
     assert steps is not None
-    return split_steps(activity, steps)
+    return split_steps(activity.by_class, steps)
 
 
 def found_in(builder: TraceBuilder, directory: Path) -> StepWindows | None:
@@ -48,8 +48,8 @@ def test_a_step_that_paid_for_a_new_functions_first_call_is_left_out(tmp_path: P
     line.event("pipediag_step", 100, 900, step_num=5, start_up=1)
     line.event("pipediag_step", 900, 1000, step_num=5)
     result = split(builder, tmp_path)
-    assert result.steps.windows.tolist() == [[0, 100], [900, 1000]]
-    assert result.steps.numbers == (4, 5)
+    assert result.windows.tolist() == [[0, 100], [900, 1000]]
+    assert result.numbers == (4, 5)
 
 
 def every_sign(markers: bool, annotations: bool, batches: bool, calls: bool) -> TraceBuilder:
@@ -156,9 +156,8 @@ def test_rows_add_up_and_priority_decides(
     }
     edges = sorted(edges)
     windows = np.array(list(pairwise(edges)), np.int64)
-    activity = Activity(line=None, by_class=by_class)
     steps = StepWindows(windows, tuple(range(len(windows))), "markers")
-    result = split_steps(activity, steps)
+    result = split_steps(by_class, steps)
     for index, (start, end) in enumerate(windows.tolist()):
         winners = [
             next(

@@ -21,8 +21,8 @@ def summary() -> TraceSummary:
 
 
 def test_the_steps_of_a_real_fit(summary: TraceSummary) -> None:
-    assert summary.steps.steps.basis == "markers"
-    assert summary.steps.steps.numbers == tuple(range(20, 30))
+    assert summary.steps.basis == "markers"
+    assert summary.steps.numbers == tuple(range(20, 30))
     assert (summary.steps.ns.sum(axis=1) == summary.steps.durations_ns).all()
     assert (summary.steps.ns >= 0).all()
     assert summary.steps_missing is None

@@ -57,7 +57,8 @@ CALLS_A_GRAPH: dict[str, list[Event]] = {
 def test_which_thread_trains(
     threads: dict[str, list[Event]], training: str | None, tmp_path: Path
 ) -> None:
-    line = training_line(host_profile(threads).events(tmp_path))
+    events = host_profile(threads).events(tmp_path)
+    line = training_line(events, captured_function_ids(events))
     assert (line and line.name) == training
 
 
@@ -100,6 +101,6 @@ def test_a_loop_over_an_iterator_spends_the_rest_on_dispatch(tmp_path: Path) -> 
         waiter.event("IteratorGetNextAsOptionalOp::DoCompute", start, start + 100, id=7)
     host.line("tf_Compute/1").event("while/body/MatMul:MatMul", 120, 300)
     result = split(builder, tmp_path)
-    assert result.steps.basis == "get_next"
+    assert result.basis == "get_next"
     assert row(result, 0) == {"device_compute": 180, "input_wait": 100, "dispatch": 20}
     assert row(result, 1) == {"input_wait": 100, "dispatch": 300}
