@@ -32,11 +32,9 @@ from pipediag.trace.device_events import (
 )
 from pipediag.trace.events import Plane, Times, TraceEvents
 from pipediag.trace.gaps import DeviceGaps, explain_gaps, host_causes
-from pipediag.trace.intervals import EMPTY, Intervals, clip, gaps, normalise, subtract, total, union
-from pipediag.trace.pipeline import Records
+from pipediag.trace.intervals import EMPTY, Intervals, normalise, subtract, total, union
+from pipediag.trace.pipeline import Records, Window
 from pipediag.vocabulary import COPY_DIRECTIONS, CopyDirection
-
-Window = tuple[int, int]
 
 _BY_NAME: tuple[tuple[re.Pattern[str], CopyDirection], ...] = (
     (re.compile(r"Mem(set)|__amd_rocclr_fill"), "set"),
@@ -64,7 +62,6 @@ _AMD = "AMD"
 Launched = tuple[Times, NDArray[np.intp]]
 """Starts of a device's activities, and the place of each one's call."""
 _NO_LAUNCHES: Launched = np.empty(0, np.int64), np.empty(0, np.intp)
-
 
 MOST_KERNELS = 20
 """Kept by name, those that took most time; the sums hold all."""
@@ -106,14 +103,15 @@ def device_traces(
         name: str, kind: str, busy: Intervals, others: Intervals, launched: Launched
     ) -> DeviceTrace:
         within = window or (int(busy[0, 0]), int(busy[-1, 1]))
-        busy = clip(busy, *within)
-        idle = gaps(busy, *within)
+        whole = normalise(within[:1], within[1:])
+        idle = subtract(whole, busy)
         lengths = idle[:, 1] - idle[:, 0]
         noise = lengths[lengths < GAP_FLOOR_NS]
         # A long profile has many short ones, of which only the lengths are needed.
         idle = idle[lengths >= GAP_FLOOR_NS]
         explained = explain_gaps(idle, host, others, *launched, calls, records, activity.line)
-        span_ns, busy_ns, idle_ns = within[1] - within[0], total(busy), int(lengths.sum())
+        span_ns, idle_ns = total(whole), int(lengths.sum())
+        busy_ns = span_ns - idle_ns
         found = DeviceActivity(
             name=name,
             kind=kind,
@@ -220,12 +218,10 @@ def _direction(name: str, details: str) -> CopyDirection:
     kinds = _KINDS.search(details)
     if kinds is None:
         return "unknown"
-    source, target = (kind in _HOST_MEMORY for kind in kinds.groups())
-    if source and target:
-        return "unknown"
-    if source:
-        return "host_to_device"
-    return "device_to_host" if target else "device_to_device"
+    from_host, to_host = (kind in _HOST_MEMORY for kind in kinds.groups())
+    if from_host:
+        return "unknown" if to_host else "host_to_device"
+    return "device_to_host" if to_host else "device_to_device"
 
 
 def _kernels(device: DeviceEvents) -> dict[str, Any]:

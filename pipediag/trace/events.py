@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -170,7 +170,7 @@ class Plane:
     stats: dict[str, StatValue] = field(default_factory=dict, repr=False)
     """Details of the device: vendor, name, compute capability."""
     lines: list[Line] = field(default_factory=list, repr=False)
-    programs: Mapping[int, Program] = field(default_factory=dict, repr=False)
+    programs: dict[int, Program] = field(default_factory=dict, repr=False)
     """Programs that XLA compiled, on the plane that has them, by the number that events give."""
 
 

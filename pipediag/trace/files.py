@@ -47,29 +47,26 @@ def read(path: Path) -> TraceEvents:
 def read_profile(file: Path) -> TraceEvents:
     """Read an XPlane file or a Kineto trace, packed by gzip or not. Raises PipediagError."""
     try:
-        return _parse(file_bytes(file), file)
+        data = file_bytes(file)
+        # Looking for profiles needs no parser, and each of them takes long to import.
+        if _JSON.match(data):
+            from pipediag.trace import kineto
+
+            return kineto.parse(data, file)
+        from pipediag.trace import xplane
+
+        events = xplane.parse(data, file)
+        if not events.planes:
+            raise MalformedError("it holds no planes")
+        # Other protobuf messages parse as well; the text of a graph then is a plane's name.
+        if not (events.event_count or any(plane.name.startswith("/") for plane in events.planes)):
+            raise MalformedError("it holds no plane of a host or a device")
+        return events
     except MalformedError as error:
         raise PipediagError(
             f"{file} is not a profile that pipediag can read (XPlane or Kineto), or it was cut "
             f"short: {error}. Record it again."
         ) from error
-
-
-def _parse(data: memoryview, file: Path) -> TraceEvents:
-    # Looking for profiles needs no parser, and each of them takes long to import.
-    if _JSON.match(data):
-        from pipediag.trace import kineto
-
-        return kineto.parse(data, file)
-    from pipediag.trace import xplane
-
-    events = xplane.parse(data, file)
-    if not events.planes:
-        raise MalformedError("it holds no planes")
-    # Other protobuf messages parse as well; the text of a graph then is a plane's name.
-    if not events.event_count and not any(plane.name.startswith("/") for plane in events.planes):
-        raise MalformedError("it holds no plane of a host or a device")
-    return events
 
 
 def find_profiles(path: Path) -> list[Path]:
@@ -118,27 +115,22 @@ def file_bytes(file: Path) -> memoryview:
     MalformedError where its gzip stream is damaged.
     """
     try:
-        content = _content(file)
+        status = file.stat()
+        # Opening a FIFO would wait for a writer.
+        if not stat.S_ISREG(status.st_mode):
+            raise PipediagError(
+                f"The profile {file} is not a regular file; save its content to one first."
+            )
+        if status.st_size > LARGEST_FILE_BYTES:
+            size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
+            raise PipediagError(f"{file} is not read: {size}.")
+        content = file.read_bytes()
     except OSError as error:
         raise PipediagError(f"Cannot read the profile {file}: {error.strerror}.") from error
-    data = _unpacked(content, file) if content.startswith(_GZIP) else content
-    return memoryview(data).toreadonly()
-
-
-def _content(file: Path) -> bytes:
-    status = file.stat()
-    # Opening a FIFO would wait for a writer.
-    if not stat.S_ISREG(status.st_mode):
-        raise PipediagError(
-            f"The profile {file} is not a regular file; save its content to one first."
-        )
-    if status.st_size > LARGEST_FILE_BYTES:
-        size = f"{status.st_size / 1e9:.1f} GB is more than a profile can hold"
-        raise PipediagError(f"{file} is not read: {size}.")
-    content = file.read_bytes()
     if not content:
         raise PipediagError(f"The profile {file} is empty; record it again.")
-    return content
+    data = _unpacked(content, file) if content.startswith(_GZIP) else content
+    return memoryview(data).toreadonly()
 
 
 def _unpacked(packed: bytes, file: Path) -> bytearray:

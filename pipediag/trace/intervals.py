@@ -87,23 +87,9 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     return subtract(a, subtract(a, b)) if len(b) else EMPTY
 
 
-def clip(a: Intervals, start: int, end: int) -> Intervals:
-    """Return the part of `a` within [start, end)."""
-    if end <= start:
-        return EMPTY
-    first = np.searchsorted(a[:, 1], start, side="right")
-    behind = np.searchsorted(a[:, 0], end, side="left")
-    return np.clip(a[first:behind], start, end)
-
-
 def total(a: Intervals) -> int:
     """Return the covered time."""
     return int((a[:, 1] - a[:, 0]).sum())
-
-
-def gaps(a: Intervals, start: int, end: int) -> Intervals:
-    """Return what `a` leaves free of [start, end)."""
-    return subtract(normalise([start], [end]), a)
 
 
 def covered(a: Intervals, windows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -128,17 +128,14 @@ class _Gatherer:
         planes = []
         for name in sorted(self._rows, key=lambda name: (name != HOST_PLANE, name)):
             plane = Plane(name, list(self._names[name]), _device_stats(name, properties))
-            for count, (key, rows) in enumerate(self._rows[name].items()):
-                number, title = self._identity(name, key, count)
+            for number, (key, rows) in enumerate(self._rows[name].items()):
+                if name == HOST_PLANE:
+                    title = self._threads.get(key, "").strip() or f"thread {key[1]} of {key[0]}"
+                else:
+                    title = f"Stream #{key[1].removeprefix('stream').strip()}"
                 plane.lines.append(_line(rows, plane, number, title, first_ns))
             planes.append(plane)
         return planes
-
-    def _identity(self, plane: str, key: _Key, count: int) -> tuple[int, str]:
-        if plane == HOST_PLANE:
-            return count, self._threads.get(key, "").strip() or f"thread {key[1]} of {key[0]}"
-        stream = key[1].removeprefix("stream").strip()
-        return int(stream) if stream.isdecimal() else count, f"Stream #{stream}"
 
     def add_complete(self, event: Event) -> None:
         category = (event.cat or "").lower()

@@ -23,15 +23,13 @@ from numpy.typing import NDArray
 
 from pipediag.tensorflow_names import works_ahead
 from pipediag.trace.events import Indices, Line, StatValue, TraceEvents
-from pipediag.trace.intervals import normalise
+from pipediag.trace.intervals import EMPTY, normalise
 from pipediag.trace.threads import CAPTURED_FUNCTION, TOP, Nesting, nested_events
 
 IteratorKey = tuple[str, tuple[str, ...]]
 """Path and user names: the iterators of one pipeline in two epochs are one to a reader."""
 Spans = NDArray[np.int64]
 """Shape (n, 2): start and end in nanoseconds, in any order; they may overlap."""
-
-NO_SPANS: Spans = np.empty((0, 2), np.int64)
 
 _CALL = "Iterator::"
 _RUN_ASYNC = CAPTURED_FUNCTION + "RunAsync"
@@ -50,7 +48,7 @@ class IteratorRecord:
     asynchronous: bool
     calls: list[tuple[Line, Indices]] = field(default_factory=list)
     """Its GetNext calls: line, and indices of the events."""
-    work: Spans = field(default_factory=lambda: NO_SPANS)
+    work: Spans = field(default_factory=lambda: EMPTY)
     """Times at which it worked, on its threads and in each call of its function."""
 
 
@@ -174,7 +172,7 @@ class _Attribution:
             for number in np.unique(owners[calls]).tolist():
                 self._work[number].append(spans[owners[calls] == number])
         for number, record in enumerate(self._records):
-            record.work = np.concatenate([NO_SPANS, *self._work[number]])
+            record.work = np.concatenate([EMPTY, *self._work[number]])
         return dict(zip(self._numbers, self._records, strict=True))
 
 
@@ -248,8 +246,15 @@ def iterator_activity(records: Records, window: Window) -> list[IteratorActivity
 
 def _describe(key: IteratorKey, record: IteratorRecord, window: Window) -> IteratorActivity:
     path, names = key
-    inside = [(line, _beginning(line, indices, window)) for line, indices in record.calls]
-    settings = _latest_stats(inside)
+    inside: list[tuple[Line, Indices]] = []
+    for line, indices in record.calls:
+        starts = line.start_ns[indices]
+        inside.append((line, indices[(window[0] <= starts) & (starts < window[1])]))
+    settings: dict[str, StatValue] = {}
+    if last := [(line, int(indices[-1])) for line, indices in inside if len(indices)]:
+        # Autotuning changes settings during the run.
+        line, index = max(last, key=lambda call: call[0].start_ns[call[1]])
+        settings = line.stats(index)
     found = [line.statistics.integers("buffered_elements", indices) for line, indices in inside]
     buffered = np.concatenate([np.empty(0), *(values[present] for values, present in found)])
     return IteratorActivity(
@@ -263,20 +268,6 @@ def _describe(key: IteratorKey, record: IteratorRecord, window: Window) -> Itera
         buffer_size=_integer(settings, "buffer_size", "buffer_limit", "max_batch_results"),
         buffered_elements=float(buffered.mean()) if len(buffered) else None,
     )
-
-
-def _beginning(line: Line, indices: Indices, window: Window) -> Indices:
-    starts = line.start_ns[indices]
-    return indices[(window[0] <= starts) & (starts < window[1])]
-
-
-def _latest_stats(calls: list[tuple[Line, Indices]]) -> dict[str, StatValue]:
-    """Return the statistics of the last call: autotuning changes settings during the run."""
-    last = [(line, int(indices[-1])) for line, indices in calls if len(indices)]
-    if not last:
-        return {}
-    line, index = max(last, key=lambda call: call[0].start_ns[call[1]])
-    return line.stats(index)
 
 
 def _integer(stats: dict[str, StatValue], *names: str) -> int | None:

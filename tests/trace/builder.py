@@ -13,7 +13,7 @@ from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import PROGRAMS_PLANE, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.pipeline import pipeline_records
-from pipediag.trace.xplane.protobuf import message_class
+from pipediag.trace.xplane.protobuf import message_classes
 from pipediag.vocabulary import GAP_CAUSES
 
 
@@ -88,7 +88,7 @@ class TraceBuilder:
     """A whole profile."""
 
     def __init__(self) -> None:
-        self._space = message_class("XSpace")()
+        self._space = message_classes()["XSpace"]()
 
     def plane(self, name: str) -> PlaneBuilder:
         return PlaneBuilder(self._space.planes.add(name=name.encode()))
@@ -194,7 +194,7 @@ class ProgramBuilder:
     """One program."""
 
     def __init__(self) -> None:
-        self._message = message_class("HloProto")()
+        self._message = message_classes()["HloProto"]()
         self._count = [0]
 
     def computation(self) -> ComputationBuilder:

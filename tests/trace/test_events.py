@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from pipediag.trace.intervals import (
     Intervals,
-    clip,
     covered,
-    gaps,
     intersect,
     normalise,
     subtract,
@@ -66,14 +64,6 @@ def test_set_operations(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> N
         result = operation(build(a), build(b))
         assert_is_normal(result)
         assert ticks(result) == expected
-
-
-@settings(max_examples=100)
-@given(pairs, times, times)
-def test_clip_and_gaps_share_a_window(a: list[tuple[int, int]], start: int, end: int) -> None:
-    window = as_set([(start, end)])
-    assert ticks(clip(build(a), start, end)) == as_set(a) & window
-    assert ticks(gaps(build(a), start, end)) == window - as_set(a)
 
 
 @settings(max_examples=100)

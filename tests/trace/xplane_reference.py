@@ -11,7 +11,7 @@ import numpy as np
 
 from pipediag.trace.events import Line, StatValue
 from pipediag.trace.xplane import LARGEST_NS, parse
-from pipediag.trace.xplane.protobuf import message_class
+from pipediag.trace.xplane.protobuf import message_classes
 
 # NaN equals NaN here, and 0.0 is not -0.0.
 Comparable = int | str | bytes | tuple[str, bytes]
@@ -38,7 +38,7 @@ class ReferenceLine:
 
 def planes_by_protobuf(data: bytes) -> list[tuple[str, list[ReferenceLine]]]:
     """Names and lines of every plane. Raises DecodeError, ReferenceLimitError."""
-    space = message_class("XSpace").FromString(data)
+    space = message_classes()["XSpace"].FromString(data)
     if any(abs(line.timestamp_ns) >= LARGEST_NS for plane in space.planes for line in plane.lines):
         raise ReferenceLimitError
     return [(_text(plane.name), _lines(plane)) for plane in space.planes]

@@ -89,13 +89,11 @@ def _plane(path: Path, data: memoryview, part: Field) -> Plane:
     message = parsed("XPlane", data, rest)
     stat_names = StatNames({entry.key: text(entry.value.name) for entry in message.stat_metadata})
     names = EventNames(data, metadata, stat_names)
-    name = text(message.name)
-    plane = Plane(
-        name,
-        names.names,
-        stat_names.decode(message.stats),
-        programs=_programs_in(names) if name == PROGRAMS_PLANE else {},
-    )
+    plane = Plane(text(message.name), names.names, stat_names.decode(message.stats))
+    if plane.name == PROGRAMS_PLANE:
+        for place, name in enumerate(names.names):
+            if (found := _ID.search(name)) is not None:
+                plane.programs[int(found[1])] = _program(names, place)
     # No thread shall begin with a long line when the others are done.
     longest_first = sorted(lines, key=lambda line: line.payload - line.end)
     worth_threads = sum(line.end - line.payload for line in lines) > _WORTH_THREADS_BYTES
@@ -173,12 +171,6 @@ def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:
     start_ns += line_ns
     past += start_ns
     return start_ns, past
-
-
-def _programs_in(names: EventNames) -> dict[int, Program]:
-    """Return the programs of the plane that has them, by the number that events give."""
-    numbered = ((place, _ID.search(name)) for place, name in enumerate(names.names))
-    return {int(found[1]): _program(names, place) for place, found in numbered if found is not None}
 
 
 def _program(names: EventNames, place: int) -> Program:

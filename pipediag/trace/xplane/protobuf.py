@@ -96,13 +96,9 @@ _MESSAGES = {
 }
 
 
-def message_class(name: str) -> Any:
-    """Return the message class of that name: `XSpace` is a whole `.xplane.pb` file."""
-    return _classes()[name]
-
-
 @cache
-def _classes() -> dict[str, Any]:
+def message_classes() -> dict[str, Any]:
+    """Return the message classes by name: `XSpace` is a whole `.xplane.pb` file."""
     file = descriptor_pb2.FileDescriptorProto(
         name="pipediag/xplane.proto", package=PACKAGE, syntax="proto3"
     )
@@ -133,7 +129,7 @@ def _classes() -> dict[str, Any]:
 def parsed(name: str, data: memoryview, spans: Iterable[Span]) -> Any:
     """Parse the message that these parts of the file make together. Raises MalformedError."""
     try:
-        return message_class(name).FromString(b"".join(data[start:end] for start, end in spans))
+        return message_classes()[name].FromString(b"".join(data[start:end] for start, end in spans))
     except DecodeError as error:
         raise MalformedError(f"an {name} is damaged") from error
 
