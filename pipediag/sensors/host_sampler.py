@@ -131,8 +131,7 @@ class ProcessReader:
             available = _number(read_file(f"{self._proc}/meminfo"), b"MemAvailable:") * 1024
         except (OSError, IndexError):  # sandboxes show less of it
             return None
-        use = None if self._memory_limit is None else memory_use(self._root)
-        if use is None or self._memory_limit is None:
+        if self._memory_limit is None or (use := memory_use(self._root)) is None:
             return available
         used, cache = use
         return min(available, max(0, self._memory_limit - used + cache))
@@ -152,14 +151,13 @@ class ProcessReader:
                 # A thread names itself just after it started, so its name is looked at again.
                 if thorough or tid not in before:
                     self._name(tid, is_new=tid not in before)
-                self._threads_ns[tid] = self._thread_ns(tid)
+                if self._precise:
+                    ran_ns = int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
+                else:
+                    ran_ns = _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
+                self._threads_ns[tid] = ran_ns
         spent = ((tid, ns - before.get(tid, 0)) for tid, ns in self._threads_ns.items())
         return {tid: ns for tid, ns in spent if ns}
-
-    def _thread_ns(self, tid: int) -> int:
-        if self._precise:
-            return int(read_file(f"{self._tasks}/{tid}/schedstat").split()[0])
-        return _cpu_ns(read_file(f"{self._tasks}/{tid}/stat"))
 
     def _name(self, tid: int, *, is_new: bool) -> None:
         name = read_file(f"{self._tasks}/{tid}/comm").decode(errors="replace").rstrip("\n")

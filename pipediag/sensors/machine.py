@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,18 +152,22 @@ def installed_gpus(root: Path = ROOT) -> list[str]:
     nvml = Nvml()
     nvidia = nvml.names()
     nvml.close()
-    return [*(nvidia or pci_gpus([NVIDIA], root)), *pci_gpus([AMD], root)]
+    return [*(nvidia or pci_gpus(NVIDIA, root)), *pci_gpus(AMD, root)]
 
 
-def pci_gpus(vendors: Sequence[str], root: Path = ROOT) -> list[str]:
-    """Return the GPUs of these vendors on the PCI bus, with or without a driver."""
+def pci_gpus(vendor: str, root: Path = ROOT) -> list[str]:
+    """Return the GPUs of this vendor on the PCI bus, with or without a driver."""
     found = []
     for device in sorted((root / "sys/bus/pci/devices").glob("*")):
-        vendor = text_of(device / "vendor").strip()
-        if vendor in vendors and text_of(device / "class").startswith(_CLASSES):
+        is_theirs = text_of(device / "vendor").strip() == vendor
+        if is_theirs and text_of(device / "class").startswith(_CLASSES):
             model = text_of(device / "device").strip()
             found.append(f"{_VENDORS[vendor]} GPU {model} at PCI {device.name}")
     return found
+
+
+# What the driver leaves on Linux, and under Windows' Linux subsystem.
+_DRIVER_TRACES = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 
 
 class Nvml:
@@ -176,20 +179,19 @@ class Nvml:
     def __init__(self) -> None:
         self._library: Any = None
         self._gpus: list[tuple[str, Any]] = []
-        if not _driver_may_exist():
+        # On machines without a GPU, importing the library would cost 0.1 s.
+        if not any(Path(trace).exists() for trace in _DRIVER_TRACES):
             return
-        with suppress(ImportError):
+        try:
             import pynvml
-
-            self._connect(pynvml)
-
-    def _connect(self, library: Any) -> None:
-        with suppress(library.NVMLError):
-            library.nvmlInit()
-            self._library = library
-            for index in range(library.nvmlDeviceGetCount()):
-                handle = library.nvmlDeviceGetHandleByIndex(index)
-                self._gpus.append((library.nvmlDeviceGetName(handle), handle))
+        except ImportError:
+            return
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            self._library = pynvml
+            for index in range(pynvml.nvmlDeviceGetCount()):
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                self._gpus.append((pynvml.nvmlDeviceGetName(handle), handle))
 
     def names(self) -> list[str]:
         return [name for name, _ in self._gpus]
@@ -219,12 +221,3 @@ class Nvml:
             with suppress(self._library.NVMLError):
                 self._library.nvmlShutdown()
         self._library, self._gpus = None, []
-
-
-# What the driver leaves on Linux, and under Windows' Linux subsystem.
-_DRIVER_TRACES = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
-
-
-def _driver_may_exist() -> bool:
-    """Return False on machines without a GPU, where importing the library would cost 0.1 s."""
-    return any(Path(trace).exists() for trace in _DRIVER_TRACES)

@@ -41,11 +41,11 @@ def test_the_fingerprint_is_of_the_machine_alone(
 
 @pytest.fixture(autouse=True)
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_driver_may_exist", lambda: False)
+    monkeypatch.setattr(machine, "_DRIVER_TRACES", ())
 
 
 def use_library(monkeypatch: pytest.MonkeyPatch, library: SimpleNamespace | None) -> None:
-    monkeypatch.setattr(machine, "_driver_may_exist", lambda: True)
+    monkeypatch.setattr(machine, "_DRIVER_TRACES", ("/",))
     monkeypatch.setitem(sys.modules, "pynvml", library)
 
 
@@ -59,7 +59,7 @@ def test_the_bus_shows_gpus_without_a_driver(tmp_path: Path) -> None:
     add_pci(tmp_path, "0000:01:00.1", NVIDIA, "0x040300")
     add_pci(tmp_path, "0000:02:00.0", AMD, "0x030000")
     add_pci(tmp_path, "0000:03:00.0", "0x1a03", "0x030000")
-    assert pci_gpus([NVIDIA], tmp_path) == ["NVIDIA GPU 0x2335 at PCI 0000:01:00.0"]
+    assert pci_gpus(NVIDIA, tmp_path) == ["NVIDIA GPU 0x2335 at PCI 0000:01:00.0"]
     assert installed_gpus(tmp_path) == [
         "NVIDIA GPU 0x2335 at PCI 0000:01:00.0",
         "AMD GPU 0x2335 at PCI 0000:02:00.0",
