@@ -180,14 +180,9 @@ def html_value(value: Any) -> Any:
 
 def markdown_text(value: str) -> str:
     """Return text that ends no cell, is not read as markup, mentions nobody and links nowhere."""
-    plain = visible_line(value, LONGEST_TEXT)
-    parts: list[str] = []
-    end = 0
-    for found in _REFERENCE.finditer(plain):
-        parts.append(plain[end : found.end()])
-        end = found.end()
-    parts.append(plain[end:])
-    escaped = NOTHING.join(_PUNCTUATION.sub(r"\\\g<0>", part) for part in parts)
+    # No such control is left in what is visible.
+    divided = _REFERENCE.sub("\\g<0>\0", visible_line(value, LONGEST_TEXT))
+    escaped = _PUNCTUATION.sub(r"\\\g<0>", divided).replace("\0", NOTHING)
     start = _BLOCK.match(escaped)
     return f"{start[0]}\\{escaped[start.end() :]}" if start else escaped
 

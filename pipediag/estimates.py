@@ -134,9 +134,7 @@ _LIMITS = (2.5, 97.5)
 Floats = NDArray[np.float64]
 
 
-def resampled_rows(
-    count: int, draws: int = DRAWS, seed: int = _SEED
-) -> Iterator[NDArray[np.int64]]:
+def resampled_rows(count: int, seed: int = _SEED) -> Iterator[NDArray[np.int64]]:
     """Yield the row numbers of each resample, `count` of them; the same for the same arguments.
 
     One after the other: all of them together, of a million steps, would take 8 GB.
@@ -144,7 +142,7 @@ def resampled_rows(
     length = max(1, round(count ** (1 / 3)))
     runs = math.ceil(count / length)
     random = np.random.default_rng(seed)
-    for _ in range(draws):
+    for _ in range(DRAWS):
         starts = random.integers(0, count, size=(runs, 1))
         rows: NDArray[np.int64] = ((starts + np.arange(length)) % count).reshape(-1)[:count]
         yield rows

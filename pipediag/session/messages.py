@@ -314,8 +314,7 @@ class EndTrials:
     """End of the trials: no more is asked; the loop goes on by itself."""
 
 
-VariantCommand = Prepare | RunBlock
-Command = VariantCommand | EndTrials
+Command = Prepare | RunBlock | EndTrials
 
 
 # The wire.

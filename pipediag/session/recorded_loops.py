@@ -211,10 +211,8 @@ class RecordedVariable(TableFacts):
 
     def is_of(self, other: RecordedVariable) -> bool:
         """Return True if both are of one table, judged by name and shape."""
-        return self._told_by() == other._told_by()
-
-    def _told_by(self) -> tuple[object, ...]:
-        return self.layer, self.path, self.rows, self.dim, self.dtype
+        names = ("layer", "path", "rows", "dim", "dtype")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     @property
     def variable(self) -> str | None:
