@@ -65,16 +65,13 @@ class Estimate:
     def interval(self) -> Interval:
         return round(self.low, 4), round(self.high, 4)
 
+    @property
+    def state(self) -> Judgement:
+        """Return what it says of the edit whose speed-up it is."""
+        return judge(self.low, self.high)
+
     def __str__(self) -> str:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A judgement, and what it rests on."""
-
-    state: Judgement
-    estimate: Estimate
 
 
 def estimate(positive: ArrayLike, alpha: float = 0.05) -> Estimate:
@@ -104,8 +101,8 @@ def judge(low: float, high: float) -> Judgement:
     return "refuted" if high < WORTHWHILE else "inconclusive"
 
 
-def look(ratios: Sequence[float], *, last: bool = False) -> Decision | None:
-    """Return the decision after these rounds, or None where more are needed.
+def look(ratios: Sequence[float], *, last: bool = False) -> Estimate | None:
+    """Return what decides after these rounds, or None where more are needed.
 
     `last` says that no further round will come, for a reason that does not lie in the ratios; the
     look then stands in for the later ones. None of it may be asked more often than `LOOKS` allows.
@@ -115,8 +112,7 @@ def look(ratios: Sequence[float], *, last: bool = False) -> Decision | None:
     if rounds < FEWEST_ROUNDS or not (last or rounds in LOOKS):
         return None
     found = estimate(ratios, LOOK_ALPHA)
-    state = judge(found.low, found.high)
-    return Decision(state, found) if last or state != "inconclusive" else None
+    return found if last or found.state != "inconclusive" else None
 
 
 def _expanded_percentile(logs: NDArray[np.float64], alpha: float) -> tuple[float, float]:

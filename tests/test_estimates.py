@@ -43,7 +43,7 @@ def test_looking_again_and_again_does_not_cost_the_level(noise: str) -> None:
         listed = ratios(noise, 0.05, MOST_ROUNDS, seed, truth=WORTHWHILE)
         decisions = (look(listed[:rounds]) for rounds in range(1, MOST_ROUNDS + 1))
         last = next(decision for decision in decisions if decision is not None)
-        missed += not last.estimate.low <= WORTHWHILE <= last.estimate.high
+        missed += not last.low <= WORTHWHILE <= last.high
     assert missed <= 11
 
 
@@ -64,7 +64,7 @@ def test_judgement(low: float, high: float, state: str) -> None:
 def test_the_end_of_time_is_a_look() -> None:
     assert look([2.0, 2.1], last=True) is None
     decision = look([2.0, 2.1, 1.9], last=True)
-    assert (decision.state, decision.estimate.rounds) == ("confirmed", 3)
+    assert (decision.state, decision.rounds) == ("confirmed", 3)
 
 
 AA_TRIALS = 40

@@ -157,18 +157,17 @@ def divide_gaps(
             ordered.append(("collective", intersect(spans, other_devices)))
         ordered.append((cause, spans))
     ordered.append(("collective", other_devices))
-    split = dict.fromkeys(GAP_CAUSES, np.zeros(len(gaps), np.int64))
+    split = {cause: np.zeros(len(gaps), np.int64) for cause in GAP_CAUSES}
     before_call = rows(start, called)
     alone = without_earlier(spans for _, spans in ordered)
     for (cause, _), spans in zip(ordered, alone, strict=True):
-        split[cause] = split[cause] + covered(spans, before_call)
+        split[cause] += covered(spans, before_call)
     split["unknown"] = called - start - np.sum(list(split.values()), axis=0)
     behind_others = covered(other_devices, rows(returned, end))
     late, rest = call_end_ns > start, end - returned - behind_others
-    split["copy"] = split["copy"] + np.where(copies, returned - called, 0)
-    split["launch"] = split["launch"] + np.where(copies, 0, returned - called)
-    split["launch"] = split["launch"] + np.where(late, rest, 0)
-    split["collective"] = split["collective"] + behind_others
+    split["copy"] += np.where(copies, returned - called, 0)
+    split["launch"] += np.where(copies, 0, returned - called) + np.where(late, rest, 0)
+    split["collective"] += behind_others
     split["queued"] = np.where(late, 0, rest)
     return np.column_stack([split[cause] for cause in GAP_CAUSES])
 

@@ -192,13 +192,8 @@ def parse(data: memoryview, path: Path) -> TraceEvents:
     planes = gatherer.planes(found.deviceProperties)
     if not planes:
         raise MalformedError("it holds no events")
-    warnings = [f"{strange} events do not have Kineto's form and were left out."]
-    return TraceEvents(
-        path=path,
-        format="kineto",
-        planes=planes,
-        warnings=warnings if strange else [],
-    )
+    note = f"{strange} events do not have Kineto's form and were left out."
+    return TraceEvents(path, "kineto", planes, [note] if strange else [])
 
 
 def _device_stats(plane: str, properties: Any) -> dict[str, StatValue]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from pipediag.estimates import FEWEST_ROUNDS, estimate, judge
+from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
 from pipediag.facts.run import (
@@ -203,7 +203,7 @@ def _with_pairs(
     pairs = zip(timed.own_ms, timed.other_ms, strict=True)
     ratio = estimate([faster(other / max(own, 1e-3)) for own, other in pairs])
     trial = Trial(
-        state=judge(ratio.low, ratio.high),
+        state=ratio.state,
         reason=None,
         speedup=round(ratio.value, 4),
         ci95=ratio.interval,

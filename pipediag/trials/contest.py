@@ -11,7 +11,6 @@ from pipediag.estimates import (
     LOOK_ALPHA,
     LOOKS,
     MOST_ROUNDS,
-    Decision,
     Estimate,
     estimate,
     look,
@@ -232,7 +231,7 @@ class Contest:
                 unclear = f"After {_rounds(MOST_ROUNDS)} the interval still contains {WORTHWHILE}."
                 self._decide(one, decision, unclear)
 
-    def _decide(self, one: Tried, decision: Decision, unclear: str) -> None:
+    def _decide(self, one: Tried, decision: Estimate, unclear: str) -> None:
         if decision.state == "confirmed":
             self.confirmed.append(one)
         trial = Trial(
@@ -242,7 +241,7 @@ class Contest:
             caveats=one.caveats,
             traces=self._bench.traces.get(one.candidate.variant.name),
             same_elements=one.same_elements,
-            **self._bench.speed_up(one.candidate.variant, one.ratios, decision.estimate),
+            **self._bench.speed_up(one.candidate.variant, one.ratios, decision),
         )
         self._settle(one.candidate, trial)
 
@@ -370,13 +369,13 @@ class _Combination:
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
         elif decision.state == "refuted":
-            adds = "Makes it slower" if decision.estimate.high < 1.0 else "Adds nothing"
-            self.drop(candidate, f"{adds} on top of {names}: {decision.estimate}.")
+            adds = "Makes it slower" if decision.high < 1.0 else "Adds nothing"
+            self.drop(candidate, f"{adds} on top of {names}: {decision}.")
         else:
             self.drop(
                 candidate,
-                f"After {decision.estimate.rounds} rounds it is still unclear if it adds anything "
-                f"on top of {names}: {decision.estimate}.",
+                f"After {decision.rounds} rounds it is still unclear if it adds anything "
+                f"on top of {names}: {decision}.",
             )
         return []
 
@@ -404,7 +403,7 @@ class _Combination:
             filling_ci95=self._filling.interval if self._filling else None,
         )
 
-    def _compare(self, current: Variant, with_it: Variant) -> tuple[Decision | None, Ratios]:
+    def _compare(self, current: Variant, with_it: Variant) -> tuple[Estimate | None, Ratios]:
         variants = [BASE_VARIANT, current, with_it]
         ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
         while self._fits(variants, len(ratios.pairs)):
