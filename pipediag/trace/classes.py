@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipediag.trace.device_events import DEVICE_CLASSES, device_events
-from pipediag.trace.events import Indices, Line, Plane, Times, TraceEvents
+from pipediag.trace.device_events import DEVICE_CLASSES, DeviceEvents, device_events
+from pipediag.trace.events import Indices, Line, Times, TraceEvents
 from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, subtract, union
 from pipediag.trace.threads import (
     FEWEST_BATCHES,
@@ -89,6 +89,8 @@ class Activity:
     handed_over_ns: Times
     """Times at which batches had come, in order; the replicas' parts of a batch are one."""
     graph: TrainingGraph
+    devices: list[DeviceEvents]
+    """Accelerators on which anything ran."""
     eager: Intervals
     """Times at which the training thread ran the kernel of an eager operation."""
 
@@ -110,8 +112,9 @@ def classify(events: TraceEvents) -> Activity:
     else:
         by_class.update(_on_thread(line, graph, get_next))
         eager = subtract(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=False))
-    if events.accelerators:
-        by_class = _with_accelerators(by_class, events.accelerators, graph, line)
+    devices = [device_events(plane) for plane in events.accelerators]
+    if devices:
+        by_class = _with_accelerators(by_class, devices, graph, line)
     else:
         by_class["device_compute"] = union(eager, graph.operations())
         by_class["collective"] = graph.collectives()
@@ -120,6 +123,7 @@ def classify(events: TraceEvents) -> Activity:
         by_class=by_class,
         handed_over_ns=_handed_over(fetches),
         graph=graph,
+        devices=devices,
         eager=eager,
     )
 
@@ -147,7 +151,7 @@ def _on_thread(line: Line, graph: TrainingGraph, get_next: Intervals) -> dict[St
 
 def _with_accelerators(
     host: dict[StepClass, Intervals],
-    accelerators: list[Plane],
+    devices: list[DeviceEvents],
     graph: TrainingGraph,
     line: Line | None,
 ) -> dict[StepClass, Intervals]:
@@ -158,7 +162,6 @@ def _with_accelerators(
         called = calls
         calls = intersect(line.during_like(_EAGER_KERNEL), _eager_calls(line, graph_only=True))
     blocked = subtract(calls, union(launching, host["compile"]))
-    devices = [device_events(plane) for plane in accelerators]
     return {
         **host,
         **{name: union(*(device.running(name) for device in devices)) for name in DEVICE_CLASSES},

@@ -26,7 +26,6 @@ from pipediag.trace.device_events import (
     NOT_FOUND,
     DeviceEvents,
     LaunchCalls,
-    device_events,
     host_lead_ns,
     launch_calls,
 )
@@ -93,8 +92,7 @@ def device_traces(
     Without an accelerator it is the CPU, where its executor's operations were recorded.
     """
     host = host_causes(events, activity.by_class)
-    calls = launch_calls(events)
-    devices = [device_events(plane) for plane in events.accelerators]
+    calls, devices = launch_calls(events), activity.devices
     if lead_ns := host_lead_ns(devices, calls):
         host = [(cause, spans - lead_ns) for cause, spans in host]
         calls = calls.earlier(lead_ns)

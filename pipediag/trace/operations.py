@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pipediag.tensorflow_names import TEXT_WORK
 from pipediag.trace.classes import Activity
-from pipediag.trace.device_events import device_events
-from pipediag.trace.events import CompiledWork, Indices, Line, Plane, Program, TraceEvents
+from pipediag.trace.device_events import DeviceEvents
+from pipediag.trace.events import CompiledWork, Indices, Line, Program, TraceEvents
 from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, total, union
 from pipediag.trace.threads import THUNK
 
@@ -67,8 +67,8 @@ def compute_times(
 ) -> ComputeTimes:
     """Divide the compute of the steps, whose windows are given, among operations."""
     programs = events.programs
-    if events.accelerators:
-        pieces = list(_on_devices(events.accelerators, programs))
+    if activity.devices:
+        pieces = [one for device in activity.devices for one in _on_device(device, programs)]
     else:
         pieces = [_Pieces([_EAGER], np.zeros(len(activity.eager), np.intp), activity.eager)]
         for line, indices, spans in activity.graph.operation_pieces():
@@ -91,19 +91,17 @@ def compute_times(
     )
 
 
-def _on_devices(planes: list[Plane], programs: _Programs) -> Iterator[_Pieces]:
-    for plane in planes:
-        device = device_events(plane)
-        computing = device.of_class("device_compute")
-        for place, line in enumerate(device.lines):
-            chosen = computing & (device.line_ids == place)
-            indices = device.indices[chosen]
-            by_xla = np.zeros(len(indices), np.bool_)
-            for stat in _OF_XLA:
-                by_xla |= line.statistics.texts(stat, indices)[1] > 0
-            spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
-            named = line.statistics.texts(_OPERATION_STAT, indices)
-            yield _pieces(line, indices, spans, named, by_xla, programs)
+def _on_device(device: DeviceEvents, programs: _Programs) -> Iterator[_Pieces]:
+    computing = device.of_class("device_compute")
+    for place, line in enumerate(device.lines):
+        chosen = computing & (device.line_ids == place)
+        indices = device.indices[chosen]
+        by_xla = np.zeros(len(indices), np.bool_)
+        for stat in _OF_XLA:
+            by_xla |= line.statistics.texts(stat, indices)[1] > 0
+        spans = np.column_stack((device.start_ns[chosen], device.end_ns[chosen]))
+        named = line.statistics.texts(_OPERATION_STAT, indices)
+        yield _pieces(line, indices, spans, named, by_xla, programs)
 
 
 def _pieces(
