@@ -41,10 +41,7 @@ def held_up(device: DeviceActivity, cause: GapCause) -> list[tuple[DeviceGap, fl
 
 
 def longest_doing(device: DeviceActivity, cause: GapCause) -> tuple[str, float] | None:
-    """Return what the launching thread did longest in the time lost to this cause, and its ms.
-
-    None where no recorded gap says it.
-    """
+    """Return what the launching thread did longest in that lost time, and its ms, if a gap says."""
     spent: dict[str, float] = defaultdict(float)
     for gap, ms in held_up(device, cause):
         if gap.doing:

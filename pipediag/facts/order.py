@@ -230,10 +230,7 @@ def _gain(finding: Finding) -> float:
 
 
 def known_gain(finding: Finding) -> float | None:
-    """Return the measured gain or the upper bound, of the run or else of the finding's part.
-
-    None where speed is not the point.
-    """
+    """Return the gain or upper bound of the run, or else of the part, if speed is the point."""
     if finding.about_results:
         return None
     if finding.for_run is not None:

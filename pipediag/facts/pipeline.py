@@ -28,10 +28,7 @@ _CHANGES_COUNT = ("filter", "unbatch", "flat_map", "interleave", "window", "grou
 
 
 def operations(session: Session, *kinds: str) -> list[Operation]:
-    """Return the user's operations that TensorFlow really runs, of these kinds or all.
-
-    Those that a library's helper makes for the user are among them.
-    """
+    """Return the user's operations, or their helpers', that really run, of these kinds or all."""
     return [
         op
         for op in session.ops
@@ -172,10 +169,7 @@ def last_operation(session: Session) -> Operation | None:
 
 
 def between(session: Session, above: Operation, below: Operation) -> list[Operation] | None:
-    """Return the operations between two of one chain, in the order of the data.
-
-    None where `below` does not read from `above` alone.
-    """
+    """Return the operations between two, or None where `below` does not read from `above` alone."""
     path = [*chain(session.ops, below)][1:]
     ids = [op.id for op in path]
     return path[: ids.index(above.id)][::-1] if above.id in ids else None

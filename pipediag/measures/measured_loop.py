@@ -117,10 +117,8 @@ def _as_fields(sections: Sections) -> Sections:
 def measure_loop(
     timeline: Timeline, recording: Recording, loop: RecordedLoop, host: Host | Missing
 ) -> tuple[Sections, list[str]]:
-    """Return the sections of the diagnosed loop, and sentences on what went otherwise than planned.
-
-    `host` is the host in its baseline.
-    """
+    """Return the sections of the diagnosed loop, with the `host` in its baseline, and sentences on
+    what went otherwise than planned."""
     trace, trace_missing = trace_of(recording, loop, by_operation=names_operations(recording, loop))
     split = trace.steps if trace else None
     if split is not None and recording.environment.keras_backend == "torch":

@@ -17,7 +17,7 @@ from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import LoopRole, SpanKind
+from pipediag.vocabulary import SpanKind
 
 FEWEST_FOR_INTERVAL = 3
 """Fewest values for an interval. Own choice: a bootstrap over two epochs would show the two."""
@@ -128,14 +128,6 @@ def _free(steps: dict[int, int], building: Building) -> list[int]:
 
 _LONG: frozenset[SpanKind] = frozenset({"script", "fit"})
 """Kinds of spans whose own time is not one thing that comes again."""
-_EVALUATED_BY: Mapping[LoopRole, str] = {
-    "validation": "the step of `evaluate`",
-    "evaluate": "the step of `evaluate`",
-    "predict": "the step of `predict`",
-}
-"""Name of the function that is traced where a loop of that role begins."""
-
-
 _OF_A_LOOP = frozenset({"iterator", "first_batch", "steps"})
 
 
@@ -181,7 +173,7 @@ def amounts_of(
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call
         if loop.role == "training" and loop.id in step_ns:
             _settle(amounts, spent, recording, loop, step_ns[loop.id])
-        elif loop.role in _EVALUATED_BY:
+        elif loop.role in ("validation", "evaluate", "predict"):
             _settle_evaluation(amounts, loop)
     return amounts
 
@@ -229,7 +221,8 @@ def _settle(
 def _settle_evaluation(amounts: Amounts, loop: RecordedLoop) -> None:
     """Move the wait for a first batch from the tracing call to the evaluation."""
     here = [place for place in amounts.ns if (place.file, place.line) == (loop.file, loop.line)]
-    built = (place for place in here if place.what == _EVALUATED_BY[loop.role])
+    function = "predict" if loop.role == "predict" else "evaluate"
+    built = (place for place in here if place.what == f"the step of `{function}`")
     evaluated = (place for place in here if place.part == "evaluation")
     source, target = next(built, None), next(evaluated, None)
     if source is not None and target is not None:

@@ -165,10 +165,7 @@ def with_given_epochs(recording: Recording, epochs: int) -> Recording:
 
 
 def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run, str | None]:
-    """Return the ledger of a recording with given epochs, and a note where it does not use them.
-
-    `recording` is the original one, without these epochs.
-    """
+    """Return the ledger with given epochs, which `recording` lacks, and a note if it uses none."""
     lacking = [loop for loop in recording.loops if _lacks(loop)]
     planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
     if lacking and run.scope != "run":

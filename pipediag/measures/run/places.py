@@ -299,10 +299,7 @@ bytes of JSON, and a screen shows no more than the longest."""
 
 
 def run_spans(spent: Iterable[Spent], started_ns: int) -> list[RunSpan]:
-    """Return the longest stretches in order of time.
-
-    `started_ns` is the start of the recording, from which steps and windows count.
-    """
+    """Return the longest stretches in order of time, which counts from the recording's start."""
     spans = [
         RunSpan(
             part=one.place.part,

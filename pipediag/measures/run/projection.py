@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from pipediag.facts.step import lengths_vary
@@ -64,7 +64,13 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in fits]
     ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in fits]
     others: dict[Place, Projected] = {}
-    for place, stretches in _by_round(spent, begun).items():
+    # Stretches of each place before the first `fit`, and from each to the next one.
+    places: dict[Place, list[list[Spent]]] = {}
+    for one in spent:
+        if one.place != PIPEDIAG:
+            in_rounds = places.setdefault(one.place, [[] for _ in range(len(begun) + 1)])
+            in_rounds[bisect_right(begun, one.start_ns)].append(one)
+    for place, stretches in places.items():
         _, *whole, stopped = stretches
         # The projection of the training that was stopped holds what lies within its `fit`.
         within = any(
@@ -79,16 +85,6 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
         if again is not None:
             others[place] = again
     return Rounds(planned, left, others)
-
-
-def _by_round(spent: Iterable[Spent], begun: Sequence[int]) -> dict[Place, list[list[Spent]]]:
-    """Return the stretches of each place before the first `fit`, and from each to the next one."""
-    places: dict[Place, list[list[Spent]]] = {}
-    for one in spent:
-        if one.place != PIPEDIAG:
-            rounds = places.setdefault(one.place, [[] for _ in range(len(begun) + 1)])
-            rounds[bisect_right(begun, one.start_ns)].append(one)
-    return places
 
 
 def _again(

@@ -142,11 +142,7 @@ _NAMED_PERCENT = 5.0
 
 _AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND.value)
 
-_STEPS: dict[Bottleneck, str] = {
-    "input": "Its steps are input-bound.",
-    "compute": "Its steps are compute-bound.",
-    "transfer": "Its steps are transfer-bound.",
-    "overhead": "Its steps are overhead-bound.",
+_OF_STEPS: dict[Bottleneck, str] = {
     "balanced": "No single part limits its steps.",
     "inconclusive": "It is not clear what limits its steps.",
 }
@@ -162,7 +158,7 @@ def run_sentence(run: Run, where: Where, of_steps: Bottleneck) -> str:
         share = 100.0 * row.seconds / seconds
         most = "" if share > 99 else f"{share:.0f} % of it "
         text += f": {most}{what}{place(row.file, row.line)}{often}"
-    return f"{text}. {_STEPS[of_steps]}"
+    return f"{text}. {_OF_STEPS.get(of_steps, f'Its steps are {of_steps}-bound.')}"
 
 
 def costs_most(culprit: Culprit) -> str:
