@@ -61,6 +61,7 @@ ROW_FUNCTIONS = {
     "Pack": "stack",
     PARSING: "parse_single_example",
     "Reshape": "reshape",
+    "StridedSlice": "_slice_helper",
 }
 """Operations that are made otherwise for a batch than for a row, and the functions that make them.
 """

@@ -149,6 +149,8 @@ def _rewritten(source: Source, row: RowOperation) -> list[Change]:
         both = {operator, _MIRRORED.get(operator)}
         two = [*source.all(cst.Comparison), *source.all(cst.BinaryOperation)]
         written += [each for each in two if _operator(each) in both]
+    if row.op == "StridedSlice":
+        written += [each for each in source.all(cst.Subscript) if _slices(each)]
     found = [each for each in written if _is_at(source, each, line)]
     if row.op == PARSING and not found:
         found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
@@ -166,6 +168,11 @@ def _operator(node: cst.CSTNode) -> str | None:
     return None
 
 
+def _slices(node: cst.Subscript) -> bool:
+    """Return True for `x[:9]`, and not for `x["name"]` or `x[0]`, which may index no tensor."""
+    return any(isinstance(each.slice, cst.Slice) for each in node.slice)
+
+
 def _is_at(source: Source, node: cst.CSTNode, line: int) -> bool:
     """Return True if a line is one of the node's statement: AutoGraph knows no better."""
     first, last = source.lines(source.around(node, cst.SimpleStatementLine) or node)
@@ -175,6 +182,8 @@ def _is_at(source: Source, node: cst.CSTNode, line: int) -> bool:
 def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Change]:
     operands: list[cst.BaseExpression] = []
     match node:
+        case cst.Subscript():
+            return _sliced_behind_rows(source, node)
         case cst.Call() if row.op == "Reshape":
             return [_of_batch(source, needed_argument(node, "shape"), "-1")]
         case cst.Call() if row.op == PARSING:
@@ -192,6 +201,13 @@ def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Cha
         raise NotPatchableError(f"The values of its `{row.op}` are not known.")
     span, tf = source.span(operands[row.operand]), source.needed_tensorflow()
     return [Change.insert(span.start, f"{tf}.expand_dims("), Change.insert(span.end, ", 1)")]
+
+
+def _sliced_behind_rows(source: Source, node: cst.Subscript) -> list[Change]:
+    first = node.slice[0].slice
+    if isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis):
+        return []
+    return [Change.insert(source.span(node.slice[0]).start, ":, ")]
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:

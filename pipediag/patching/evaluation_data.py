@@ -56,8 +56,8 @@ def with_evaluation_cached(
 
 def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]:
     for node in source.nodes:
-        if isinstance(node, cst.For | cst.Call) and source.line(node) == line:
-            if isinstance(node, cst.For):
+        if isinstance(node, cst.For | cst.CompFor | cst.Call) and source.line(node) == line:
+            if not isinstance(node, cst.Call):
                 yield iterated_data(node.iter)
             elif (name := _GIVEN_TO.get(called(node) or "")) is not None:
                 order = (name,) if name == "x" else ()
@@ -101,7 +101,8 @@ def _loops_around(
     for above in source.ancestors(data):
         if isinstance(above, cst.FunctionDef | cst.Lambda):
             break
-        if isinstance(above, cst.For) and above.iter is node:
+        header = isinstance(above, cst.For | cst.CompFor) and above.iter is node
+        if header or (isinstance(above, cst.BaseComp) and above.for_in is own):
             own = above
         elif isinstance(above, cst.For | cst.While):
             loop = above

@@ -48,6 +48,8 @@ _ELEMENTWISE = {
     *("NotEqual", "OneHot", "Pow", "RealDiv", "Relu", "Rint", "Round", "Rsqrt", "Select"),
     *("SelectV2", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "SquaredDifference", "Sub", "Tanh"),
     *("TruncateDiv", "ZerosLike", "OnesLike"),
+    # Rows get the length of the longest, as a padded batch behind them gives all of its rows.
+    "SparseToDense",
 }
 _STRINGS = {
     *("StringLower", "StringUpper", "StringStrip", "StringToHashBucketFast", "StringToHashBucket"),
@@ -219,11 +221,12 @@ def _edit(
 def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     """Return the map with the maps and filters right behind it that can take batches, which are
     taken apart again; nothing where it can move after the batch of the pipeline, or where its
-    length, which is lost so, is known."""
-    last = downstream(session, op)[-1:]
+    length, which is lost so, is known. A batch that pads may say how long the map's rows are."""
+    last, batch = downstream(session, op)[-1:], following_batch(session, op)
     length = last[0].cardinality if last else None
+    moves = batch is not None and batch.kind == "batch" and bool(_moved_together(session, op))
     if (
-        _moved_together(session, op)
+        moves
         or op.inside_function_of is not None
         or (length is not None and length >= 0)
         or any(other.kind in BATCHING for other in upstream(session, op))

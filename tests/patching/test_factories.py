@@ -613,6 +613,14 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
         ),
         (CALLBACK, "y in self", "self.data = data.cache()\n"),
         (CALLBACK.replace("in self.data", "in make(0, False)"), "y in make", None),
+        (
+            OWN_LOOP.replace(
+                "    for x, y in data:\n        score(model(x), y)\n",
+                "    return [score(model(x), y) for x, y in data]\n",
+            ),
+            "y in data",
+            "    evaluate(model, evaluation_data)\n",
+        ),
     ],
 )
 def test_a_cache_for_an_evaluation_alone_is_written_where_its_loop_gets_the_data(

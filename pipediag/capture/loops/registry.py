@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import linecache
 import operator
+import sys
 import threading
 import time
 import weakref
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile
+from itertools import dropwhile, islice
 from types import FrameType
 from typing import Any
 
@@ -140,8 +141,33 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
             case ast.AsyncFor() | ast.While() if _in_body(node, line):
                 loops.append(None)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                loops.append(None)
+                if not _begins(frame, node):
+                    loops.append(None)
     return loops
+
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def _begins(frame: FrameType, node: _Comprehension) -> bool:
+    """Return True if a frame, at its current place, computes or opens what a comprehension goes
+    through."""
+    code, data = frame.f_code, node.generators[0].iter
+    if sys.version_info < (3, 11):
+        # The rest of a comprehension runs in a frame of its own.
+        on_its_line = data.lineno <= frame.f_lineno <= (data.end_lineno or 0)
+        return on_its_line and not code.co_name.endswith(("comp>", "genexpr>"))
+    place = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+    line, end_line, start, end = (one or 0 for one in place)
+    # Before Python 3.13 what opens an iterator has the place of the whole comprehension.
+    alone = _place(node) == ((line, start), (end_line, end)) and len(node.generators) == 1
+    first, last = _place(data)
+    return alone or (first <= (line, start) and (end_line, end) <= last)
+
+
+def _place(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
+    end = (node.end_lineno or 0, node.end_col_offset or 0)
+    return (node.lineno, node.col_offset), end
 
 
 def _in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:

@@ -43,7 +43,8 @@ def row_operations(graph: Any) -> list[RowOperation]:
                 map(_depends_on_element, values[:-1])
             )
         else:
-            needed = kind == PARSING or (kind == "Reshape" and _depends_on_element(values[0]))
+            whole = kind in ("Reshape", "StridedSlice") and _depends_on_element(values[0])
+            needed = kind == PARSING or whole
         if not needed or len(found) == _MOST:
             continue
         calls, names = _user_lines(operation)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 from pipediag.capture.process import let_pass
@@ -16,10 +17,13 @@ _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-
 type."""
 
 
-def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -> str | None:
+def difference_of(
+    expected: Sequence[Any], found: Sequence[Any], values: bool, *, padded: bool = False
+) -> str | None:
     """Return the first difference between elements in the same places, or None.
 
-    With `values`, shapes and values are compared, and not only structure, types and ranks.
+    With `values`, shapes and values are compared, and not only structure, types and ranks. Zeros
+    and empty strings at the end of `padded` ones, which are still to be padded so, don't count.
     """
     from tensorflow.python.util import nest
 
@@ -29,12 +33,29 @@ def difference_of(expected: Sequence[Any], found: Sequence[Any], values: bool) -
         except (TypeError, ValueError):
             return f"in number {number}, the structure is another one"
         olds, news = (nest.flatten(one, expand_composites=True) for one in elements)
-        for component, (old, new) in enumerate(zip(olds, news, strict=True)):
+        pairs = list(zip(olds, news, strict=True))
+        for component, (old, new) in enumerate(starmap(_padded_alike, pairs) if padded else pairs):
             difference = _tensor_difference(old, new, values)
             if difference is not None:
                 which = f"component {component} " if len(olds) > 1 else ""
                 return f"in number {number}, {which}{difference}"
     return None
+
+
+def _padded_alike(old: Any, new: Any) -> tuple[Any, Any]:
+    """Return two tensors that have equal shapes, if zeros or empty strings can give them these."""
+    from tensorflow.python.ops import array_ops
+
+    if old.dtype != new.dtype or old.shape.rank != new.shape.rank or old.shape == new.shape:
+        return old, new
+    sizes = [max(both) for both in zip(old.shape, new.shape, strict=True)]
+    filling = "" if old.dtype.name == "string" else 0
+
+    def padded(tensor: Any) -> Any:
+        more = [[0, size - own] for size, own in zip(sizes, tensor.shape, strict=True)]
+        return array_ops.pad_v2(tensor, more, constant_values=filling)
+
+    return padded(old), padded(new)
 
 
 def _tensor_difference(old: Any, new: Any, values: bool) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_keras_class
 from pipediag.capture.pipelines.functions import closure_of
@@ -216,11 +216,19 @@ _FEWEST_ELEMENTS = 32
 """Fewest elements of a check: a filter may drop most of them."""
 
 
-def _changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, bool]:
+class _Parts(NamedTuple):
+    before: Any
+    after: Any
+    random: bool
+    """True if two passes over the part itself may differ."""
+    padded: bool
+    """True if its elements are padded alike right behind it."""
+
+
+def _changed_parts(dataset: Any, changes: Sequence[Change]) -> _Parts:
     """Cut out what the changes touch, as written and as changed, to read the same few elements.
 
-    Returns True as well if two passes over the part itself may differ. Where it reads from several
-    datasets, or from none, everything upstream belongs to it.
+    Where it reads from several datasets, or from none, everything upstream belongs to it.
     """
     before, after = without_caches(dataset), without_caches(dataset)
     apply(after, changes)
@@ -244,7 +252,22 @@ def _changed_parts(dataset: Any, changes: Sequence[Change]) -> tuple[Any, Any, b
             raise NotReplayableError("The pipeline hands out no elements to check.")
         fixed[key] = dataset_of(elements, source.element_spec)
     made = [built(graph, top, fixed) for graph, top in zip((before, after), tops, strict=True)]
-    return made[0], made[1], any(map(is_random, nodes))
+    behind = [node for node in before.nodes() if tops[0] in nodes_up_to(node)[:-1]]
+    return _Parts(made[0], made[1], any(map(is_random, nodes)), _pads_with_zeros(behind))
+
+
+def _pads_with_zeros(nodes: Sequence[Node]) -> bool:
+    """Return True if what stands first, but for what leaves lengths alone, pads with zeros."""
+    calls = (node.call for node in nodes if node.call is not None)
+    first = next((one for one in calls if one.operation.kind not in _LEAVE_LENGTHS), None)
+    if first is None or first.operation.kind != "padded_batch":
+        return False
+    given = inspect.signature(first.function).bind(*first.args, **first.kwargs)
+    return given.arguments.get("padding_values") is None
+
+
+_LEAVE_LENGTHS = frozenset({"cache", "prefetch", "repeat", "shuffle", "take", "with_options"})
+"""Operations between rows and the batch that pads them which do not look at how long they are."""
 
 
 def _cut(top: Node, kept: set[int]) -> tuple[list[Node], list[Any]]:
@@ -294,12 +317,14 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
         return _same_in_two_passes(dataset, changes)
     # Filling a cache would cost more than the check.
     written = [as_written(change) for change in changes]
-    before, after, random = _changed_parts(dataset, written)
+    before, after, random, padded = _changed_parts(dataset, written)
     expected, found = _read(before), _read(after)
     by_value = check == "equal" and not random
     difference = _count_difference(expected, found) if by_value else None
     if difference is None:
-        difference = difference_of(expected.elements, found.elements, values=by_value)
+        difference = difference_of(
+            expected.elements, found.elements, values=by_value, padded=padded
+        )
         unlike = difference is not None and by_value
         if unlike and difference_of(expected.elements, _read(before).elements, values=True):
             if any(isinstance(change, Move) for change in changes):

@@ -128,6 +128,13 @@ HEADER = "for epoch in range(4):\n    for batch in trains() or []:\n        pass
         (NESTED, 12),
         (HEADER, 4),
         ("scores = [trains() for rate in (1, 2, 3)]", None),
+        ("for epoch in range(4):\n    losses = [len(batch) for batch in data]", 4),
+        (
+            "for epoch in range(4):\n    losses = {\n        one\n        for one in data\n    }",
+            4,
+        ),
+        ("for epoch in range(4):\n    losses = [x for rate in (1, 2) for x in data]", None),
+        ("for epoch in range(4):\n    losses = [list(data) for rate in (1, 2)]", None),
         ("def range(count):\n    return [1]\n\nfor epoch in range(5):\n    trains()\n", None),
         ("step = 1\nfor epoch in range(0, 5, step):\n    step = 0\n    trains()\n", None),
     ],

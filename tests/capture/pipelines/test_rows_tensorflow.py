@@ -30,6 +30,8 @@ FUNCTIONS = {
     "concat": "tf.concat([tf.stack([a, b]), tf.stack([c, a])], 0)",
     "expand": "tf.expand_dims(b, 0)",
     "reshape": "tf.reshape(c, [1])",
+    "slice": "tf.stack([a, b, c])[:2]",
+    "slices": "EDGES * (tf.expand_dims(c, 0)[:1] + tf.reshape(tf.stack([a, b]), [2])[1:])",
     "alike": "tf.sqrt(a + b) * 2.0",
     "constant": "a * tf.reduce_sum(EDGES)",
     # A patch may guess wrong. What it writes is run and compared, so that nothing is confirmed.
@@ -124,6 +126,7 @@ def test_a_batch_gets_what_its_rows_get(found: dict[str, Any]) -> None:
         ("mirrored", [["Any", 1, None, 1], ["LessEqual", 0, 1, 1]]),
         ("stack", [["Pack", 0, None, 1]]),
         ("reshape", [["Reshape", 0, None, 1]]),
+        ("slice", [["Pack", 0, None, 1], ["StridedSlice", 1, None, 1]]),
         ("last", []),
         ("norm", []),
         ("alike", []),
