@@ -388,7 +388,7 @@ class _Watch:
         elif outcome == "stopped":
             own = detail = None
         elif status < 0 and outcome != "interrupted":
-            out_of_memory = machine.killed_since(self._kills_before)
+            out_of_memory = machine.oom_kills() > self._kills_before
             outcome, detail = "killed", describe_death(-status, out_of_memory=out_of_memory)
         lost = self._lost_in_trial is not None and status != 0
         if lost and not ended_from_outside(outcome, own):

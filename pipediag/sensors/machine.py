@@ -96,18 +96,13 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
     return None
 
 
-def oom_kills(root: Path = ROOT) -> int | None:
+def oom_kills(root: Path = ROOT) -> int:
     """Return how many processes of the own group the kernel has killed for want of memory.
 
-    None where the system does not count them.
+    0 where the system does not count them.
     """
     tables = (_table(group / "memory.events") for group in _groups(root))
-    return next((table["oom_kill"] for table in tables if "oom_kill" in table), None)
-
-
-def killed_since(before: int | None) -> bool:
-    """Return True if `oom_kills` has grown since it was `before`."""
-    return (oom_kills() or 0) > (before or 0)
+    return next((table["oom_kill"] for table in tables if "oom_kill" in table), 0)
 
 
 def _groups(root: Path) -> list[Path]:
