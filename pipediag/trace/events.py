@@ -21,6 +21,8 @@ from pipediag.vocabulary import TraceFormat
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
 PROGRAMS_PLANE = "/host:metadata"
+LARGEST_NS = 1 << 62
+"""1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
 
 StatValue = int | float | str | bytes
 Times = NDArray[np.int64]

@@ -18,6 +18,7 @@ import numpy as np
 from pipediag.trace.events import (
     ACCELERATOR_PREFIX,
     HOST_PLANE,
+    LARGEST_NS,
     Line,
     Plane,
     Statistics,
@@ -25,9 +26,6 @@ from pipediag.trace.events import (
     TraceEvents,
 )
 from pipediag.trace.files import MalformedError
-
-LARGEST_NS = 1 << 62
-"""1970 to 2116; a later time is damage."""
 
 _DIGITS = 18
 _DEVICE_ACTIVITY = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pipediag.trace.events import Line, StatValue
-from pipediag.trace.xplane import LARGEST_NS, parse
+from pipediag.trace.events import LARGEST_NS, Line, StatValue
+from pipediag.trace.xplane import parse
 from pipediag.trace.xplane.protobuf import message_classes
 
 # NaN equals NaN here, and 0.0 is not -0.0.

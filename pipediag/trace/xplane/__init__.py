@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pipediag.trace.events import (
+    LARGEST_NS,
     PROGRAMS_PLANE,
     CompiledWork,
     Line,
@@ -42,9 +43,6 @@ from pipediag.trace.xplane.protobuf import (
     text,
 )
 from pipediag.trace.xplane.statistics import EventNames, StatNames, WireStatistics
-
-LARGEST_NS = 1 << 62
-"""1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
 
 _WORTH_THREADS_BYTES = 4 << 20
 _MOST_THREADS = 4
@@ -154,7 +152,10 @@ def _in_order(columns: EventColumns) -> EventColumns:
     later = offset_ps[1:] > offset_ps[:-1]
     alike = (offset_ps[1:] == offset_ps[:-1]) & (length_ps[1:] <= length_ps[:-1])
     # Most profilers write them in that order.
-    return columns if (later | alike).all() else columns.taken(np.lexsort((-length_ps, offset_ps)))
+    if (later | alike).all():
+        return columns
+    order = np.lexsort((-length_ps, offset_ps))
+    return EventColumns._make(column[order] for column in columns)
 
 
 def _nanoseconds(line_ns: int, columns: EventColumns) -> tuple[Times, Times]:

@@ -69,10 +69,6 @@ class EventColumns(NamedTuple):
         """Return the events of all pieces."""
         return cls._make(map(np.concatenate, zip(_NO_EVENTS, *pieces, strict=True)))
 
-    def taken(self, order: Positions) -> EventColumns:
-        """Return the events in that order."""
-        return EventColumns._make(column[order] for column in self)
-
 
 _NO_EVENTS = EventColumns._make(np.empty(0, dtype) for dtype in ("i4", "i8", "i8", "u4", "u4"))
 
