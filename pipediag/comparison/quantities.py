@@ -359,7 +359,7 @@ def _costs(sessions: Sequence[Session]) -> dict[Key, float]:
 def _operations(session: Session) -> dict[Key, Operation]:
     seen: Counter[tuple[str, str]] = Counter()
     found: dict[Key, Operation] = {}
-    for op in session.pipeline.ops if session.pipeline is not None else []:
+    for op in session.ops:
         what = op.kind, function_name(op)
         found[(*what, seen[what])] = op
         seen[what] += 1

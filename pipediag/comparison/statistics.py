@@ -170,7 +170,9 @@ def judge(change: Change, floors: Floors) -> Outcome:
     What looks slower and may be chance, another load or a drift, and noise that would hide a large
     change, are inconclusive.
     """
-    counts = _counts(change, floors.counts)
+    counts = abs(change.value) >= floors.counts and has_most_of(
+        change.fastest, change.value, floors.counts
+    )
     if change.low > (0.0 if change.all_along else LEAST_OF_PARTS * floors.counts) and counts:
         return "regressed"
     if change.high < 0.0 and counts:
@@ -184,12 +186,6 @@ def has_most_of(part: float, change: float, floor: float) -> bool:
     """Return True if the change of the least disturbed samples reaches the floor as well."""
     least = max(floor, LEAST_OF_FASTEST * abs(change))
     return math.copysign(1.0, change) * part >= least
-
-
-def _counts(change: Change, floor: float) -> bool:
-    if abs(change.value) < floor:
-        return False
-    return has_most_of(change.fastest, change.value, floor)
 
 
 def _percent(logarithm: float) -> float:
@@ -212,7 +208,8 @@ def interval_of(
     """
     if order is not None and order.alternates:
         low, high = welch(base, head, error / 2.0)
-        low_of_rounds, high_of_rounds = of_rounds(base, head, error / 2.0)
+        differences = [after - before for before, after in zip(base, head, strict=False)]
+        low_of_rounds, high_of_rounds = student_interval(differences, error / 2.0)
         return (max(low, low_of_rounds), min(high, high_of_rounds)), False
     low, high = welch(base, head, error)
     left = None if order is None else without_drift(base, head, error, order)
@@ -233,13 +230,6 @@ def welch(base: Sequence[float], head: Sequence[float], error: float) -> Interva
     )
     reach = student_quantile(1.0 - error, freedom) * math.sqrt(total)
     return difference - reach, difference + reach
-
-
-def of_rounds(base: Sequence[float], head: Sequence[float], error: float) -> Interval:
-    """Return Student's interval of the differences within complete rounds."""
-    return student_interval(
-        [after - before for before, after in zip(base, head, strict=False)], error
-    )
 
 
 def without_drift(
