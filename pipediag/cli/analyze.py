@@ -234,10 +234,17 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
     failure = script_failure(result.session)
     if failure is None and options["run_to_end"] and result.child.outcome == "stopped":
         failure = f"The script did not run to its end: {result.child.detail}"
+    judged = None
+    if gate is not None:
+        from pipediag.gate.evaluation import evaluate
+
+        judged = evaluate(result.session, gate)
+        if not options["quiet"]:
+            show_results([judged], err=True)
     status = analyze_status(
         script_failure=failure,
         script_status=result.child.script_status,
-        gate=None if gate is None else _gate(result, gate, quiet=options["quiet"]),
+        gate=None if judged is None else judged.status,
         run_to_end=options["run_to_end"],
         reports_written=result.report_failure is None,
     )
@@ -246,15 +253,6 @@ def _exit_status(result: AnalysisResult, gate: GateConfig | None, options: dict[
     if failure is not None and not (options["run_to_end"] and options["quiet"]):
         say(f"pipediag: {failure}")
     return status
-
-
-def _gate(result: AnalysisResult, config: GateConfig, *, quiet: bool) -> ExitStatus:
-    from pipediag.gate.evaluation import evaluate
-
-    judged = evaluate(result.session, config)
-    if not quiet:
-        show_results([judged], err=True)
-    return judged.status
 
 
 def analyze_status(

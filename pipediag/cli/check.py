@@ -32,7 +32,7 @@ Runs = list[tuple[Path, "Session"]]
     multiple=True,
     help="Also fail if the sessions are slower than these.",
 )
-@format_option()
+@format_option
 @click.option(
     "-o",
     "--output",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -48,16 +47,14 @@ def text_width(stream: TextIO, most: int) -> int:
     return max(NARROWEST, min(most, columns(stream))) if stream.isatty() else most
 
 
-def format_option() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option `--format` for results of the gate."""
-    return click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(FORMATS),
-        default="text",
-        show_default=True,
-        help="Format of the result; json is one line for each script.",
-    )
+format_option = click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Format of the result; json is one line for each script.",
+)
 
 
 def newest_report() -> Path:

@@ -62,7 +62,7 @@ _Side = Literal["base", "head"]
     metavar="SECONDS",
     help="With SCRIPT: end each run after this time.",
 )
-@format_option()
+@format_option
 @click.option("--allow-inconclusive", is_flag=True, help="End with 0, not 4, if undecided.")
 @click.argument("base", type=Path)
 @click.argument("head", type=Path)
@@ -200,11 +200,12 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
             native_run(side, settings, directory, Path(folder, f"{side}.json"))
             for side, directory in directories.items()
         )
-        return compared(base, head, options["timeout"] or TIMEOUT_S, tell=_tell)
-
-
-def _tell(name: str, wall_s: float) -> None:
-    say(f"ran {name}: {wall_s:.1f} s")
+        return compared(
+            base,
+            head,
+            options["timeout"] or TIMEOUT_S,
+            tell=lambda name, wall_s: say(f"ran {name}: {wall_s:.1f} s"),
+        )
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

@@ -39,7 +39,12 @@ def _explanation(rule_id: str) -> str:
 
     rules = BY_ID.get(rule_id.lower().replace("_", "-"))
     if rules is None:
-        raise PipediagError(_unknown(rule_id, list(BY_ID)))
+        close = difflib.get_close_matches(rule_id, BY_ID, n=3, cutoff=0.5)
+        meant = f" Did you mean {', '.join(close)}?" if close else ""
+        raise PipediagError(
+            f"There is no rule '{rule_id}', so there is nothing to explain.{meant} "
+            f"The rules are: {', '.join(BY_ID)}."
+        )
     titles = "; ".join(rule.title for rule in rules)
     lines = _wrapped(f"{rules[0].id}: {titles}", "  ", indent="")
     for heading, texts in paragraphs(rules):
@@ -57,13 +62,4 @@ def _wrapped(text: str, subsequent: str, indent: str = "  ") -> list[str]:
         subsequent_indent=subsequent,
         break_on_hyphens=False,
         break_long_words=False,
-    )
-
-
-def _unknown(rule_id: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(rule_id, known, n=3, cutoff=0.5)
-    meant = f" Did you mean {', '.join(close)}?" if close else ""
-    return (
-        f"There is no rule '{rule_id}', so there is nothing to explain.{meant} "
-        f"The rules are: {', '.join(known)}."
     )

@@ -120,6 +120,7 @@ def _refuse_without_source(session: Session, path: Path) -> None:
 
 def _print(session: Session, path: Path) -> None:
     from pipediag.encoding import applicable
+    from pipediag.facts.order import worth_doing
 
     patch = session.patch
     if patch is None:
@@ -131,21 +132,14 @@ def _print(session: Session, path: Path) -> None:
             say(sentence)
         if (directory := session.script.directory) not in (None, str(Path.cwd())):
             say(f"Paths in the patch are relative to {directory}.")
-        _say_first_by_hand(session, patch)
+        first = next(filter(worth_doing, session.findings), None)
+        if first is not None and (first.edit is None or first.edit.id not in patch.edits):
+            say(f"The report's first change is not in the patch. By hand: {first.advice}")
     for each in patch.left_out if patch is not None else []:
         _say_left_out(session, each, path)
     if patch is None or patch.diff is None:
         _say_suggested(session, path)
         say("Nothing to write into the source.")
-
-
-def _say_first_by_hand(session: Session, patch: Patch) -> None:
-    """Say what the report advises first, where the patch does not have it."""
-    from pipediag.facts.order import worth_doing
-
-    first = next(filter(worth_doing, session.findings), None)
-    if first is not None and (first.edit is None or first.edit.id not in patch.edits):
-        say(f"The report's first change is not in the patch. By hand: {first.advice}")
 
 
 def _say_effects(session: Session, patch: Patch) -> None:
@@ -156,7 +150,7 @@ def _say_effects(session: Session, patch: Patch) -> None:
         if finding.trial.state != "confirmed":
             say(f"Suggested, not measured: {edit.label}.")
         if finding.condition is not None:
-            say(f"{edit.label}: right only {finding.condition.strip().rstrip('.')}.")
+            say(f"{edit.label}: right only {finding.condition}.")
         if effect not in (None, *_HARMLESS):
             say(f"{edit.label}: {effect}.")
 
@@ -201,7 +195,7 @@ def _say_suggested(session: Session, path: Path) -> None:
             continue
         said = f"Suggested, not measured: {edit.label}."
         if finding.condition is not None:
-            said += f" It is right only {finding.condition.strip().rstrip('.')}."
+            said += f" It is right only {finding.condition}."
         if patch is not None and patch.diff is not None:
             say(f"{said} `{_with(path, finding.rule)}` prints it as a patch.")
         for left in patch.left_out if patch is not None else []:

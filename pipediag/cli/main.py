@@ -95,14 +95,10 @@ def pipediag(ctx: click.Context) -> None:
 
     Terminals get colours. NO_COLOR=1 and FORCE_COLOR=1 in the environment change that.
     """
-    ctx.color = color_wanted()
-
-
-def color_wanted() -> bool | None:
-    """Return what NO_COLOR and FORCE_COLOR ask for; None leaves it to the terminal."""
     if os.environ.get("NO_COLOR"):
-        return False
-    return True if os.environ.get("FORCE_COLOR") else None
+        ctx.color = False
+    elif os.environ.get("FORCE_COLOR"):
+        ctx.color = True
 
 
 def run() -> NoReturn:
