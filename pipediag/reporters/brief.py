@@ -109,7 +109,7 @@ def _why_no_patch(session: Session, finding: Finding) -> str:
     if own is not None and own.diff is not None:
         reasons.append(f"`pipediag fix --with {finding.rule}` writes it.")
     if finding.condition is not None:
-        reasons.append(f"It is right only {finding.condition.strip().rstrip('.')}.")
+        reasons.append(f"It is right only {finding.condition}.")
     return " ".join(dict.fromkeys(reasons)) or "The run as a whole gains nothing by it."
 
 
@@ -175,8 +175,7 @@ def _keep(session: Session, finding: Finding) -> list[str]:
             f"Its elements are batched by {call_name(batch)}: whole batches may be made instead, "
             "of the same rows in the same order."
         )
-    ops = session.pipeline.ops if session.pipeline is not None else []
-    if any(map(reshuffles, ops)):
+    if any(map(reshuffles, session.ops)):
         kept.append("Each epoch shuffles the elements anew; keep that.")
     else:
         kept.append("The order of the elements stays.")

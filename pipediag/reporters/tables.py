@@ -71,11 +71,10 @@ def pipeline(session: Session) -> pandas.DataFrame:
         function = op.function if op is not None else None
         return _cells(Operation, op) | _cells(RecordedFunction, function, "function_")
 
-    found = session.pipeline
+    slowest = session.pipeline.bottleneck_op_id if session.pipeline else None
     rows = [
-        {"position": position, **row(op), "bottleneck": op.id == found.bottleneck_op_id}
-        for position, op in enumerate(found.ops if found else [])
-        if found
+        {"position": position, **row(op), "bottleneck": op.id == slowest}
+        for position, op in enumerate(session.ops)
     ]
     return _frame(rows, ("position", *row(None), "bottleneck"))
 

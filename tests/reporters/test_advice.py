@@ -262,8 +262,8 @@ def run_of(path: str, **overrides: Any) -> Session:
     ],
 )  # fmt: skip
 def test_the_next_command(made: Session, directory: str | None, command: str) -> None:
-    found = next_command(made, Path(directory) if directory else None)
-    assert found.command == command
+    _, found = next_command(made, Path(directory) if directory else None)
+    assert found == command
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
     patched = called.model_copy(update={"patch": Patch(diff="-a\n+b\n")})
     assert next_command(called, Path("saved")) is None
     assert next_command(patched, None) is None
-    found = next_command(patched, Path("saved"))
-    assert found.command == "pipediag fix saved"
+    _, found = next_command(patched, Path("saved"))
+    assert found == "pipediag fix saved"
 
 
 @pytest.mark.parametrize(("edits", "has_first"), [(["map"], True), (["cache"], False)])
@@ -288,8 +288,8 @@ def test_a_patch_without_the_first_change_is_called_the_rest(
 ) -> None:
     finding = factories.make_finding(edit=make_edit("map"), trial=trial_sessions.CONFIRMED)
     made = make_session(findings=[finding], patch=Patch(diff="-a\n+b\n", edits=edits))
-    found = next_command(made, Path("saved"))
-    assert (found.purpose == "Get the patch") is has_first
+    purpose, _ = next_command(made, Path("saved"))
+    assert (purpose == "Get the patch") is has_first
 
 
 @pytest.mark.parametrize(

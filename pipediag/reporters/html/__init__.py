@@ -87,27 +87,15 @@ def _context(session: Session) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A piece of a bar."""
-
-    kind: str
-    """The class of the style sheet that colours it."""
-    name: str
-    width: float
-    """Width in percent of the bar."""
-    amount: str
-    """`4.81 ms`."""
+Piece = tuple[str, str, float, str]
+"""A piece of a bar: its class in the style sheet, its name, its width in percent, its amount."""
 
 
-def bar(pieces: Iterable[tuple[str, str, float, str]]) -> list[Segment]:
-    """Return what takes any time, given the class, name, share in percent, and amount of each."""
+def bar(pieces: Iterable[Piece]) -> list[Piece]:
+    """Return the pieces that take any time, as parts of a whole of 100 percent."""
     shown = [piece for piece in pieces if piece[2] > 0]
     total = sum(percent for _, _, percent, _ in shown)
-    return [
-        Segment(kind, name, 100.0 * percent / total, amount)
-        for kind, name, percent, amount in shown
-    ]
+    return [(kind, name, 100.0 * part / total, amount) for kind, name, part, amount in shown]
 
 
 @dataclass(frozen=True)
@@ -154,7 +142,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     amounts = "number milliseconds seconds percent percent_interval byte_count speedup"
-    amounts += " measured microseconds duration"
+    amounts += " measured microseconds duration millisecond_interval"
     templates.filters |= {name: getattr(quantities, name) for name in amounts.split()}
     templates.filters |= {
         "prose": _prose,
@@ -168,7 +156,6 @@ def environment() -> Environment:
     templates.globals |= {
         "counted": quantities.counted,
         "evidence": evidence,
-        "interval": quantities.interval,
         "run_labels": RUN_PART,
         "source": source_lines,
         "step_labels": STEP_CLASS,

@@ -78,8 +78,11 @@ def annotated(session: Session, culprit: SourcePlace | None) -> list[SourceBlock
     found: list[SourceBlock] = []
     if culprit is not None and culprit.line is not None:
         file, excerpt = culprit.file, session.verdict.source
-        ops = session.pipeline.ops if session.pipeline is not None else []
-        known = {op.line: op.code.strip() for op in ops if op.file == file and op.line and op.code}
+        known = {
+            op.line: op.code.strip()
+            for op in session.ops
+            if op.file == file and op.line and op.code
+        }
         if excerpt is not None and excerpt.file == file:
             known |= _excerpt(excerpt)
         found += _block(session, file, culprit.line, known, excerpt)
@@ -157,7 +160,7 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
         if spent > _WORTH * whole_s
     }
     in_a_step: dict[int, float] = {}
-    for op in session.pipeline.ops if session.pipeline is not None else []:
+    for op in session.ops:
         delay = delay_ms(session, op) if op.fused_into is None else None
         if op.file == file and op.line is not None and delay is not None:
             in_a_step[op.line] = in_a_step.get(op.line, 0.0) + delay

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipediag.encoding import as_csv
-from pipediag.facts.job import Job, WorkersStep, job_of
+from pipediag.facts.job import Job, job_of
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import STEP_CLASS, as_typed
 from pipediag.reporters.terminal import MAX_WIDTH, Encoded, prose, right
@@ -86,7 +86,14 @@ def title(job: Job) -> str:
         return "No worker has measured steps."
     if len(job.steps) == 1 and job.size > 1:
         return f"{job.steps[0].worker.name} alone of {job.size} workers has measured steps."
-    return _waited_for(job) or _balanced(job)
+    if (waited_for := _waited_for(job)) is not None:
+        return waited_for
+    if job.exchange_percent >= INPUT_BOUND.value:
+        return (
+            f"No worker is waited for. Exchanging gradients takes {percent(job.exchange_percent)} "
+            "of the step on every worker."
+        )
+    return f"No worker is waited for. {job.steps[0].verdict.summary}"
 
 
 def _waited_for(job: Job) -> str | None:
@@ -111,15 +118,6 @@ def _waited_for(job: Job) -> str | None:
         f"of {shortest.worker.name} take {milliseconds(shortest.step_ms)}: the workers do not wait "
         "for one another in each step, or launch steps ahead of their devices."
     )
-
-
-def _balanced(job: Job) -> str:
-    if job.exchange_percent >= INPUT_BOUND.value:
-        return (
-            f"No worker is waited for. Exchanging gradients takes {percent(job.exchange_percent)} "
-            "of the step on every worker."
-        )
-    return f"No worker is waited for. {job.steps[0].verdict.summary}"
 
 
 def uneven(batches: tuple[int, int]) -> str:
@@ -186,12 +184,10 @@ def _table(job: Job) -> Table:
     if len(rows) > _MOST_ROWS:
         rows = sorted(rows, key=lambda one: -one.own_ms)[:_MOST_ROWS]
     for one in rows:
-        table.add_row(one.worker.name, *map(right, _cells(one)))
+        shares = [
+            percent(100.0 * sum(one.classes_ms[name] for name in classes) / one.step_ms)
+            for _, classes in _COLUMNS
+        ]
+        cells = milliseconds(one.step_ms), *shares, milliseconds(one.own_ms)
+        table.add_row(one.worker.name, *map(right, cells))
     return table
-
-
-def _cells(one: WorkersStep) -> Iterator[str]:
-    yield milliseconds(one.step_ms)
-    for _, classes in _COLUMNS:
-        yield percent(100.0 * sum(one.classes_ms[name] for name in classes) / one.step_ms)
-    yield milliseconds(one.own_ms)

@@ -73,9 +73,8 @@ def _following(
     if report is not None:
         changes = sum(map(worth_doing, session.findings))
         yield "Report", f"{report}{f' ({changes} changes)' if changes > 1 else ''}", "bold"
-    following = advice.next_command(session, directory)
-    if following is not None:
-        yield following.purpose, following.command, "bold"
+    if (following := advice.next_command(session, directory)) is not None:
+        yield *following, "bold"
 
 
 def _section(section: sections.Section) -> Iterator[RenderableType]:

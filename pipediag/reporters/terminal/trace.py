@@ -165,7 +165,7 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         f"({percent(device.busy_percent)}); idle {duration(device.idle_ms)} "
         f"({percent(device.idle_percent)}){devices.gap_counts(device)}."
     )
-    causes = _grid(0)
+    causes = Table.grid(padding=(0, 2))
     for part in devices.idle_parts(device):
         filled = min(_BAR_CELLS, max(0, round(part.percent_of_idle / 100 * _BAR_CELLS)))
         bar = Text.assemble("█" * filled, ("·" * (_BAR_CELLS - filled), "dim"))
@@ -175,7 +175,7 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         yield causes
     if device.kernels:
         yield Text("Kernels", "bold")
-        kernels = _grid(2)
+        kernels = _grid()
         for kernel in device.kernels[:_MOST]:
             amounts = right(f"  {duration(kernel.ms)}"), right(f"{number(kernel.count)}x")
             kernels.add_row(*amounts, Text(kernel.name))
@@ -183,7 +183,7 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        gaps = _grid(2)
+        gaps = _grid()
         gaps.add_column(no_wrap=True)
         for group in devices.gap_groups(device)[:_MOST]:
             gaps.add_row(*_gaps(group))
@@ -205,13 +205,12 @@ def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
     yield Text(at, "dim", justify="right")
 
 
-def _grid(before: int) -> Table:
-    """Return a grid; where columns stand before it, one as wide as is left, which may be cut."""
-    table = Table.grid(padding=(0, 2), expand=before > 0)
-    for _ in range(before):
-        table.add_column(no_wrap=True)
-    if before:
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+def _grid() -> Table:
+    """Return a grid with two columns, and one as wide as is left, which may be cut."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     return table
 
 

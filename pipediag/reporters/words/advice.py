@@ -20,6 +20,7 @@ from pipediag.session.devices import TraceReport
 from pipediag.session.edits import timed_call
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import RunGain
+from pipediag.session.loops import Steps
 from pipediag.session.model import Session
 from pipediag.session.trials import NO_BUDGET, NOT_TRIED, Combined, Trial
 from pipediag.vocabulary import VerdictSeverity
@@ -346,7 +347,7 @@ def what_else(session: Session) -> list[str]:
         )
     if verdict.bottleneck == "inconclusive":
         alone = only_input_is_told(session)
-        longer = f"Measure longer: `--steps {_longer_run(session)}`."
+        longer = f"Measure longer: `--steps {_longer_run(session.steps)}`."
         found.append(_BY_TORCH if alone else longer)
     found += verdict.next_steps
     if verdict.next_steps and session.trials_missing == NO_BUDGET:
@@ -372,21 +373,12 @@ def _undecided(finding: Finding) -> str:
     return f"{finding.edit.label if finding.edit else finding.title}{measured.rstrip()}"
 
 
-def _longer_run(session: Session) -> int:
-    seen = session.steps.count if session.steps is not None else 0
-    return max(LONGER_RUN_STEPS, 4 * seen)
+def _longer_run(steps: Steps) -> int:
+    return max(LONGER_RUN_STEPS, 4 * steps.count)
 
 
-@dataclass(frozen=True)
-class NextCommand:
-    """The one command that is worth typing after a report was read."""
-
-    purpose: str
-    command: str
-
-
-def next_command(session: Session, directory: Path | None) -> NextCommand | None:
-    """Return what to run next: the analysis with other options, the patch, or the gate.
+def next_command(session: Session, directory: Path | None) -> tuple[str, str] | None:
+    """Return the purpose of the next command, and that: another analysis, the patch, or the gate.
 
     None where no step was measured, where the script failed by itself, or where the same command
     would end the same way. Of an analysis that a program called there is the patch alone, once it
@@ -404,7 +396,7 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
     budget = _longer_budget(session)
     options: list[str] = []
     if undecided and not only_input_is_told(session):
-        purpose, options = "Measure longer", ["--steps", str(_longer_run(session))]
+        purpose, options = "Measure longer", ["--steps", str(_longer_run(session.steps))]
     elif edits_for_second_run(session):
         purpose, options = "Try it in the loop", ["--rerun"]
     elif patch is not None:
@@ -416,13 +408,13 @@ def next_command(session: Session, directory: Path | None) -> NextCommand | None
     elif undecided:
         return None  # no gate has a verdict to keep
     else:
-        return NextCommand("Keep it so in CI", shlex.join(["pipediag", "check", str(place)]))
+        return "Keep it so in CI", shlex.join(["pipediag", "check", str(place)])
     options += [] if place == usual else ["-o", str(place)]
     ran = [*(["-m"] if script.module else []), script.path, *script.args]
-    return NextCommand(purpose, shlex.join(["pipediag", "analyze", *options, *ran]))
+    return purpose, shlex.join(["pipediag", "analyze", *options, *ran])
 
 
-def _patch_command(session: Session, place: Path) -> NextCommand | None:
+def _patch_command(session: Session, place: Path) -> tuple[str, str] | None:
     """Return how to get the patch, with the first change also where only the user can decide it."""
     first = next(filter(worth_doing, session.findings), None)
     edits = session.patch.edits if session.patch is not None else []
@@ -434,6 +426,4 @@ def _patch_command(session: Session, place: Path) -> NextCommand | None:
     confirmed = own and first is not None and first.trial.state == "confirmed"
     if not confirmed and (session.patch is None or session.patch.diff is None):
         return None
-    return NextCommand(
-        "Get the patch" if own or in_patch else "Patch the rest", shlex.join(command)
-    )
+    return "Get the patch" if own or in_patch else "Patch the rest", shlex.join(command)

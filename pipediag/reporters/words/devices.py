@@ -96,11 +96,6 @@ def gap_counts(device: DeviceActivity) -> str:
     return found + (f", and {counted(short, 'shorter one')}" if short else "")
 
 
-def longest_gaps(device: DeviceActivity, most: int) -> list[DeviceGap]:
-    """Return the longest gaps, the longest first."""
-    return sorted(device.gaps, key=lambda gap: -gap.duration_ms)[:most]
-
-
 def shown_iterator(iterator: str) -> str:
     """Return TensorFlow's path of an iterator without its root, which is the same for all."""
     return iterator.removeprefix("Root::")
@@ -109,7 +104,7 @@ def shown_iterator(iterator: str) -> str:
 def gap_groups(device: DeviceActivity) -> list[list[DeviceGap]]:
     """Return the longest gaps by cause and place, the groups that took most time first."""
     found: dict[tuple[str, str], list[DeviceGap]] = {}
-    for gap in longest_gaps(device, GROUPED_GAPS):
+    for gap in sorted(device.gaps, key=lambda gap: -gap.duration_ms)[:GROUPED_GAPS]:
         found.setdefault((gap.cause, gap_place(gap)), []).append(gap)
     return sorted(found.values(), key=lambda gaps: -sum(one.duration_ms for one in gaps))
 

@@ -203,18 +203,16 @@ class SourceNames:
         """
         if file is None:
             return ""
-        shown = self._relative(file)
-        short = shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
-        return short if line is None else f"{short}:{line}"
-
-    def _relative(self, file: str) -> str:
         # Python keeps `..` in the path of a script, as it was typed.
         path = PurePath(os.path.normpath(file))
+        below = (path.relative_to(root) for root in self._roots if path.is_relative_to(root))
+        shown = str(next(below, file))
         for directory in _LIBRARY_DIRECTORIES:
             if directory in path.parts:
-                return str(PurePath(*path.parts[path.parts.index(directory) + 1 :]))
-        below = (path.relative_to(root) for root in self._roots if path.is_relative_to(root))
-        return str(next(below, file))
+                shown = str(PurePath(*path.parts[path.parts.index(directory) + 1 :]))
+                break
+        short = shown if len(shown) <= _LONGEST else "…" + shown[1 - _LONGEST :]
+        return short if line is None else f"{short}:{line}"
 
 
 _UNIT = re.compile(r"_(percent|ms|us|s|bytes|gb|ratio|operation)((?:_of|_per)_[a-z_]+)?$")
@@ -253,6 +251,4 @@ def evidence(session: Session, key: str, value: Scalar) -> tuple[str, str]:
 
 def _operation(session: Session, op_id: str) -> str:
     op = session.operation(op_id)
-    if op is None:
-        return op_id
-    return place_name(op)
+    return op_id if op is None else place_name(op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.facts.machine import cpus
-from pipediag.facts.service import LINK_GBIT_PER_S, ServicePlan, StepWith
+from pipediag.facts.service import LINK_GBIT_PER_S, ServicePlan
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
@@ -134,14 +134,10 @@ def workers_needed(session: Session, plan: ServicePlan) -> str:
             f"step, or sending a batch over {_LINK}, takes {milliseconds(plan.least_ms)}."
         )
     network = f", {byte_count(plan.bytes_per_s)}/s to receive" if plan.bytes_per_s else ""
+    low, high = milliseconds(plan.step.least_ms), milliseconds(plan.step.most_ms)
     return (
         f"{counted(plan.step.workers, 'worker')} of {measured(cpus(session))} CPUs for a step of "
-        f"{_with_bounds(plan.step)}: {measured(plan.cores)} CPUs busy in all{network}, "
-        f"{byte_count(plan.memory_bytes)} of memory. Assumes {_LINK}, uncompressed batches and a "
-        "dispatcher that answers within twice the time measured here."
+        f"{milliseconds(plan.step.ms)} [{low}, {high}]: {measured(plan.cores)} CPUs busy in "
+        f"all{network}, {byte_count(plan.memory_bytes)} of memory. Assumes {_LINK}, uncompressed "
+        "batches and a dispatcher that answers within twice the time measured here."
     )
-
-
-def _with_bounds(step: StepWith) -> str:
-    low, high = milliseconds(step.least_ms), milliseconds(step.most_ms)
-    return f"{milliseconds(step.ms)} [{low}, {high}]"

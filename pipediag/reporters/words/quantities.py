@@ -89,11 +89,9 @@ def _percent(value: float) -> str:
     return f"{shown:.0f}" if shown >= 10 or shown == 0 else f"{shown:.1f}"
 
 
-def interval(bounds: Interval | None, unit: str = "") -> str:
-    """Both ends of an interval in any other unit."""
-    if bounds is None:
-        return NOTHING
-    return f"{measured(bounds[0])} to {measured(bounds[1])}{NO_BREAK + unit if unit else ''}"
+def millisecond_interval(bounds: Interval) -> str:
+    """Both ends of an interval in milliseconds."""
+    return f"{measured(bounds[0])} to {measured(bounds[1])}{NO_BREAK}ms"
 
 
 def byte_count(value: float | None) -> str:

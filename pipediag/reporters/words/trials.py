@@ -134,9 +134,8 @@ def change(session: Session, edit_id: str, *, with_effect: bool = False) -> str:
 
 def effect(finding: Finding) -> str | None:
     """Return what the edit does to the results, and what that asks of the user."""
-    if finding.effect_on_results is None:
-        return None
-    return labels.EFFECT[finding.effect_on_results]
+    known = finding.effect_on_results
+    return None if known is None else labels.EFFECT[known]
 
 
 def dropped(session: Session) -> list[tuple[str, str]]:
