@@ -369,22 +369,21 @@ def _add_junit_case(
 
 def as_json(results: Sequence[GateResult]) -> str:
     """Return one line of JSON for each result: appended to a file, they are its history."""
-    return "".join(map(_json_line, results))
-
-
-def _json_line(result: GateResult) -> str:
-    content = {
-        "label": result.label,
-        "script": result.script,
-        "status": result.status_word,
-        "exit_status": result.status.value,
-        "script_failure": result.script_failure,
-        "compared": result.compared,
-        **result.figures,
-        "notes": list(result.notes),
-        "checks": [asdict(check) for check in result.worst_checks_first],
-    }
-    return json_line(_finite(content))
+    lines = []
+    for result in results:
+        content = {
+            "label": result.label,
+            "script": result.script,
+            "status": result.status_word,
+            "exit_status": result.status.value,
+            "script_failure": result.script_failure,
+            "compared": result.compared,
+            **result.figures,
+            "notes": list(result.notes),
+            "checks": [asdict(check) for check in result.worst_checks_first],
+        }
+        lines.append(json_line(_finite(content)))
+    return "".join(lines)
 
 
 def _finite(value: Any) -> Any:

@@ -20,7 +20,7 @@ from pipediag.capture.callsites import CallSite
 from pipediag.capture.link import Teller
 from pipediag.capture.process import let_pass
 from pipediag.errors import PipediagError
-from pipediag.library.notebook import in_notebook, tell, write_cells
+from pipediag.library.notebook import ipython_shell, tell, write_cells
 from pipediag.library.result import Result
 from pipediag.runner.output import prepare_output
 from pipediag.session.files import SESSION_FILE
@@ -115,7 +115,7 @@ class Measurement:
             self.capture.install_in(before_training)
             teller.tell(Started())
             self.capture.script_begins(began_ns)
-            if budget_s is not None and in_notebook():
+            if budget_s is not None and ipython_shell() is not None:
                 trials = f", after trials of up to {budget_s:.0f} s" if budget_s else ""
                 tell(f"measuring; the result appears when the cell is done{trials}.")
             undo.pop_all()

@@ -104,14 +104,9 @@ class Cell(NamedTuple):
 Cells = dict[str, Cell]
 
 
-def in_notebook() -> bool:
-    """Return True if this program is a notebook's kernel or an IPython shell."""
-    return _shell() is not None
-
-
 def cells_of_notebook() -> Cells:
     """Return the cells of this notebook by the names of their code in tracebacks."""
-    shell = _shell()
+    shell = ipython_shell()
     if shell is None:
         return {}
     found: Cells = {}
@@ -123,7 +118,8 @@ def cells_of_notebook() -> Cells:
     return found
 
 
-def _shell() -> Any:
+def ipython_shell() -> Any:
+    """Return the shell if this program is a notebook's kernel or an IPython shell, else None."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None else None
 
