@@ -4,11 +4,10 @@ text, annotations of GitHub Actions, Markdown, JUnit XML and JSON lines.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Literal
 from xml.etree import ElementTree as ET
 
 from pipediag.comparison.quantities import Unit
@@ -382,20 +381,8 @@ def as_json(results: Sequence[GateResult]) -> str:
             "notes": list(result.notes),
             "checks": [asdict(check) for check in result.worst_checks_first],
         }
-        lines.append(json_line(_finite(content)))
+        lines.append(json_line(content))
     return "".join(lines)
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinities, which JSON does not have; sums of unchecked numbers can be infinite."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value
 
 
 _FORMATS: dict[str, Callable[[Sequence[GateResult]], str]] = {
