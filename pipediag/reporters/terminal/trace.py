@@ -22,19 +22,8 @@ from pipediag.reporters.terminal import (
     unbroken,
 )
 from pipediag.reporters.words import advice, devices, labels
-from pipediag.reporters.words.quantities import (
-    counted,
-    duration,
-    number,
-    percent,
-    speedup,
-)
-from pipediag.session.devices import (
-    DeviceActivity,
-    DeviceGap,
-    TraceHost,
-    TraceReport,
-)
+from pipediag.reporters.words.quantities import counted, duration, number, percent, speedup
+from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost, TraceReport
 
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}

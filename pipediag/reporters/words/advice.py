@@ -138,22 +138,19 @@ class Groups:
     fine: list[Finding] = field(default_factory=list)
 
 
-_GROUPS = {
-    "fail": "to_do",
-    "inconclusive": "unsettled",
-    "error": "unsettled",
-    "pass": "fine",
-    "not-applicable": "fine",
-}
-
-
 def group(session: Session | TraceReport) -> Groups:
     """Return the findings in groups, each in the session's order: the verdict decided that."""
     groups = Groups()
     for finding in session.findings:
-        # What was tried stands with its outcome, so that nothing refuted is good to know.
-        informs = "to_know" if finding.trial.state == "not_tried" else "to_do"
-        getattr(groups, _GROUPS.get(finding.status, informs)).append(finding)
+        if finding.status in ("inconclusive", "error"):
+            groups.unsettled.append(finding)
+        elif finding.status in ("pass", "not-applicable"):
+            groups.fine.append(finding)
+        elif finding.status == "fail" or finding.trial.state != "not_tried":
+            # What was tried stands with its outcome, so that nothing refuted is good to know.
+            groups.to_do.append(finding)
+        else:
+            groups.to_know.append(finding)
     return groups
 
 
