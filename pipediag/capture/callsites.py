@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -218,10 +218,31 @@ def _walked(threads: Container[int] | None) -> dict[int, Stack]:
     return found
 
 
-def call_site() -> CallSite | None:
+def consuming_frames() -> Iterator[FrameType]:
+    """Iterate over the caller's frames from that of the loop that takes what is made now.
+
+    Generators of the script's own that hand it on, as one that shows progress, are left out.
+    """
+    handed_on = True
+    for frame in frames():
+        users = is_users(frame.f_code.co_filename)
+        if handed_on and users and hands_on(frame):
+            continue
+        handed_on = handed_on and not users
+        yield frame
+
+
+def hands_on(frame: FrameType) -> bool:
+    """Return True for a generator function that a line of the script's goes through."""
+    code, back = frame.f_code, frame.f_back
+    generates = code.co_flags & inspect.CO_GENERATOR and code.co_name != "<genexpr>"
+    return bool(generates) and back is not None and is_users(back.f_code.co_filename)
+
+
+def call_site(stack: Iterable[FrameType] | None = None) -> CallSite | None:
     """Return the user's line that the current call is made for; None where there is none."""
     by_framework = False
-    for frame in frames():
+    for frame in frames() if stack is None else stack:
         filename = frame.f_code.co_filename
         if is_users(filename):
             return CallSite(filename, frame.f_lineno, frame.f_code.co_name, by_framework)

@@ -34,7 +34,9 @@ def evaluation_of(session: Session, op_id: str) -> Loop | None:
         return None
     loop, ops = reading[0]
     behind = (op for op in ops if op_id in {up.id for up in upstream_of(ops, op)})
-    return loop if all(op.kind in _HANDED_ON for op in behind) else None
+    # Its line may go through something that is no dataset, and has no cache.
+    keeps = not loop.handed_on and all(op.kind in _HANDED_ON for op in behind)
+    return loop if keeps else None
 
 
 def with_evaluation_cached(

@@ -351,6 +351,8 @@ class LoopFacts:
     reason."""
     from_python: bool = False
     """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
+    handed_on: bool = False
+    """True if a generator of the script's hands on what it takes, to the loop at its line."""
     nested: list[NestedCall] = field(default_factory=list)
     """Calls of Keras in each of its steps beside training: `predict`, `evaluate`."""
     evaluation: Evaluation | None = None

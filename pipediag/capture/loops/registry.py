@@ -19,7 +19,14 @@ from itertools import dropwhile, islice
 from types import FrameType
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of
+from pipediag.capture.callsites import (
+    CallSite,
+    call_site,
+    consuming_frames,
+    frames,
+    is_users,
+    locals_of,
+)
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.pipelines.functions import UNKNOWN, value_of
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
@@ -259,7 +266,7 @@ class LoopRegistry:
         """Register an iterator that is being made now; None where Keras makes it of one batch."""
         if self.trainer.passes_a_batch_on(frames()):
             return None
-        site, phase = call_site(), self.trainer.phase_of(frames())
+        site, phase = call_site(consuming_frames()), self.trainer.phase_of(frames())
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
         kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
@@ -268,6 +275,7 @@ class LoopRegistry:
             loop = self._loop_among(at_place, phase)
             if loop is None:
                 loop = self._new_loop(site, kind, phase)
+                loop.record.handed_on = call_site() != site
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
@@ -313,8 +321,8 @@ class LoopRegistry:
                 steps=0,
                 elapsed_ns=0,
                 started_ns=time.monotonic_ns(),
-                planned_rounds=rounds_around(frames()),
-                only_reads=only_reads(frames()),
+                planned_rounds=rounds_around(consuming_frames()),
+                only_reads=only_reads(consuming_frames()),
             )
             trainer = self.trainer if phase else None
             loop = Loop(record, self.runtime, trainer, thread=threading.current_thread())

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.callsites import frames
+from pipediag.capture import callsites
+from pipediag.capture.callsites import call_site, consuming_frames, frames
 from pipediag.capture.loops.registry import only_reads, rounds_around
 
 
@@ -143,6 +144,43 @@ def test_loops_around_multiply_as_far_as_the_source_tells(
     tmp_path: Path, source: str, rounds: int | None
 ) -> None:
     assert told_at_trains(tmp_path, source, rounds_around) == rounds
+
+
+GENERATOR = """
+def shown(data):
+    for number, batch in enumerate(data):
+        yield batch
+
+
+for epoch in range(4):
+    for batch in THROUGH:
+        train(batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("through", "expected"),
+    [
+        ("data", (8, 4)),
+        ("shown(data)", (8, 4)),
+        ("enumerate(shown(shown(data)))", (8, 4)),
+    ],
+)
+def test_a_loop_is_where_a_generator_of_the_scripts_hands_on_its_data(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    through: str,
+    expected: tuple[int, int],
+) -> None:
+    script = str(tmp_path / "train.py")
+    monkeypatch.setattr(callsites, "is_users", lambda name: name == script)
+
+    def tells(_: object) -> tuple[int | None, int | None]:
+        site = call_site(consuming_frames())
+        own = (one for one in consuming_frames() if one.f_code.co_filename == script)
+        return site and site.line, rounds_around(own)
+
+    assert told_at_trains(tmp_path, GENERATOR.replace("THROUGH", through), tells) == expected
 
 
 def test_a_property_of_the_scripts_own_is_not_called(tmp_path: Path) -> None:
