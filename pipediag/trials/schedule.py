@@ -254,7 +254,10 @@ class _Trials:
 
 def _turn(one: Candidate, others_fail: bool) -> int:
     """Return 0 for an edit that is tried at once, or the position of one that comes later."""
-    if one.edit.instead_of is not None:
+    # One that only informs, for which nothing says how much it may gain, would take the time in
+    # which those of failed rules are tried together: on a loop that waits for input,
+    # `steps_per_execution` took 28 of 83 s.
+    if one.edit.instead_of is not None or (others_fail and not one.fails and one.at_most <= 1.0):
         return 1
     # An edit that needs other hosts comes after all that keep the model as it is and need none.
     if distributes(one.edit):

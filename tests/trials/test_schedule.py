@@ -271,6 +271,15 @@ def test_edits_to_retune_have_the_time_that_others_which_fail_leave(
     assert outcome.trials["batch"].state == "confirmed"
 
 
+def test_what_informs_of_an_unknown_gain_comes_after_what_fails() -> None:
+    executor = FakeExecutor({"a": 2.0, "b": 1.5, "unknown": 1.2})
+    unknown = make_finding("unknown", 1.0, status="informative")
+    outcome = try_edits(executor, [unknown, "a", "b"], 60.0)
+    blocks = [variant for kind, variant in executor.calls if kind == "block"]
+    assert blocks.index("unknown") > max(blocks.index("a"), blocks.index("b"))
+    assert outcome.trials["unknown"].state == "confirmed"
+
+
 def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time() -> None:
     several = make_edit("several", changes=(SetModel({"steps_per_execution": 16}),))
     executor = FakeExecutor({"a": 2.0, "several": 1.0}, step_ms=100.0)
