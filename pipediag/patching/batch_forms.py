@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 import libcst as cst
 
@@ -83,13 +84,14 @@ def in_batches(
 
 
 def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Change]:
-    """Put calls before and behind that of a method."""
+    """Put calls before and behind that of a method: on lines of their own where that has one."""
     above = receiver(call)
-    if isinstance(above, cst.Call):
-        return [*inserted(source, above, before), *inserted(source, call, after)]
     if above is None:
         raise NotPatchableError(f"`{called(call)}` is not called as a method.")
-    return [Change.insert(source.span(above).end, before), *inserted(source, call, after)]
+    ends, begins = source.span(above).end, source.span(name_of(call)).start
+    if isinstance(above, cst.Call) and b"\n" in source.data[ends:begins]:
+        return [*inserted(source, above, before), *inserted(source, call, after)]
+    return [Change.insert(ends, before), Change.insert(source.span(call).end, after)]
 
 
 def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:
@@ -105,8 +107,8 @@ def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str
     for row in rows:
         if not row.calls:
             raise NotPatchableError(f"A library's function makes its `{row.op}`.")
-        for place in row.calls[1:]:
-            _refuse_shared(workspace, place, called_at)
+        for caller, place in pairwise(row.calls):
+            _refuse_shared(workspace, caller, place, called_at)
         found = workspace.source(row.calls[-1][0])
         new = _rewritten(found, row)
         changes[found.path] += [each for each in new if each not in changes[found.path]]
@@ -319,18 +321,29 @@ def _found(
 Place = tuple[str, int]
 
 
-def _refuse_shared(workspace: Workspace, place: Place, called_at: Collection[Place]) -> None:
-    """Raise if the function around a line is called, for single rows, from other lines."""
-    source, line = workspace.source(place[0]), place[1]
-    functions = [each for each in source.all(cst.FunctionDef) if _is_within(source, each, line)]
-    if not functions:
+def _refuse_shared(
+    workspace: Workspace, caller: Place, place: Place, called_at: Collection[Place]
+) -> None:
+    """Raise if the function around a line is called, for single rows, from other lines.
+
+    The line that calls it may be in the function itself: AutoGraph makes a loop's body another one.
+    """
+    source = workspace.source(place[0])
+    function = _function_around(source, place[1])
+    if function is None or (
+        caller[0] == place[0] and function is _function_around(source, caller[1])
+    ):
         return
-    function = max(functions, key=lambda each: source.span(each).start)
     for each in _read_by(workspace, source.path, *(path for path, _ in called_at)):
         lines = [line for path, line in called_at if path == each.path]
         for use in uses_in(each, source, function):
             if not any(_is_at(each, use, line) for line in lines):
                 raise _is_shared(function.name.value)
+
+
+def _function_around(source: Source, line: int) -> cst.FunctionDef | None:
+    functions = [each for each in source.all(cst.FunctionDef) if _is_within(source, each, line)]
+    return max(functions, key=lambda each: source.span(each).start, default=None)
 
 
 def _is_within(source: Source, function: cst.FunctionDef, line: int) -> bool:

@@ -114,9 +114,9 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
     )
     if batch is not None and not apart:
         advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
+        advice += f"{_written(op)}."
     else:
-        advice = f"Give {call_name(op)} batches, and take them apart again behind it"
-    advice += f"{_written(op)}."
+        advice = f"Give {call_name(op)} batches, and take them apart again behind it."
     if unsure:
         advice += (
             " Do this only if its function gives the same for a batch, which is not known for "

@@ -192,7 +192,7 @@ ds = (
         (
             FILTERED,
             "ds = ds.batch(64).map(parse).unbatch().batch(64).map(rows_where(lambda row: row > 0))"
-            "\nds = ds.unbatch()\n",
+            ".unbatch()\n",
         ),
         (
             IN_CHAIN,

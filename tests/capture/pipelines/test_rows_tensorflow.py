@@ -32,6 +32,7 @@ FUNCTIONS = {
     "reshape": "tf.reshape(c, [1])",
     "slice": "tf.stack([a, b, c])[:2]",
     "slices": "EDGES * (tf.expand_dims(c, 0)[:1] + tf.reshape(tf.stack([a, b]), [2])[1:])",
+    "loop": "cut_each({'a': tf.stack([a, b, c]), 'b': tf.stack([c, c, a])})",
     "alike": "tf.sqrt(a + b) * 2.0",
     "constant": "a * tf.reduce_sum(EDGES)",
     # A patch may guess wrong. What it writes is run and compared, so that nothing is confirmed.
@@ -52,6 +53,12 @@ EDGES = tf.constant([1.0, 2.0, 3.0])
 
 def bucket(value, edges):
     return tf.reduce_sum(tf.cast(value >= edges, tf.int64))
+
+
+def cut_each(parts):
+    for key, size in (("a", 1), ("b", 2)):
+        parts[key] = parts[key][:size]
+    return parts
 """
 ONE = """
 
