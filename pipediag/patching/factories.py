@@ -227,10 +227,17 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
         value = argument(call, name, function_parameters(function))
-        if value is not None and where.all(cst.Call, value):
+        if value is not None and (where.all(cst.Call, value) or _of_a_lambda(where, value)):
             return False
         texts.add(None if value is None else where.code(value))
     return len(texts) == 1
+
+
+def _of_a_lambda(source: Source, value: cst.BaseExpression) -> bool:
+    """Return True if a value holds a parameter of a lambda around it."""
+    around = [one for one in source.ancestors(value) if isinstance(one, cst.Lambda)]
+    given = {each.name.value for one in around for each in source.all(cst.Param, one.params)}
+    return not given.isdisjoint(source.names_in(value))
 
 
 def reaching(

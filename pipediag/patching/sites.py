@@ -186,7 +186,12 @@ class Repeats:
     ) -> Callers:
         name = function.name.value
         used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
-        used = reaching(source, function, call, used)
+        direct = [
+            (where, one, _calls_of_its_name(where, one))
+            for where, one in reaching(source, function, call, used)
+        ]
+        given = [(where, one) for where, one, later in direct for _ in later or [one]]
+        used = [(where, each) for where, one, later in direct for each in later or [one]]
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})
@@ -200,7 +205,7 @@ class Repeats:
                 optional is None
                 or depth >= _DEPTH
                 or not all(call_of(where, each) for where, each in used)
-                or not Factory(source, function, until, used, lines).is_alike(optional)
+                or not Factory(source, function, until, given, lines).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}`, which makes it, is used in {len(used)} places, and only "
@@ -271,6 +276,25 @@ def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
     given = {source.code(one.target) for one in source.all(cst.AssignTarget, owner)} - {name}
     given |= {source.code(one.target) for one in source.all(cst.AnnAssign, owner)}
     return name not in methods and not given.isdisjoint({name, f"self.{name}"})
+
+
+def _calls_of_its_name(source: Source, used: cst.CSTNode) -> list[cst.CSTNode]:
+    """Return where `make` is called of `make = lambda x: f(x, 3)` or `make = partial(f, size=3)`,
+    for the `f` in it."""
+    for above in source.ancestors(used):
+        if isinstance(above, cst.FunctionDef | cst.ClassDef | cst.For | cst.While):
+            break
+        if given := assigned(above):
+            name, value = given
+            match value:
+                case cst.Lambda(body=body) if used in walk(body):
+                    calls: list[cst.CSTNode] = [*source.references(name)]
+                case cst.Call(args=[cst.Arg(value=first), *_]) if first is used:
+                    calls = [*source.references(name)] if called(value) == "partial" else []
+                case _:
+                    break
+            return calls if all(call_of(source, each) for each in calls) else []
+    return []
 
 
 def call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:

@@ -182,6 +182,37 @@ def test_what_a_caller_chooses_is_not_frozen_or_passed_over(
     refused(text, ops_of(text), *changes)
 
 
+BY_NAME = "get = lambda rows, training: make(rows, training)\na, b = get(x, True), get(y, False)\n"
+
+
+@pytest.mark.parametrize(
+    ("calls", "body", "right"),
+    [
+        (BY_NAME, OPTIONAL_SHUFFLE, True),
+        (BY_NAME, OPTIONAL_SHUFFLE.replace("map(parse)", "map(training)"), False),
+        (
+            BY_NAME.replace("training)\na", "parsed)\na"),
+            OPTIONAL_SHUFFLE.replace("map(parse)", "map(training)"),
+            True,
+        ),
+        (f"{BY_NAME}keep(get)\n", OPTIONAL_SHUFFLE, False),
+        ("get = partial(make, training=True)\na, b = get(x), get(y)\n", OPTIONAL_SHUFFLE, True),
+        ("get = run(lambda rows: make(rows, True))\n", OPTIONAL_SHUFFLE, False),
+        (
+            "for n in range(3):\n    get = lambda rows: make(rows, n)\n    a = get(x)\n",
+            OPTIONAL_SHUFFLE,
+            False,
+        ),
+    ],
+)
+def test_a_name_that_a_lambda_or_a_partial_of_the_function_has_calls_it(
+    calls: str, body: str, right: bool
+) -> None:
+    text = factory(body, calls)
+    made, _ = patch(text, ops_of(text), Move("shuffle", "map"), *CACHE)
+    assert (made.diff is not None) == right
+
+
 FILES = (
     "ds = tf.data.Dataset.from_tensor_slices(x)\nif training:\n    ds = ds.shuffle(len(x))\n"
     "ds = ds.interleave(read)\nds = ds.map(parse)\n"
