@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -11,15 +11,27 @@ import libcst as cst
 
 from pipediag.patching.chains import (
     argument,
+    block_of,
     chain_up,
     inserted,
     moved,
     needed_argument,
+    statement_of,
     with_arguments,
 )
+from pipediag.patching.factories import OPERATIONS
 from pipediag.patching.python_calls import ROWS, defined
 from pipediag.patching.sites import uses_in
-from pipediag.patching.source import Change, NotPatchableError, Source, called, name_of, receiver
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    called,
+    chain_root,
+    name_of,
+    receiver,
+    walk,
+)
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction, RowOperation
 from pipediag.tensorflow_names import (
@@ -56,30 +68,37 @@ def for_batches(
 
 
 def in_batches(
-    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction, size: Scalar
+    workspace: Workspace,
+    source: Source,
+    call: cst.Call,
+    function: RecordedFunction,
+    given: Mapping[str, Scalar],
 ) -> dict[str, list[Change]]:
-    """Give a map or a filter batches of so many elements, and take them apart behind it; return the
-    changes of each file.
+    """Give a map or a filter batches, and take them apart behind it, or hand them on, as `given`
+    says; return the changes of each file.
 
-    Other maps of the same function get such batches, too.
+    Other maps of the same function get such batches, too, and take them apart.
     """
+    before, after = f".batch({given['elements']})", ".unbatch()"
     changes = rows_rewritten(workspace, function)
     if called(call) == "filter":
         name, definition = defined(source, "rows_where", source.span(call).start)
-        given = source.span(needed_argument(call, "predicate"))
+        predicate = source.span(needed_argument(call, "predicate"))
         changes[source.path] += [
             *definition,
             Change.replace(source.span(name_of(call)), "map"),
-            Change.insert(given.start, f"{name}("),
-            Change.insert(given.end, ")"),
+            Change.insert(predicate.start, f"{name}("),
+            Change.insert(predicate.end, ")"),
         ]
         others = list[tuple[Source, cst.Call]]()
     else:
         if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
             changes[source.path] += _by_row(source, call)
         others = _other_maps(workspace, source, call, function) if any(changes.values()) else []
-    for where, each in [(source, call), *others]:
-        changes[where.path] += _around(where, each, f".batch({size})", ".unbatch()")
+    for where, other in others:
+        changes[where.path] += _around(where, other, before, after)
+    first, last = given.get("first", True), given.get("last", True)
+    changes[source.path] += _around(source, call, before if first else "", after if last else "")
     return changes
 
 
@@ -90,8 +109,28 @@ def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Cha
         raise NotPatchableError(f"`{called(call)}` is not called as a method.")
     ends, begins = source.span(above).end, source.span(name_of(call)).start
     if isinstance(above, cst.Call) and b"\n" in source.data[ends:begins]:
-        return [*inserted(source, above, before), *inserted(source, call, after)]
+        pairs = [(above, before), (call, after)]
+        return [change for one, text in pairs if text for change in inserted(source, one, text)]
     return [Change.insert(ends, before), Change.insert(source.span(call).end, after)]
+
+
+def hand_batches_on(source: Source, calls: Sequence[cst.Call]) -> bool:
+    """Return True if operations of one chain always run one after the other, with no other between
+    them: neither for other pipelines of the same code, nor by a condition around the last."""
+    try:
+        first, last = (statement_of(source, one) for one in (calls[0], calls[-1]))
+    except NotPatchableError:
+        return False
+    if all(last is not one for one in block_of(source, first)):
+        return False
+    own = {node for call in calls for node in walk(call)}
+    names = {chain_root(call) for call in calls[1:]} - {None}
+    between = range(source.span(calls[0]).end, source.span(name_of(calls[-1])).start)
+    others = [
+        *(one for name in names for one in source.references(name or "")),
+        *(one for one in source.calls.values() if called(one) in OPERATIONS),
+    ]
+    return not any(source.span(one).start in between and one not in own for one in others)
 
 
 def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:

@@ -155,8 +155,10 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
         case "in_chunks", _:
             lines = _with("in_chunks", "in_chunks(generator, output_signature)")
         case edits.IN_BATCHES, kind:
-            size = change.parameters["elements"]
-            call = f".batch({size}).map({'rows_where(f)' if kind == 'filter' else '...'}).unbatch()"
+            values = change.parameters
+            before = f".batch({values['elements']})" if values.get("first", True) else ""
+            after = ".unbatch()" if values.get("last", True) else ""
+            call = f"{before}.map({'rows_where(f)' if kind == 'filter' else '...'}){after}"
             place = f"{call}  # in place of {_place(session, change.op_id)}"
             lines = _with("rows_where", place) if kind == "filter" else [place]
         case edits.IN_PROCESSES, _:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
 from pipediag.facts.pipeline import differs_by_pass, downstream, upstream_of
-from pipediag.patching.batch_forms import for_batches, in_batches, in_processes, vectorized
+from pipediag.patching.batch_forms import (
+    for_batches,
+    hand_batches_on,
+    in_batches,
+    in_processes,
+    vectorized,
+)
 from pipediag.patching.chains import (
     argument,
     called_by_readers,
@@ -64,7 +71,7 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     """Write all of the changes into the files."""
     kept = [one for one in changes if isinstance(one, edits.Replace) and one.kind == "PyDataset"]
     # Keras does by itself what else there is, when it has workers.
-    changes = kept or changes
+    changes = _alone_where_parted(workspace, kept or changes)
     _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
     if any(isinstance(change, edits.Remove) for change in changes):
         raise NotPatchableError("Only you know what else reads what it leaves out.")
@@ -72,6 +79,28 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
         for change in changes:
             if _pass_of(change) == name:
                 write_one(workspace, change)
+
+
+def _alone_where_parted(
+    workspace: Workspace, changes: Sequence[edits.Change]
+) -> list[edits.Change]:
+    """Return the changes, with operations that take their own batches where other code may come
+    between those that would hand them on."""
+    written, group = list[edits.Change](), list[edits.Replace]()
+    for change in changes:
+        if not isinstance(change, edits.Replace) or "last" not in change.parameters:
+            written.append(change)
+            continue
+        group.append(change)
+        if change.parameters["last"]:
+            found = [workspace.call(one.op_id) for one in group]
+            together = len({source.path for source, _ in found}) == 1 and hand_batches_on(
+                found[0][0], [call for _, call in found]
+            )
+            alone = {"elements": change.parameters["elements"]}
+            written += [one if together else replace(one, parameters=alone) for one in group]
+            group.clear()
+    return written
 
 
 def _pass_of(change: edits.Change) -> str:
@@ -91,6 +120,8 @@ def _refuse_contradictions(changes: Sequence[edits.Change], kinds: Sequence[str]
         raise NotPatchableError("Two of the changes move a call to the same place.")
     if edits.caches_batches(changes, kinds):
         raise NotPatchableError(edits.CACHED_BATCHES)
+    if edits.parts_batches(changes):
+        raise NotPatchableError(edits.PARTED_BATCHES)
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         place, values = getattr(change, "op_id", change.do), dict[str, Scalar]()
@@ -366,8 +397,7 @@ def _take_batches(workspace: Workspace, change: edits.Replace) -> None:
     function = workspace.operation(change.op_id).function
     if function is None:
         raise NotPatchableError("Its function was not recorded.")
-    size = change.parameters["elements"]
-    for path, changes in in_batches(workspace, source, call, function, size).items():
+    for path, changes in in_batches(workspace, source, call, function, change.parameters).items():
         workspace.change(workspace.source(path), changes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -205,7 +206,13 @@ def _edit(
         return None
     if apart:
         size: dict[str, Scalar] = {"elements": _rows_at_once(session)}
-        replaced = [Replace(each.id, IN_BATCHES, size) for each in apart]
+        replaced = [Replace(apart[0].id, IN_BATCHES, size)]
+        if len(apart) > 1:
+            # The last makes elements of the batches that the first makes.
+            ends = [(each is apart[0], each is apart[-1]) for each in apart]
+            given = [{**size, "first": first, "last": last} for first, last in ends]
+            pairs = zip(apart, given, strict=True)
+            replaced = [Replace(each.id, IN_BATCHES, values) for each, values in pairs]
         others = " and what follows it" if len(apart) > 1 else ""
         label = f"batches for the {place_name(op)}{others}, taken apart again"
         return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
@@ -241,7 +248,18 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
         if not _of_its_element_alone(each) or not ops <= BROADCASTS | REWRITTEN:
             break
         following.append(each)
+    # A cache comes behind the last map that matters, and the filters that follow it: no further.
+    while (
+        len(following) > 1 and following[-1].kind == "map" and not _matters(session, following[-1])
+    ):
+        following.pop()
     return following
+
+
+def _matters(session: Session, op: Operation) -> bool:
+    step_ms = session.steps.mean_ms if session.steps is not None else math.inf
+    costs = 100.0 * (delay_ms(session, op) or 0.0) >= OPERATION_SHARE.value * step_ms
+    return op.kind == "map" and costs
 
 
 def _rows_at_once(session: Session) -> int | None:

@@ -71,7 +71,8 @@ class Move:
 IN_PROCESSES = "map_in_processes"
 """A map whose `numpy_function` has processes call its Python."""
 IN_BATCHES = "in_batches"
-"""A map or filter of single elements that takes batches, which are taken apart again behind it."""
+"""A map or filter of single elements that takes batches, which are taken apart again behind it: of
+several that hand them on, behind the `last`; only the `first` makes them."""
 
 
 @dataclass(frozen=True)
@@ -338,3 +339,22 @@ def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
     moved = {one.op_id for one in listed if isinstance(one, Move)}
     cached = any(adds_cache(one) and one.after in moved for one in listed)
     return cached and "shuffle" in set(kinds)
+
+
+PARTED_BATCHES = (
+    "Between operations that hand batches on, another one would take them for elements."
+)
+
+
+def parts_batches(changes: Iterable[Change]) -> bool:
+    """Return True if changes that are right one by one would put an operation between others that
+    hand on batches of a few elements each: a shuffle there would mix batches."""
+    listed = list(changes)
+    batched = [one for one in listed if isinstance(one, Replace) and one.kind == IN_BATCHES]
+    handing_on = {one.op_id for one in batched if one.parameters.get("last") is False}
+    several = {one.op_id for one in batched if "last" in one.parameters}
+    return any(
+        (isinstance(one, Insert | Move | Distribute) and one.after in handing_on)
+        or (isinstance(one, Move | Remove) and one.op_id in several)
+        for one in listed
+    )

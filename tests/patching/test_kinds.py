@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import pytest
@@ -186,30 +187,65 @@ ds = (
 )
 
 
+WHERE_ROWS = "rows_where(lambda row: row > 0)"
+
+
+def in_own_batches(kinds: Sequence[str]) -> list[Replace]:
+    """Return what has operations hand batches on from the first to the last."""
+    ends = [{"first": not n, "last": n == len(kinds) - 1} for n in range(len(kinds))]
+    pairs = zip(kinds, ends, strict=True)
+    return [Replace(one, IN_BATCHES, {"elements": 64, **values}) for one, values in pairs]
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("old", "new", "expected"),
     [
+        ("", "", f"ds = ds.batch(64).map(parse).map({WHERE_ROWS}).unbatch()\n"),
         (
-            FILTERED,
-            "ds = ds.batch(64).map(parse).unbatch().batch(64).map(rows_where(lambda row: row > 0))"
-            ".unbatch()\n",
+            "ds = ds.map(parse).filter",
+            "ds = ds.map(parse)\nif clean:\n    ds = ds.filter",
+            "ds = ds.batch(64).map(parse).unbatch()\nif clean:\n"
+            f"    ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
         ),
         (
-            IN_CHAIN,
-            "    read(files)\n    .batch(64)\n    .map(parse)  # costs much\n    .unbatch()\n"
-            "    .batch(64)\n    .map(rows_where(lambda row: row > 0))\n    .unbatch()\n"
-            "    .cache()\n    .batch(3)\n",
+            "ds = ds.map(parse).filter",
+            "ds = ds.map(parse)\nif few:\n    ds = ds.take(9)\nds = ds.filter",
+            "ds = ds.batch(64).map(parse).unbatch()\nif few:\n    ds = ds.take(9)\n"
+            f"ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
+        ),
+        (
+            "ds = ds.map(parse).filter",
+            "ds = ds.map(parse)\nds = fewer(ds)\nds = ds.filter",
+            "ds = ds.batch(64).map(parse).unbatch()\nds = fewer(ds)\n"
+            f"ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
+        ),
+        (
+            "ds = ds.map(parse).filter",
+            "ds = ds.map(parse)\nprint('rows')\nds = ds.filter",
+            f"ds = ds.batch(64).map(parse)\nprint('rows')\nds = ds.map({WHERE_ROWS}).unbatch()\n",
         ),
     ],
 )
-def test_a_map_and_a_filter_get_batches_of_their_own(text: str, expected: str) -> None:
+def test_a_map_and_a_filter_get_batches_of_their_own(old: str, new: str, expected: str) -> None:
+    text = FILTERED.replace(old, new, 1)
     function = make_function(file=SCRIPT, line=line_of(text, "def parse"))
     calls = [op(text, kind, f".{kind}(", function=function) for kind in ("map", "filter", "batch")]
-    changes = [Replace(one, IN_BATCHES, {"elements": 64}) for one in ("map", "filter")]
-    cache = [Insert("filter", "cache")] if ".cache()" in expected else []
-    after = patched(text, calls, *changes, *cache)
+    after = patched(text, calls, *in_own_batches(["map", "filter"]))
     assert expected in after
     assert "def rows_where(predicate):" in after
+
+
+def test_batches_are_handed_on_line_by_line_to_a_cache_behind_the_last() -> None:
+    function = make_function(file=SCRIPT, line=line_of(IN_CHAIN, "def parse"))
+    kinds = ("map", "filter", "batch")
+    calls = [op(IN_CHAIN, kind, f".{kind}(", function=function) for kind in kinds]
+    changes = in_own_batches(["map", "filter"])
+    after = patched(IN_CHAIN, calls, *changes, Insert("filter", "cache"))
+    assert (
+        "    read(files)\n    .batch(64)\n    .map(parse)  # costs much\n"
+        f"    .map({WHERE_ROWS})\n    .unbatch()\n    .cache()\n    .batch(3)\n"
+    ) in after
+    assert "for elements" in refused(IN_CHAIN, calls, *changes, Insert("map", "cache"))
 
 
 @pytest.mark.parametrize(

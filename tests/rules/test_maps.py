@@ -66,7 +66,11 @@ def filtered(graph_ops: dict[str, int] | None = None) -> Operation:
 
 
 MOVED = (Move("map", "batch"),)
-APART = tuple(Replace(one, IN_BATCHES, {"elements": 64}) for one in ("map", "filter"))
+ALONE = (Replace("map", IN_BATCHES, {"elements": 64}),)
+APART = (
+    Replace("map", IN_BATCHES, {"elements": 64, "first": True, "last": False}),
+    Replace("filter", IN_BATCHES, {"elements": 64, "first": False, "last": True}),
+)
 VECTORIZED = (Move("map", "batch", vectorized=True),)
 HASHES = {"StringToHashBucketFast": 1}
 BESIDE, LITTLE = (
@@ -100,10 +104,10 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
-        "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", APART[:1])),
+        "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
         "filter that reduces": (rows(cheap(), filtered({"All": 1})), ("fail", APART)),
-        "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", APART[:1])),
+        "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", ALONE)),
         "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
         "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
@@ -185,7 +189,7 @@ BOTH = (Move("map", "batch"), Move("second", "map"))
             (Move("map", "batch"), Move("second", "map", vectorized=True)),
             None,
         ),
-        ((cheap(), second({"Cumsum": 1, **HASHES})), APART[:1], (Move("second", "batch"),)),
+        ((cheap(), second({"Cumsum": 1, **HASHES})), ALONE, (Move("second", "batch"),)),
     ],
 )
 def test_maps_that_use_its_results_move_with_it_if_all_broadcast(

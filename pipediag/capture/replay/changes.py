@@ -30,6 +30,7 @@ from pipediag.session.edits import (
     CUT_PADDING,
     IN_BATCHES,
     IN_PROCESSES,
+    PARTED_BATCHES,
     Change,
     Distribute,
     Insert,
@@ -41,6 +42,7 @@ from pipediag.session.edits import (
     SetParameters,
     caches_batches,
     cuts_rows,
+    parts_batches,
 )
 from pipediag.tensorflow_names import BATCHING, random_operations
 from pipediag.vocabulary import Scalar
@@ -136,6 +138,8 @@ def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
             raise _contradiction(graph, one.op_id)
     if caches_batches(changes, [call.operation.kind for _, call in graph.calls()]):
         raise NotReplayableError(CACHED_BATCHES)
+    if parts_batches(changes):
+        raise NotReplayableError(PARTED_BATCHES)
 
 
 def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:

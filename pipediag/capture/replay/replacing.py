@@ -148,14 +148,17 @@ def _made(node: Node, sources: dict[str, str], inputs: list[Any]) -> Any:
 
 
 def in_batches(node: Node, change: Replace, inputs: list[Any]) -> Any:
-    """Return the elements of a map or a filter whose function takes batches of them."""
-    (dataset,) = inputs
-    batches = dataset.batch(change.parameters["elements"])
+    """Return what a map or a filter makes whose function takes batches of elements: elements again,
+    or batches for the next one."""
+    (dataset,), given = inputs, change.parameters
+    batches = dataset.batch(given["elements"]) if given.get("first", True) else dataset
     if node.call is None or node.call.operation.kind != "filter":
-        return _made(node, change.sources, [batches]).unbatch()
-    rows_where = importlib.import_module("pipediag.in_chunks").rows_where
-    with attributes_set(*exchanged(change.sources)):
-        return batches.map(rows_where(given_arguments(node, inputs)["predicate"])).unbatch()
+        made = _made(node, change.sources, [batches])
+    else:
+        rows_where = importlib.import_module("pipediag.in_chunks").rows_where
+        with attributes_set(*exchanged(change.sources)):
+            made = batches.map(rows_where(given_arguments(node, inputs)["predicate"]))
+    return made.unbatch() if given.get("last", True) else made
 
 
 def _vectorized(node: Node, inputs: list[Any]) -> Any:

@@ -188,8 +188,10 @@ SCRIPT = r"""
         ds = make(tf.data.Dataset.from_tensor_slices((lines, numbered_rows)))
         dataset = ds.shuffle(9, seed=3, reshuffle_each_iteration=False).batch(8)
         of = [call.operation for _, call in Graph(dataset).calls()]
-        changed = [Replace(one.id, "in_batches", {"elements": 64})
-                   for one in of if one.kind in ("map", "filter")]
+        own = [one.id for one in of if one.kind in ("map", "filter")]
+        changed = [Replace(one, "in_batches",
+                           {"elements": 64, "first": one is own[0], "last": one is own[-1]})
+                   for one in own]
         try:
             verify(dataset, changed, "equal")
             apart = rebuild(dataset, changed)
