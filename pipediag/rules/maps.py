@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
 from pipediag.facts.machine import cpus
@@ -241,19 +242,24 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     ):
         return []
     following: list[Operation] = []
-    for each in [op, *downstream(session, op)]:
-        function, ops = each.function, _graph_ops(each)
-        if each.kind not in ("map", "filter") or function is None or function.returns_constant:
-            break
-        if not _of_its_element_alone(each) or not ops <= BROADCASTS | REWRITTEN:
-            break
+    each: Operation | None = op
+    while each is not None and _takes_batches(each):
         following.append(each)
-    # A cache comes behind the last map that matters, and the filters that follow it: no further.
-    while (
-        len(following) > 1 and following[-1].kind == "map" and not _matters(session, following[-1])
-    ):
-        following.pop()
-    return following
+        readers = [one for one in session.ops if each.id in one.parent_ids]
+        each = readers[0] if len(readers) == 1 and readers[0].parent_ids == [each.id] else None
+    # A cache comes behind the last map that matters and the filters that follow it, and no further.
+    matter = [n for n, one in enumerate(following) if one is op or _matters(session, one)]
+    behind = matter[-1] + 1 if matter else 0
+    filters = takewhile(lambda one: one.kind == "filter", following[behind:])
+    return [*following[:behind], *filters]
+
+
+def _takes_batches(op: Operation) -> bool:
+    """Return True if a function gives a batch what its rows get, as it is or rewritten."""
+    function = op.function
+    if op.kind not in ("map", "filter") or function is None or function.returns_constant:
+        return False
+    return _of_its_element_alone(op) and _graph_ops(op) <= BROADCASTS | REWRITTEN
 
 
 def _matters(session: Session, op: Operation) -> bool:

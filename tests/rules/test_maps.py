@@ -66,11 +66,20 @@ def filtered(graph_ops: dict[str, int] | None = None) -> Operation:
 
 
 MOVED = (Move("map", "batch"),)
+
+
+def second_map(self_ms: float) -> Operation:
+    return replace(cheap(self_ms_per_step=self_ms), id="more", line=13)
+
+
+def in_batches(*ids: str) -> tuple[Replace, ...]:
+    ends = [{"first": one == ids[0], "last": one == ids[-1]} for one in ids]
+    pairs = zip(ids, ends, strict=True)
+    return tuple(Replace(one, IN_BATCHES, {"elements": 64, **values}) for one, values in pairs)
+
+
 ALONE = (Replace("map", IN_BATCHES, {"elements": 64}),)
-APART = (
-    Replace("map", IN_BATCHES, {"elements": 64, "first": True, "last": False}),
-    Replace("filter", IN_BATCHES, {"elements": 64, "first": False, "last": True}),
-)
+APART = in_batches("map", "filter")
 VECTORIZED = (Move("map", "batch", vectorized=True),)
 HASHES = {"StringToHashBucketFast": 1}
 BESIDE, LITTLE = (
@@ -107,6 +116,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
         "filter that reduces": (rows(cheap(), filtered({"All": 1})), ("fail", APART)),
+        "little behind it": (rows(cheap(), second_map(0.1), filtered()), ("fail", ALONE)),
         "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", ALONE)),
         "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
@@ -122,6 +132,15 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
 )
+
+
+def test_batches_are_handed_on_to_maps_that_matter_and_read_nowhere_else() -> None:
+    session = rows(cheap(), second_map(5.0), filtered())
+    first, behind = run(PER_ELEMENT_MAP, session)
+    assert changes(first) == in_batches("map", "more", "filter")
+    assert changes(behind) is None
+    session.ops.append(make_operation("other", "batch", parent_ids=["map"]))
+    assert changes(run(PER_ELEMENT_MAP, session)[0]) == ALONE
 
 
 def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None:
