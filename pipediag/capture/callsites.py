@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -237,6 +238,14 @@ def hands_on(frame: FrameType) -> bool:
     code, back = frame.f_code, frame.f_back
     generates = code.co_flags & inspect.CO_GENERATOR and code.co_name != "<genexpr>"
     return bool(generates) and back is not None and is_users(back.f_code.co_filename)
+
+
+def wraps_its_data(stack: Iterable[FrameType]) -> bool:
+    """Return True if a library between TensorFlow and the user's line goes through the data, as
+    `tfds.as_numpy` does; tqdm takes its argument as it is."""
+    files = (frame.f_code.co_filename for frame in stack)
+    libraries = map(package_of, takewhile(lambda file: not is_users(file), files))
+    return any(one is not None and one not in (*FRAMEWORKS, "tqdm") for one in libraries)
 
 
 def call_site(stack: Iterable[FrameType] | None = None) -> CallSite | None:

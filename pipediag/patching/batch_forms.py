@@ -84,8 +84,14 @@ def in_batches(
     if called(call) == "filter":
         name, definition = defined(source, "rows_where", source.span(call).start)
         predicate = source.span(needed_argument(call, "predicate"))
+        named = [arg.keyword for arg in call.args if arg.keyword is not None]
         changes[source.path] += [
             *definition,
+            *(
+                Change.replace(source.span(one), "map_func")
+                for one in named
+                if one.value == "predicate"
+            ),
             Change.replace(source.span(name_of(call)), "map"),
             Change.insert(predicate.start, f"{name}("),
             Change.insert(predicate.end, ")"),
@@ -96,6 +102,9 @@ def in_batches(
             changes[source.path] += _by_row(source, call)
         others = _other_maps(workspace, source, call, function) if any(changes.values()) else []
     for where, other in others:
+        if where.span(name_of(other)).start not in where.anchors.values():
+            # It did not run, and may be no dataset's: `pool.map(parse, rows)`.
+            raise _is_shared(function.name.rpartition(".")[2])
         changes[where.path] += _around(where, other, before, after)
     first, last = given.get("first", True), given.get("last", True)
     changes[source.path] += _around(source, call, before if first else "", after if last else "")
@@ -105,8 +114,8 @@ def in_batches(
 def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Change]:
     """Put calls before and behind that of a method: on lines of their own where that has one."""
     above = receiver(call)
-    if above is None:
-        raise NotPatchableError(f"`{called(call)}` is not called as a method.")
+    if not isinstance(above, cst.Name | cst.Attribute | cst.Subscript | cst.Call) or above.lpar:
+        raise NotPatchableError(f"What `{called(call)}` is called on is not one name or call.")
     ends, begins = source.span(above).end, source.span(name_of(call)).start
     if isinstance(above, cst.Call) and b"\n" in source.data[ends:begins]:
         pairs = [(above, before), (call, after)]

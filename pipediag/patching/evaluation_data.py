@@ -10,7 +10,7 @@ from pipediag.facts.pipeline import upstream_of
 from pipediag.patching.chains import argument
 from pipediag.patching.factories import function_parameters
 from pipediag.patching.sites import call_of, iterated_data, runs_once, uses_in
-from pipediag.patching.source import Change, NotPatchableError, Source, called, only
+from pipediag.patching.source import Change, NotPatchableError, Source, called, only, walk
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.tensorflow_names import BATCHING
@@ -20,6 +20,8 @@ _HANDED_ON = frozenset({*BATCHING, "prefetch", "take", "with_options"})
 """Operations behind which a cache holds the same elements."""
 _GIVEN_TO = {"fit": "validation_data", "evaluate": "x", "predict": "x"}
 """Methods of a Keras model that evaluate, with the parameter that gets the data."""
+_PARTIAL = ("steps", "validation_steps")
+"""Arguments by which they read a part of it: a cache that is not read to its end keeps nothing."""
 _DEPTH = 8
 """Most functions that hand the data on to one another."""
 _Data = cst.Name | cst.Attribute | cst.Subscript
@@ -35,8 +37,8 @@ def evaluation_of(session: Session, op_id: str) -> Loop | None:
     loop, ops = reading[0]
     behind = (op for op in ops if op_id in {up.id for up in upstream_of(ops, op)})
     # Its line may go through something that is no dataset, and has no cache.
-    keeps = not loop.handed_on and all(op.kind in _HANDED_ON for op in behind)
-    return loop if keeps else None
+    keeps = not loop.handed_on and loop.kind != "distributed"
+    return loop if keeps and all(op.kind in _HANDED_ON for op in behind) else None
 
 
 def with_evaluation_cached(
@@ -60,12 +62,18 @@ def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]
     for node in source.nodes:
         if isinstance(node, cst.For | cst.CompFor | cst.Call) and source.line(node) == line:
             if not isinstance(node, cst.Call):
+                if called(node.iter) == "zip" or (
+                    isinstance(node, cst.For) and source.all(cst.Break, node.body)
+                ):
+                    raise NotPatchableError("The loop may read less than all of one dataset.")
                 yield iterated_data(node.iter)
             elif (name := _GIVEN_TO.get(called(node) or "")) is not None:
                 order = (name,) if name == "x" else ()
                 data = argument(node, name, order)
-                if data is None:
-                    raise NotPatchableError("The call does not name the data of its evaluation.")
+                if data is None or any(argument(node, one, ()) is not None for one in _PARTIAL):
+                    raise NotPatchableError(
+                        "The call does not name the data of its evaluation, or reads a part of it."
+                    )
                 yield data
 
 
@@ -74,6 +82,8 @@ def _cached(
 ) -> tuple[Source, list[Change]]:
     own, loop = _loops_around(source, data)
     once = runs_once(files, source, loop or own)
+    if (once or loop is not None) and _may_be_none(source, data):
+        raise NotPatchableError("The program may leave out the data of its evaluations.")
     if loop is not None:
         if not isinstance(data, _Data) or not once:
             raise NotPatchableError("A loop makes the data of its evaluations anew.")
@@ -93,6 +103,21 @@ def _cached(
     return _cached(files, *_origin(files, source, data), depth + 1)
 
 
+def _may_be_none(source: Source, data: cst.BaseExpression) -> bool:
+    """Return True if the function around asks whether there is such data, or has `None` for it."""
+    function = source.around(data, cst.FunctionDef)
+    within, code = function or source.module, source.code(data)
+    kinds = cst.If | cst.IfExp | cst.While | cst.Assert | cst.BooleanOperation
+    tests = [
+        one if isinstance(one, cst.BooleanOperation) else one.test
+        for one in walk(within)
+        if isinstance(one, kinds)
+    ]
+    asked = any(source.code(one) == code for test in tests for one in walk(test))
+    given = source.all(cst.Param, function.params) if function is not None else []
+    return asked or any(one.name.value == code and one.default is not None for one in given)
+
+
 def _loops_around(
     source: Source, data: cst.BaseExpression
 ) -> tuple[cst.CSTNode, cst.For | cst.While | None]:
@@ -101,11 +126,13 @@ def _loops_around(
     own: cst.CSTNode = data
     node, loop = own, None
     for above in source.ancestors(data):
-        if isinstance(above, cst.FunctionDef | cst.Lambda):
+        if isinstance(above, cst.FunctionDef):
             break
         header = isinstance(above, cst.For | cst.CompFor) and above.iter is node
         if header or (isinstance(above, cst.BaseComp) and above.for_in is own):
             own = above
+        elif isinstance(above, cst.BaseComp | cst.Lambda):
+            raise NotPatchableError("The evaluation is in a comprehension, or in a lambda.")
         elif isinstance(above, cst.For | cst.While):
             loop = above
         node = above
@@ -129,8 +156,8 @@ def _origin(
     uses = [(where, use) for where in files for use in uses_in(where, source, function)]
     calls = [(where, call) for where, use in uses if (call := call_of(where, use)) is not None]
     if len(calls) > 1:
-        # Those that repeat.
-        calls = [one for one in calls if _loops_around(*one)[1] is not None]
+        # The one that repeats.
+        calls = [one for one in calls if not runs_once(files, *one)]
     where, call = only(calls, f"`{function.name.value}` is called for several evaluations.")
     handed = argument(call, name, parameters)
     if handed is None:

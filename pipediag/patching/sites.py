@@ -234,10 +234,17 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
             owner = where.around(above, cst.ClassDef)
             made = owner if above.name.value == "__init__" else None
             read = [(one, use) for one in files for use in uses_in(one, where, made or above)]
-            if len(read) != 1 or depth >= _DEPTH or (made and call_of(*read[0]) is None):
+            if len(read) != 1 or depth >= _DEPTH or not _is_called(*read[0]):
                 return False
             return runs_once(files, *read[0], depth + 1)
     return True
+
+
+def _is_called(source: Source, name: cst.CSTNode) -> bool:
+    """Return True where a name is called, or handed to what runs a program, as `app.run(main)`."""
+    argument = source.parent(name)
+    runs = isinstance(argument, cst.Arg) and called(source.parent(argument)) == "run"
+    return runs or call_of(source, name) is not None
 
 
 def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:

@@ -224,7 +224,7 @@ def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
     with suppress(NotPatchableError):
         if loop is not None:
             read_in = workspace.source(loop.file)
-            others = workspace.other_files(read_in.path)
+            others = [workspace.source(one.path) for one in workspace.other_files(read_in.path)]
             source, changes = with_evaluation_cached(read_in, loop.line, others)
             workspace.change(source, changes)
         else:

@@ -50,8 +50,6 @@ _ELEMENTWISE = {
     *("NotEqual", "OneHot", "Pow", "RealDiv", "Relu", "Rint", "Round", "Rsqrt", "Select"),
     *("SelectV2", "Sigmoid", "Sign", "Sin", "Sqrt", "Square", "SquaredDifference", "Sub", "Tanh"),
     *("TruncateDiv", "ZerosLike", "OnesLike"),
-    # Rows get the length of the longest, as a padded batch behind them gives all of its rows.
-    "SparseToDense",
 }
 _STRINGS = {
     *("StringLower", "StringUpper", "StringStrip", "StringToHashBucketFast", "StringToHashBucket"),
@@ -228,15 +226,17 @@ def _edit(
 
 def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     """Return the map with the maps and filters right behind it that can take batches, which are
-    taken apart again; nothing where it can move after the batch of the pipeline, or where its
-    length, which is lost so, is known. A batch that pads may say how long the map's rows are."""
-    last, batch = downstream(session, op)[-1:], following_batch(session, op)
-    length = last[0].cardinality if last else None
+    taken apart again; nothing where it can move after the batch of the pipeline, where its length,
+    which is lost so, is known, or where elements that fail are left out: with one, all of its batch
+    would be. A batch that pads may say how long the map's rows are."""
+    batch = following_batch(session, op)
     moves = batch is not None and batch.kind == "batch" and bool(_moved_together(session, op))
+    lengths = [one.cardinality for one in (op, *downstream(session, op)[-1:])]
     if (
         moves
         or op.inside_function_of is not None
-        or (length is not None and length >= 0)
+        or any(length is not None and length >= 0 for length in lengths)
+        or any(one.kind == "ignore_errors" for one in downstream(session, op))
         or any(other.kind in BATCHING for other in upstream(session, op))
         or _rows_at_once(session) is None
     ):
@@ -259,7 +259,10 @@ def _takes_batches(op: Operation) -> bool:
     function = op.function
     if op.kind not in ("map", "filter") or function is None or function.returns_constant:
         return False
-    return _of_its_element_alone(op) and _graph_ops(op) <= BROADCASTS | REWRITTEN
+    # Rows that were made dense get the length of the longest: they have to be cut to one.
+    cut = function.graph_ops.get("StridedSlice", 0) >= function.graph_ops.get("SparseToDense", 0)
+    known = BROADCASTS | REWRITTEN | {"SparseToDense"}
+    return cut and _of_its_element_alone(op) and _graph_ops(op) <= known
 
 
 def _matters(session: Session, op: Operation) -> bool:
@@ -308,7 +311,7 @@ def _needs_rewriting(op: Operation) -> bool:
 def _carrier(session: Session, op: Operation) -> Operation | None:
     """Return the first map before it whose edit changes this one too."""
     for other in reversed(upstream(session, op)):
-        changed = _moved_together(session, other) or _taken_apart(session, other)
+        changed = _taken_apart(session, other) or _moved_together(session, other)
         moves = other.kind == "map" and op in changed
         if moves and _has_short_calls(session, other) and weigh(session, other).status == "fail":
             return other

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from pipediag.patching.making import make_patch
+from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetOptions, SetParameters
+from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RowOperation
 from tests.factories import make_loop
@@ -644,6 +646,54 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
         ),
         (CALLBACK, "y in self", "self.data = data.cache()\n"),
         (CALLBACK.replace("in self.data", "in make(0, False)"), "y in make", None),
+        # What may be missing, no dataset, read in part, or read in a function that others call.
+        (
+            OWN_LOOP.replace(
+                "    evaluate(model, val)", "    if val is not None:\n        evaluate(model, val)"
+            ),
+            "y in data",
+            None,
+        ),
+        (
+            f"{OWN_LOOP.partition('for epoch')[0]}def train(val=None):\n"
+            "    for epoch in range(4):\n        fit(make(1, True))\n        evaluate(model, val)\n"
+            "train(make(0, False))",
+            "y in data",
+            None,
+        ),
+        (
+            OWN_LOOP.replace("evaluate(model, val)", "[evaluate(model, val) for val in (a, b)]"),
+            "y in data",
+            None,
+        ),
+        (OWN_LOOP.replace("x, y in data", "x, y in zip(names, data)"), "y in zip", None),
+        (OWN_LOOP.replace("score(model(x), y)", "break"), "y in data", None),
+        (
+            "for epoch in range(4):\n    fit(make(1, True))\n    model.evaluate(val, steps=3)",
+            ".evaluate",
+            None,
+        ),
+        (
+            "def scores(epoch, logs):\n    for x, y in val:\n        score(x, y)\n"
+            "model.fit(make(1, True), callbacks=[LambdaCallback(on_epoch_end=scores)])",
+            "y in val",
+            None,
+        ),
+        (
+            "def main(_):\n    model.fit(make(1, True), validation_data=val)\napp.run(main)",
+            ".fit",
+            "validation_data=val.cache())",
+        ),
+        (
+            OWN_LOOP.replace("for epoch", "def validate():\n    evaluate(model, val)\nfor epoch", 1)
+            .replace("    evaluate(model, val)", "    evaluate(model, other)\n    validate()")
+            .replace(
+                "def validate():\n    evaluate(model, other)\n    validate()",
+                "def validate():\n    evaluate(model, val)",
+            ),
+            "y in data",
+            None,
+        ),
         (
             OWN_LOOP.replace(
                 "    for x, y in data:\n        score(model(x), y)\n",
@@ -668,21 +718,55 @@ def test_no_such_cache_stands_behind_a_shuffle() -> None:
     assert evaluation_cached(text, ".fit", "shuffle") is None
 
 
-def evaluation_cached(text: str, reads: str, last: str) -> str | None:
+@pytest.mark.parametrize(
+    "given", [{"handed_on": True}, {"kind": "distributed"}, {"role": "training"}]
+)
+def test_no_such_cache_stands_behind_what_is_no_dataset_or_trains(given: dict[str, Any]) -> None:
+    assert (
+        evaluation_cached(SHARED.replace("TRAIN", OWN_LOOP), "y in data", "prefetch", **given)
+        is None
+    )
+
+
+def test_changes_of_a_file_stay_where_another_file_holds_the_evaluation() -> None:
+    other = "/work/evaluation.py"
+    loop, training = OWN_LOOP.split("for epoch", 1)
+    text = SHARED.replace("TRAIN", f"from evaluation import evaluate\nfor epoch{training}")
+    files = {SCRIPT: text, other: loop}
+    edit = Edit("p", "parallel", (SetParameters("map", {"num_parallel_calls": AUTOTUNE}),))
+    session = evaluated(text, "prefetch", file=other, line=2)
+    cache = Edit("e", "an edit", (Insert("batch", "cache"),), loop_id="v")
+
+    def read(path: str) -> bytes:
+        if path not in files:
+            raise NotPatchableError("There are two files.")
+        return files[path].encode()
+
+    made, after = make_patch(session, [edit, cache], read)
+    assert made.left_out == []
+    assert b"num_parallel_calls" in after[SCRIPT]
+    assert b"evaluation_data = val.cache()" in after[SCRIPT]
+
+
+def evaluation_cached(text: str, reads: str, last: str, **given: Any) -> str | None:
     """Return the script with a cache behind the batch for the evaluation whose loop is on the line
     with this text; None where it is refused."""
+    session = evaluated(text, last, line=line_of(text, reads), **given)
+    edit = Edit("e", "an edit", (Insert("batch", "cache"),), loop_id="v")
+    made, after = make_patch(session, [edit], lambda _path: text.encode())
+    return None if made.diff is None else after[SCRIPT].decode()
+
+
+def evaluated(text: str, last: str, **given: Any) -> Session:
+    """Return the session of a script with an evaluation on a pipeline that ends so."""
     ops = [
         op(text, kind, ".map(parse" if kind == "map" else f".{kind}(")
         for kind in ("map", "batch", last)
     ]
     pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None)
-    line = line_of(text, reads)
-    loop = make_loop(id="v", role="validation", file=SCRIPT, line=line, pipeline=pipeline)
+    values = {"id": "v", "role": "validation", "file": SCRIPT, "pipeline": pipeline, **given}
     session = session_of(text)
-    session = session.but(loops=[*session.loops, loop])
-    edit = Edit("e", "an edit", (Insert("batch", "cache"),), loop_id="v")
-    made, after = make_patch(session, [edit], lambda _path: text.encode())
-    return None if made.diff is None else after[SCRIPT].decode()
+    return session.but(loops=[*session.loops, make_loop(**values)])
 
 
 def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:

@@ -29,6 +29,7 @@ from pipediag.session.edits import (
     SetParameters,
 )
 from pipediag.session.pipeline import Operation
+from pipediag.session.recording import RowOperation
 from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
 from tests.records import make_function
 
@@ -233,6 +234,30 @@ def test_a_map_and_a_filter_get_batches_of_their_own(old: str, new: str, expecte
     after = patched(text, calls, *in_own_batches(["map", "filter"]))
     assert expected in after
     assert "def rows_where(predicate):" in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "written"),
+    [
+        ("filter(lambda", "filter(predicate=lambda", "map(map_func=rows_where(lambda"),
+        ("ds = ds.map(parse)", "ds = (ds if few else other).map(parse)", None),
+        ("ds = ds.batch(3)", "ds = ds.batch(3)\npool.map(parse, rows)", None),
+    ],
+)
+def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: str | None) -> None:
+    text = FILTERED.replace(old, new, 1)
+    row = RowOperation("Pack", [(SCRIPT, line_of(text, "tf.math.log"))], 0, None)
+    text = text.replace("tf.math.log(row)", "tf.stack([row, row])")
+    function = make_function(file=SCRIPT, line=line_of(text, "def parse"), row_operations=[row])
+    plain = make_function(file=SCRIPT)
+    kinds = {"map": function, "filter": plain, "batch": plain}
+    places = {"map": "map(parse).", "filter": ".filter(", "batch": ".batch("}
+    calls = [op(text, kind, places[kind], function=one) for kind, one in kinds.items()]
+    changes = in_own_batches(["map", "filter"])
+    if written is None:
+        refused(text, calls, *changes)
+    else:
+        assert written in patched(text, calls, *changes)
 
 
 def test_batches_are_handed_on_line_by_line_to_a_cache_behind_the_last() -> None:

@@ -65,6 +65,10 @@ def filtered(graph_ops: dict[str, int] | None = None) -> Operation:
     return make_operation("filter", "filter", function=function)
 
 
+def ending(last: Operation) -> Session:
+    return session_of(source(), cheap(), filtered(), last)
+
+
 MOVED = (Move("map", "batch"),)
 
 
@@ -121,14 +125,18 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
         "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
-        "known length": (
-            session_of(source(), cheap(), filtered(), replace(batch(256), cardinality=9)),
+        "known length": (ending(replace(batch(256), cardinality=9)), "pass"),
+        "known before": (rows(cheap(cardinality=9), filtered()), "pass"),
+        "errors left out behind a filter": (
+            rows(cheap(), filtered(), make_operation("i", "ignore_errors")),
             "pass",
         ),
-        "endless": (
-            session_of(source(), cheap(), filtered(), replace(batch(256), cardinality=-1)),
+        "rows made dense": (rows(cheap({"SparseToDense": 1}), filtered()), "pass"),
+        "and cut": (
+            rows(cheap({"SparseToDense": 1, "StridedSlice": 1}), filtered()),
             ("fail", APART),
         ),
+        "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
 )

@@ -26,6 +26,7 @@ from pipediag.capture.callsites import (
     frames,
     is_users,
     locals_of,
+    wraps_its_data,
 )
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.pipelines.functions import UNKNOWN, value_of
@@ -275,7 +276,7 @@ class LoopRegistry:
             loop = self._loop_among(at_place, phase)
             if loop is None:
                 loop = self._new_loop(site, kind, phase)
-                loop.record.handed_on = call_site() != site
+                loop.record.handed_on = call_site() != site or wraps_its_data(frames())
                 at_place.append(loop)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
@@ -321,7 +322,7 @@ class LoopRegistry:
                 steps=0,
                 elapsed_ns=0,
                 started_ns=time.monotonic_ns(),
-                planned_rounds=rounds_around(consuming_frames()),
+                planned_rounds=rounds_around(frames()),
                 only_reads=only_reads(consuming_frames()),
             )
             trainer = self.trainer if phase else None

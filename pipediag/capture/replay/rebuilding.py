@@ -257,13 +257,22 @@ def _changed_parts(dataset: Any, changes: Sequence[Change]) -> _Parts:
 
 
 def _pads_with_zeros(nodes: Sequence[Node]) -> bool:
-    """Return True if what stands first, but for what leaves lengths alone, pads with zeros."""
-    calls = (node.call for node in nodes if node.call is not None)
-    first = next((one for one in calls if one.operation.kind not in _LEAVE_LENGTHS), None)
-    if first is None or first.operation.kind != "padded_batch":
+    """Return True if what stands first, but for what leaves lengths alone, pads with zeros, to
+    lengths that its call names."""
+    from tensorflow.python.util import nest
+
+    found = (node for node in nodes if node.call is not None)
+    first = next((one for one in found if _kind(one) not in _LEAVE_LENGTHS), None)
+    if first is None or first.call is None or _kind(first) != "padded_batch":
         return False
-    given = inspect.signature(first.function).bind(*first.args, **first.kwargs)
-    return given.arguments.get("padding_values") is None
+    given = inspect.signature(first.call.function).bind(*first.call.args, **first.call.kwargs)
+    specs = nest.flatten(first.dataset.element_spec)
+    known = all(None not in list(getattr(spec, "shape", [None, None]))[1:] for spec in specs)
+    return known and given.arguments.get("padding_values") is None
+
+
+def _kind(node: Node) -> str | None:
+    return node.operation.kind if node.operation is not None else None
 
 
 _LEAVE_LENGTHS = frozenset({"cache", "prefetch", "repeat", "shuffle", "take", "with_options"})

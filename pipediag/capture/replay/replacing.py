@@ -150,8 +150,15 @@ def _made(node: Node, sources: dict[str, str], inputs: list[Any]) -> Any:
 def in_batches(node: Node, change: Replace, inputs: list[Any]) -> Any:
     """Return what a map or a filter makes whose function takes batches of elements: elements again,
     or batches for the next one."""
-    (dataset,), given = inputs, change.parameters
-    batches = dataset.batch(given["elements"]) if given.get("first", True) else dataset
+    from tensorflow.python.util import nest
+
+    (dataset,), given, batches = inputs, change.parameters, inputs[0]
+    if given.get("first", True):
+        shapes = [getattr(spec, "shape", None) for spec in nest.flatten(dataset.element_spec)]
+        # The elements that a check reads may all be of one size.
+        if not all(shape is not None and shape.is_fully_defined() for shape in shapes):
+            raise NotReplayableError("The shapes of its elements vary, so they can't be batched.")
+        batches = dataset.batch(given["elements"])
     if node.call is None or node.call.operation.kind != "filter":
         made = _made(node, change.sources, [batches])
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from textwrap import dedent
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -151,6 +152,10 @@ def shown(data):
     for number, batch in enumerate(data):
         yield batch
 
+def repeated(data, times):
+    for _ in times:
+        yield from data
+
 
 for epoch in range(4):
     for batch in THROUGH:
@@ -161,9 +166,11 @@ for epoch in range(4):
 @pytest.mark.parametrize(
     ("through", "expected"),
     [
-        ("data", (8, 4)),
-        ("shown(data)", (8, 4)),
-        ("enumerate(shown(shown(data)))", (8, 4)),
+        ("data", (12, 4)),
+        ("shown(data)", (12, 4)),
+        ("enumerate(shown(shown(data)))", (12, 4)),
+        ("repeated(data, range(5))", (12, 20)),
+        ("repeated(data, iter(range(5)))", (12, None)),
     ],
 )
 def test_a_loop_is_where_a_generator_of_the_scripts_hands_on_its_data(
@@ -175,10 +182,9 @@ def test_a_loop_is_where_a_generator_of_the_scripts_hands_on_its_data(
     script = str(tmp_path / "train.py")
     monkeypatch.setattr(callsites, "is_users", lambda name: name == script)
 
-    def tells(_: object) -> tuple[int | None, int | None]:
+    def tells(stack: Iterator[FrameType]) -> tuple[int | None, int | None]:
         site = call_site(consuming_frames())
-        own = (one for one in consuming_frames() if one.f_code.co_filename == script)
-        return site and site.line, rounds_around(own)
+        return site and site.line, rounds_around(stack)
 
     assert told_at_trains(tmp_path, GENERATOR.replace("THROUGH", through), tells) == expected
 

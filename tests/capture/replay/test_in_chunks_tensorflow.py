@@ -183,6 +183,9 @@ SCRIPT = r"""
         "python": lambda ds: ds.map(with_arrays),
         "filter that reduces": lambda ds: ds.map(lambda line, number: number).filter(small),
         "constant": lambda ds: ds.map(lambda line, number: (number, 1.0)),
+        "lengths": lambda _: tf.data.Dataset.from_generator(
+            lengths, output_signature=CASES["lengths"][1]
+        ).map(lambda row, number: row[:2]),
     }
     for name, make in PIPELINES.items():
         ds = make(tf.data.Dataset.from_tensor_slices((lines, numbered_rows)))
@@ -245,7 +248,7 @@ def test_batches_of_their_own_give_the_same_elements(
     assert results[f"apart: {name}"] == [batches, True, True]
 
 
-@pytest.mark.parametrize("name", ["filter that reduces", "constant"])
+@pytest.mark.parametrize("name", ["filter that reduces", "constant", "lengths"])
 def test_batches_that_a_function_does_not_take_are_refused(
     results: dict[str, Any], name: str
 ) -> None:
