@@ -11,6 +11,8 @@ import libcst as cst
 
 from pipediag.patching.chains import (
     argument,
+    assigned,
+    assigns,
     block_of,
     chain_up,
     inserted,
@@ -19,7 +21,6 @@ from pipediag.patching.chains import (
     statement_of,
     with_arguments,
 )
-from pipediag.patching.factories import OPERATIONS
 from pipediag.patching.python_calls import ROWS, defined
 from pipediag.patching.sites import uses_in
 from pipediag.patching.source import (
@@ -27,7 +28,6 @@ from pipediag.patching.source import (
     NotPatchableError,
     Source,
     called,
-    chain_root,
     name_of,
     receiver,
     walk,
@@ -81,34 +81,37 @@ def in_batches(
     """
     before, after = f".batch({given['elements']})", ".unbatch()"
     changes = rows_rewritten(workspace, function)
+    if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
+        changes[source.path] += _by_row(source, call)
+    others = _other_calls(workspace, source, call, function) if any(changes.values()) else []
     if called(call) == "filter":
-        name, definition = defined(source, "rows_where", source.span(call).start)
-        predicate = source.span(needed_argument(call, "predicate"))
-        named = [arg.keyword for arg in call.args if arg.keyword is not None]
-        changes[source.path] += [
-            *definition,
-            *(
-                Change.replace(source.span(one), "map_func")
-                for one in named
-                if one.value == "predicate"
-            ),
-            Change.replace(source.span(name_of(call)), "map"),
-            Change.insert(predicate.start, f"{name}("),
-            Change.insert(predicate.end, ")"),
-        ]
-        others = list[tuple[Source, cst.Call]]()
-    else:
-        if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
-            changes[source.path] += _by_row(source, call)
-        others = _other_maps(workspace, source, call, function) if any(changes.values()) else []
+        changes[source.path] += _filtering_rows(source, call)
     for where, other in others:
         if where.span(name_of(other)).start not in where.anchors.values():
             # It did not run, and may be no dataset's: `pool.map(parse, rows)`.
             raise _is_shared(function.name.rpartition(".")[2])
+        if called(other) == "filter":
+            added = (one for one in _filtering_rows(where, other) if one not in changes[where.path])
+            changes[where.path] += added
         changes[where.path] += _around(where, other, before, after)
     first, last = given.get("first", True), given.get("last", True)
     changes[source.path] += _around(source, call, before if first else "", after if last else "")
     return changes
+
+
+def _filtering_rows(source: Source, call: cst.Call) -> list[Change]:
+    """Write a map of batches that keeps rows in place of a filter of elements."""
+    name, definition = defined(source, "rows_where", source.span(call).start)
+    predicate = source.span(needed_argument(call, "predicate"))
+    keywords = [arg.keyword for arg in call.args if arg.keyword is not None]
+    named = [one for one in keywords if one.value == "predicate"]
+    return [
+        *definition,
+        *(Change.replace(source.span(one), "map_func") for one in named),
+        Change.replace(source.span(name_of(call)), "map"),
+        Change.insert(predicate.start, f"{name}("),
+        Change.insert(predicate.end, ")"),
+    ]
 
 
 def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Change]:
@@ -124,22 +127,32 @@ def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Cha
 
 
 def hand_batches_on(source: Source, calls: Sequence[cst.Call]) -> bool:
-    """Return True if operations of one chain always run one after the other, with no other between
-    them: neither for other pipelines of the same code, nor by a condition around the last."""
+    """Return True if operations take what the one before makes, in one block, and nothing else
+    reads that: neither for other pipelines of the same code, nor by a condition around the last."""
     try:
         first, last = (statement_of(source, one) for one in (calls[0], calls[-1]))
     except NotPatchableError:
         return False
     if all(last is not one for one in block_of(source, first)):
         return False
+    names: set[str] = set()
+    for before, call in pairwise(calls):
+        above, given = receiver(call), assigns(source, before)
+        if above is before:
+            continue
+        if given is None or not isinstance(above, cst.Name) or above.value != given[1]:
+            return False
+        names.add(above.value)
+    within = source.around(calls[0], cst.FunctionDef) or source.module
+    rebound = assigned(last)
+    end = source.span(last).end
+    if len(names) > 1 or source.around(first, cst.For) or source.around(first, cst.While):
+        return False
     own = {node for call in calls for node in walk(call)}
-    names = {chain_root(call) for call in calls[1:]} - {None}
-    between = range(source.span(calls[0]).end, source.span(name_of(calls[-1])).start)
-    others = [
-        *(one for name in names for one in source.references(name or "")),
-        *(one for one in source.calls.values() if called(one) in OPERATIONS),
-    ]
-    return not any(source.span(one).start in between and one not in own for one in others)
+    read = [one for name in names for one in source.references(name, within) if one not in own]
+    if rebound is not None and rebound[0] in names:
+        read = [one for one in read if source.span(one).start < end]
+    return not any(source.span(one).start > source.span(calls[0]).end for one in read)
 
 
 def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:
@@ -378,9 +391,10 @@ def _refuse_shared(
     """
     source = workspace.source(place[0])
     function = _function_around(source, place[1])
-    if function is None or (
-        caller[0] == place[0] and function is _function_around(source, caller[1])
-    ):
+    if function is None:
+        return
+    loops = [one for one in source.all(cst.For, function) if source.line(one) == caller[1]]
+    if caller[0] == place[0] and any(_is_within(source, one, place[1]) for one in loops):
         return
     for each in _read_by(workspace, source.path, *(path for path, _ in called_at)):
         lines = [line for path, line in called_at if path == each.path]
@@ -394,8 +408,8 @@ def _function_around(source: Source, line: int) -> cst.FunctionDef | None:
     return max(functions, key=lambda each: source.span(each).start, default=None)
 
 
-def _is_within(source: Source, function: cst.FunctionDef, line: int) -> bool:
-    first, last = source.lines(function)
+def _is_within(source: Source, node: cst.CSTNode, line: int) -> bool:
+    first, last = source.lines(node)
     return first <= line <= last
 
 
@@ -411,7 +425,7 @@ def _others_moved(
 ) -> list[Change]:
     """Move other maps of the function behind their batches; raise if other code calls it."""
     changes: list[Change] = []
-    for where, other in _other_maps(workspace, source, call, function):
+    for where, other in _other_calls(workspace, source, call, function):
         batch = _batch_behind(where, other) if where is source else None
         if batch is None:
             raise _is_shared(function.name.rpartition(".")[2])
@@ -419,11 +433,13 @@ def _others_moved(
     return changes
 
 
-def _other_maps(
+def _other_calls(
     workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
 ) -> list[tuple[Source, cst.Call]]:
-    """Return the other maps of a function, with their files; raise if other code calls it."""
-    if isinstance(needed_argument(call, "map_func"), cst.Lambda) or function.file is None:
+    """Return the other maps, or filters, of a function, with their files; raise if other code calls
+    it."""
+    given = needed_argument(call, "predicate" if called(call) == "filter" else "map_func")
+    if isinstance(given, cst.Lambda) or function.file is None:
         return []
     where, own = workspace.source(function.file), source.span(call)
     defined_there = [
@@ -439,9 +455,9 @@ def _other_maps(
             for use in uses_in(each, where, definition):
                 if each.path == source.path and own.start <= source.span(use).start < own.end:
                     continue
-                given = each.parent(use)
-                other = each.parent(given) if isinstance(given, cst.Arg) else None
-                if not isinstance(other, cst.Call) or called(other) != "map":
+                argument_of = each.parent(use)
+                other = each.parent(argument_of) if isinstance(argument_of, cst.Arg) else None
+                if not isinstance(other, cst.Call) or called(other) != called(call):
                     raise _is_shared(definition.name.value)
                 found.append((each, other))
     return found

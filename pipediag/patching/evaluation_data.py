@@ -22,6 +22,11 @@ _GIVEN_TO = {"fit": "validation_data", "evaluate": "x", "predict": "x"}
 """Methods of a Keras model that evaluate, with the parameter that gets the data."""
 _PARTIAL = ("steps", "validation_steps")
 """Arguments by which they read a part of it: a cache that is not read to its end keeps nothing."""
+_ENDS_A_LOOP = cst.Break | cst.Return | cst.Raise
+_NO_DATASETS = frozenset(
+    "as_numpy_iterator experimental_distribute_dataset islice iter list zip".split()
+)
+"""Functions that return no dataset, or go through several."""
 _DEPTH = 8
 """Most functions that hand the data on to one another."""
 _Data = cst.Name | cst.Attribute | cst.Subscript
@@ -62,9 +67,11 @@ def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]
     for node in source.nodes:
         if isinstance(node, cst.For | cst.CompFor | cst.Call) and source.line(node) == line:
             if not isinstance(node, cst.Call):
-                if called(node.iter) == "zip" or (
-                    isinstance(node, cst.For) and source.all(cst.Break, node.body)
-                ):
+                ends = isinstance(node, cst.For) and [
+                    one for one in walk(node.body) if isinstance(one, _ENDS_A_LOOP)
+                ]
+                calls = {called(one) for one in source.all(cst.Call, node.iter)}
+                if ends or not calls.isdisjoint(_NO_DATASETS):
                     raise NotPatchableError("The loop may read less than all of one dataset.")
                 yield iterated_data(node.iter)
             elif (name := _GIVEN_TO.get(called(node) or "")) is not None:
@@ -104,18 +111,46 @@ def _cached(
 
 
 def _may_be_none(source: Source, data: cst.BaseExpression) -> bool:
-    """Return True if the function around asks whether there is such data, or has `None` for it."""
-    function = source.around(data, cst.FunctionDef)
-    within, code = function or source.module, source.code(data)
-    kinds = cst.If | cst.IfExp | cst.While | cst.Assert | cst.BooleanOperation
-    tests = [
-        one if isinstance(one, cst.BooleanOperation) else one.test
-        for one in walk(within)
-        if isinstance(one, kinds)
+    """Return True if the program asks whether there is such data, has `None` for it, or makes it
+    under a condition alone."""
+    function, code = source.around(data, cst.FunctionDef), source.code(data)
+    is_name = isinstance(data, cst.Name)
+    scope = function if is_name else source.around(data, cst.ClassDef) or function
+    own = [
+        one
+        for one in walk(scope or source.module)
+        if not is_name or source.around(one, cst.FunctionDef) is function
     ]
-    asked = any(source.code(one) == code for test in tests for one in walk(test))
-    given = source.all(cst.Param, function.params) if function is not None else []
-    return asked or any(one.name.value == code and one.default is not None for one in given)
+    kinds = cst.If | cst.IfExp | cst.While | cst.Assert
+    tests = [one.test for one in own if isinstance(one, kinds)]
+    tests += [one for one in own if isinstance(one, cst.BooleanOperation)]
+    read = [one for test in tests for one in walk(test) if source.code(one) == code]
+    if is_name:
+        read = [one for one in read if one in source.references(code)]
+    assignments = [one for one in own if isinstance(one, cst.Assign | cst.AnnAssign)]
+    given = [one for one in assignments if _gives(source, one, code)]
+    nothing = [one for one in given if one.value and source.references("None", one.value)]
+    always = [one for one in given if not _is_conditional(source, one)]
+    parameters = source.all(cst.Param, function.params) if function is not None else []
+    default = [one for one in parameters if one.name.value == code and one.default is not None]
+    return bool(read or nothing or default or (is_name and given and not always))
+
+
+def _is_conditional(source: Source, node: cst.CSTNode) -> bool:
+    for above in source.ancestors(node):
+        if isinstance(above, cst.FunctionDef):
+            break
+        main = isinstance(above, cst.If) and "__name__" in source.names_in(above.test)
+        if isinstance(above, cst.If | cst.Try) and not main:
+            return True
+    return False
+
+
+def _gives(source: Source, assignment: cst.Assign | cst.AnnAssign, code: str) -> bool:
+    if isinstance(assignment, cst.AnnAssign):
+        return source.code(assignment.target) == code
+    targets = (each for one in assignment.targets for each in walk(one.target))
+    return any(source.code(each) == code for each in targets)
 
 
 def _loops_around(

@@ -187,11 +187,13 @@ class Repeats:
         name = function.name.value
         used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
         direct = [
-            (where, one, _calls_of_its_name(where, one))
+            (where, one, _calls_of_its_name(self.files, where, one))
             for where, one in reaching(source, function, call, used)
         ]
         given = [(where, one) for where, one, later in direct for _ in later or [one]]
         used = [(where, each) for where, one, later in direct for each in later or [one]]
+        # What a lambda computes may differ from call to call.
+        made = made and not any(later for _, _, later in direct)
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})
@@ -285,22 +287,31 @@ def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
     return name not in methods and not given.isdisjoint({name, f"self.{name}"})
 
 
-def _calls_of_its_name(source: Source, used: cst.CSTNode) -> list[cst.CSTNode]:
+def _calls_of_its_name(
+    files: Sequence[Source], source: Source, used: cst.CSTNode
+) -> list[cst.CSTNode]:
     """Return where `make` is called of `make = lambda x: f(x, 3)` or `make = partial(f, size=3)`,
-    for the `f` in it."""
+    for the `f` in it; nothing where other files may call it, or names in it change."""
     for above in source.ancestors(used):
         if isinstance(above, cst.FunctionDef | cst.ClassDef | cst.For | cst.While):
             break
         if given := assigned(above):
             name, value = given
             match value:
-                case cst.Lambda(body=body) if used in walk(body):
-                    calls: list[cst.CSTNode] = [*source.references(name)]
-                case cst.Call(args=[cst.Arg(value=first), *_]) if first is used:
-                    calls = [*source.references(name)] if called(value) == "partial" else []
+                case cst.Lambda(body=cst.Call(func=function)) if function is used:
+                    pass
+                case cst.Call(args=[cst.Arg(value=function), *_]) if function is used:
+                    if called(value) != "partial":
+                        break
                 case _:
                     break
-            return calls if all(call_of(source, each) for each in calls) else []
+            targets = source.all(cst.AssignTarget)
+            set_once = {name, *source.names_in(value)}
+            names = [one.value for each in targets for one in source.all(cst.Name, each.target)]
+            calls: list[cst.CSTNode] = [*source.references(name)]
+            alone = not any(one.imported_as(name) for one in files if one is not source)
+            once = all(names.count(one) <= 1 for one in set_once)
+            return calls if alone and once and all(call_of(source, one) for one in calls) else []
     return []
 
 
@@ -350,6 +361,7 @@ def line_to_hoist(source: Source, made: cst.CSTNode) -> int | None:
         or _is_worked_on(source, loop, expression)
         # The loop goes on with one iterator.
         or any(called(one) in _STATEFUL for one in source.all(cst.Call, expression))
+        or any(_draws(source, one) for one in source.all(cst.Call, expression))
         or (source.around(loop, cst.FunctionDef) is None and _functions_read(source, changed))
         or (given is not None and _sets(source, loop, given[0]) > 1)
     )
@@ -422,6 +434,11 @@ _TRAIN = frozenset("apply_gradients evaluate fit predict reduce train_on_batch".
 _DRAW = frozenset("choice choices permutation sample".split())
 
 
+def _draws(source: Source, call: cst.Call) -> bool:
+    """Return True if a call draws random numbers, by its name."""
+    return "random" in source.code(call.func) or called(call) in _DRAW
+
+
 def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> bool:
     """Return True if a function does nothing but return the dataset that a call in it makes.
 
@@ -436,9 +453,8 @@ def only_makes(source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> 
         if isinstance(node, cst.For | cst.While | cst.Yield):
             return False
         if isinstance(node, cst.Call):
-            code = source.code(node.func)
             unused = isinstance(source.parent(node), cst.Expr)
-            if unused or "random" in code or called(node) in _TRAIN | _DRAW:
+            if unused or _draws(source, node) or called(node) in _TRAIN:
                 return False
     returned = [one.value for one in inner if isinstance(one, cst.Return) and one.value is not None]
     made = {

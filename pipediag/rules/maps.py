@@ -86,7 +86,8 @@ PER_ELEMENT_MAP = pipeline_rule(
     why="Each call costs tens of microseconds, whatever it computes. Batching first made a cast "
     "32 times as fast, strings.split 37 times and parse_example 19 times.",
     fix="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting. The "
-    "function must broadcast over the first axis, and ragged results need `to_tensor()`.",
+    "function must broadcast over the first axis, and ragged results need `to_tensor()`. Where a "
+    "filter stands between them, both get batches of their own: `ds.batch(n)...unbatch()`.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
 )
 
@@ -245,13 +246,19 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     each: Operation | None = op
     while each is not None and _takes_batches(each):
         following.append(each)
-        readers = [one for one in session.ops if each.id in one.parent_ids]
+        readers = [one for one in _every(session) if each.id in one.parent_ids]
         each = readers[0] if len(readers) == 1 and readers[0].parent_ids == [each.id] else None
     # A cache comes behind the last map that matters and the filters that follow it, and no further.
     matter = [n for n, one in enumerate(following) if one is op or _matters(session, one)]
     behind = matter[-1] + 1 if matter else 0
     filters = takewhile(lambda one: one.kind == "filter", following[behind:])
     return [*following[:behind], *filters]
+
+
+def _every(session: Session) -> list[Operation]:
+    """Return the operations of all loops whose pipelines are known, each once."""
+    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
+    return list({op.id: op for one in pipelines if one is not None for op in one.ops}.values())
 
 
 def _takes_batches(op: Operation) -> bool:

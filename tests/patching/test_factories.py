@@ -200,6 +200,12 @@ BY_NAME = "get = lambda rows, training: make(rows, training)\na, b = get(x, True
         (f"{BY_NAME}keep(get)\n", OPTIONAL_SHUFFLE, False),
         ("get = partial(make, training=True)\na, b = get(x), get(y)\n", OPTIONAL_SHUFFLE, True),
         ("get = run(lambda rows: make(rows, True))\n", OPTIONAL_SHUFFLE, False),
+        ("get = lambda: {n: make(n, True) for n in parts}\na = get()\n", OPTIONAL_SHUFFLE, False),
+        (
+            "fn = a\nget = lambda rows: make(rows, fn)\na = get(x)\nfn = b\nb = get(y)\n",
+            OPTIONAL_SHUFFLE.replace("map(parse)", "map(training)"),
+            False,
+        ),
         (
             "for n in range(3):\n    get = lambda rows: make(rows, n)\n    a = get(x)\n",
             OPTIONAL_SHUFFLE,
@@ -213,6 +219,19 @@ def test_a_name_that_a_lambda_or_a_partial_of_the_function_has_calls_it(
     text = factory(body, calls)
     made, _ = patch(text, ops_of(text), Move("shuffle", "map"), *CACHE)
     assert (made.diff is not None) == right
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "get = lambda: make(x, epoch)\n    for epoch in range(5):\n        ds = get()",
+        "for epoch in range(5):\n        ds = make(random.sample(x, 9), True)",
+    ],
+)
+def test_what_a_lambda_or_a_draw_makes_anew_is_not_made_before_its_loop(loop: str) -> None:
+    calls = f"def main():\n    {loop}\n        model.fit(ds)\n\nmain()\n"
+    text = factory("return read(x).map(parse).batch(8)", calls)
+    refused(text, ops_of(text), *CACHE)
 
 
 FILES = (
@@ -678,6 +697,35 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
             "model.fit(make(1, True), callbacks=[LambdaCallback(on_epoch_end=scores)])",
             "y in val",
             None,
+        ),
+        (
+            OWN_LOOP.replace("x, y in data", "n, (x, y) in enumerate(zip(names, data))"),
+            "in enumerate",
+            None,
+        ),
+        (OWN_LOOP.replace("score(model(x), y)", "return score(model(x), y)"), "y in data", None),
+        (
+            "if given:\n    held = make(0, False)\nmodel.fit(make(1, True), validation_data=held)",
+            ".fit",
+            None,
+        ),
+        (
+            "held = make(0, False) if given else None\n"
+            "model.fit(make(1, True), validation_data=held)",
+            ".fit",
+            None,
+        ),
+        (
+            "held = make(0, False)\ndef better(held):\n    return 1 if held > 2 else 0\n"
+            "model.fit(make(1, True), validation_data=held)",
+            ".fit",
+            "validation_data=held.cache())",
+        ),
+        (
+            "if __name__ == '__main__':\n    held = make(0, False)\n"
+            "    model.fit(make(1, True), validation_data=held)",
+            ".fit",
+            "validation_data=held.cache())",
         ),
         (
             "def main(_):\n    model.fit(make(1, True), validation_data=val)\napp.run(main)",

@@ -222,6 +222,28 @@ def in_own_batches(kinds: Sequence[str]) -> list[Replace]:
         ),
         (
             "ds = ds.map(parse).filter",
+            "parsed = ds.map(parse)\nother = parsed.filter(good)\nds = parsed.filter",
+            "parsed = ds.batch(64).map(parse).unbatch()\nother = parsed.filter(good)\n"
+            f"ds = parsed.batch(64).map({WHERE_ROWS}).unbatch()\n",
+        ),
+        (
+            "ds = ds.map(parse).filter",
+            "ds = limited(ds.map(parse), 9).filter",
+            f"ds = limited(ds.batch(64).map(parse).unbatch(), 9).batch(64).map({WHERE_ROWS})",
+        ),
+        (
+            "ds = ds.map(parse).filter",
+            "for part in parts:\n    ds = ds.map(parse)\n    ds = ds.filter",
+            "    ds = ds.batch(64).map(parse).unbatch()\n"
+            f"    ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
+        ),
+        (
+            "ds = ds.map(parse).filter(lambda row: row > 0)\nds = ds.batch(3)",
+            "ds = ds.map(parse)\nds = ds.filter(lambda row: row > 0).batch(3)",
+            f"ds = ds.batch(64).map(parse)\nds = ds.map({WHERE_ROWS}).unbatch().batch(3)\n",
+        ),
+        (
+            "ds = ds.map(parse).filter",
             "ds = ds.map(parse)\nprint('rows')\nds = ds.filter",
             f"ds = ds.batch(64).map(parse)\nprint('rows')\nds = ds.map({WHERE_ROWS}).unbatch()\n",
         ),
@@ -230,7 +252,8 @@ def in_own_batches(kinds: Sequence[str]) -> list[Replace]:
 def test_a_map_and_a_filter_get_batches_of_their_own(old: str, new: str, expected: str) -> None:
     text = FILTERED.replace(old, new, 1)
     function = make_function(file=SCRIPT, line=line_of(text, "def parse"))
-    calls = [op(text, kind, f".{kind}(", function=function) for kind in ("map", "filter", "batch")]
+    places = {"map": ".map(", "filter": ".filter(lambda", "batch": ".batch("}
+    calls = [op(text, kind, place, function=function) for kind, place in places.items()]
     after = patched(text, calls, *in_own_batches(["map", "filter"]))
     assert expected in after
     assert "def rows_where(predicate):" in after
@@ -258,6 +281,25 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
         refused(text, calls, *changes)
     else:
         assert written in patched(text, calls, *changes)
+
+
+@pytest.mark.parametrize("ran", [True, False])
+def test_another_filter_of_the_predicate_takes_batches_too_if_it_ran(ran: bool) -> None:
+    text = HEAD + (
+        "def keep(row):\n    return tf.reduce_all(row > 0)\n\n"
+        "ds = read(files).filter(keep).batch(3)\nval = read(others).filter(keep)\n"
+    )
+    row = RowOperation("All", [(SCRIPT, line_of(text, "reduce_all"))], 1, None)
+    function = make_function(file=SCRIPT, line=line_of(text, "def keep"), row_operations=[row])
+    calls = [op(text, "filter", "(files).filter(", function=function), op(text, "batch", ".batch(")]
+    other = op(text, "filter", "(others).filter(", function=function, id="other")
+    change = Replace("filter", IN_BATCHES, {"elements": 64})
+    if not ran:
+        assert "more than one place" in refused(text, calls, change)
+        return
+    after = patched(text, [*calls, other], change)
+    assert "row > 0, axis=1" in after
+    assert after.count(".batch(64).map(rows_where(keep)).unbatch()") == 2
 
 
 def test_batches_are_handed_on_line_by_line_to_a_cache_behind_the_last() -> None:
