@@ -117,7 +117,11 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
         advice += f"{_written(op)}."
     else:
-        advice = f"Give {call_name(op)} batches, and take them apart again behind it."
+        rows, end = _rows_at_once(session), call_name(apart[-1]) if len(apart) > 1 else "it"
+        advice = (
+            f"Call {call_name(op)} for {rows} rows at once: put `.batch({rows})` before it, and "
+        )
+        advice += f"`.unbatch()` behind {end}."
     if unsure:
         advice += (
             " Do this only if its function gives the same for a batch, which is not known for "
@@ -213,8 +217,8 @@ def _edit(
             given = [{**size, "first": first, "last": last} for first, last in ends]
             pairs = zip(apart, given, strict=True)
             replaced = [Replace(each.id, IN_BATCHES, values) for each, values in pairs]
-        others = " and what follows it" if len(apart) > 1 else ""
-        label = f"batches for the {place_name(op)}{others}, taken apart again"
+        label = f"`.batch({_rows_at_once(session)})` before the {place_name(op)}, and `.unbatch()` "
+        label += f"behind the {place_name(apart[-1])}" if len(apart) > 1 else "behind it"
         return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
     moved = _moved_together(session, op)
     if not moved or batch is None or any(map(_needs_rewriting, moved)):
