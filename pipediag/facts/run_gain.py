@@ -8,6 +8,7 @@ from math import hypot, sqrt
 from typing import Literal
 
 from pipediag.estimates import Value, with_interval
+from pipediag.facts.pipeline import passes_over_data
 from pipediag.facts.run import (
     LONGEST_START_MS,
     fills_a_shuffle,
@@ -364,14 +365,16 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     loop = next((one for one in session.loops if one.id == loop_id), finding)
     own = [row for row in rows if (row.file, row.line) == (loop.file, loop.line)]
     shortened = _taken(run, own or rows)
-    return _after_the_first(shortened, run) if caches else shortened
+    return _after_the_first(session, shortened, run) if caches else shortened
 
 
-def _after_the_first(shortened: Taken, run: Run) -> Taken:
-    """Leave the first epoch out, which fills a cache: it takes what it took."""
-    if run.scope != "run":
+def _after_the_first(session: Session, shortened: Taken, run: Run) -> Taken:
+    """Leave the first epoch out, which fills a cache: it takes what it took. Of steps whose epochs
+    were not seen to their end, those of all planned ones are meant."""
+    epochs = run.epochs if run.scope == "run" else passes_over_data(session)
+    if run.scope != "run" and epochs is None:
         return shortened
-    return shortened.share(1.0 - 1.0 / max(1.0, run.epochs or 1.0))
+    return shortened.share(1.0 - 1.0 / max(1.0, epochs or 1.0))
 
 
 def _fills_the_loops_cache(finding: Finding | None) -> bool:
@@ -406,4 +409,4 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
     if not _fills_the_loops_cache(finding):
         return steps + later
     making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
-    return _after_the_first(steps + _taken(run, making), run) + later
+    return _after_the_first(session, steps + _taken(run, making), run) + later

@@ -280,6 +280,19 @@ def test_what_informs_of_an_unknown_gain_comes_after_what_fails() -> None:
     assert outcome.trials["unknown"].state == "confirmed"
 
 
+@pytest.mark.parametrize(("at_most", "gives_way"), [(9.0, True), (1.02, False)])
+def test_an_undecided_edit_gives_way_to_one_that_may_gain_more(
+    at_most: float, gives_way: bool
+) -> None:
+    """Blocks are long, so that only one edit is tried at once."""
+    speeds = {"little": 1.05, "other": 5.0}
+    executor = FakeExecutor(speeds, step_ms=300.0, noise=0.05, prepare_s=2.0, warmup_s=1.0)
+    findings = [make_finding("little", 9.5), make_finding("other", at_most)]
+    little = try_edits(executor, findings, 60.0).trials["little"]
+    assert little.state == "inconclusive"
+    assert ("gave way" in (little.reason or "")) is gives_way
+
+
 def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time() -> None:
     several = make_edit("several", changes=(SetModel({"steps_per_execution": 16}),))
     executor = FakeExecutor({"a": 2.0, "several": 1.0}, step_ms=100.0)
