@@ -14,6 +14,7 @@ import pytest
 import benchmarks
 from pipediag.session.edits import (
     AUTOTUNE,
+    IN_BATCHES,
     IN_PROCESSES,
     Change,
     CompileCall,
@@ -30,7 +31,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.pipeline import Operation
 from tests.patching.scripts import SCRIPT, patch
-from tests.records import make_operation
+from tests.records import make_function, make_operation
 from tests.samples.expectation import SAMPLES, all_expectations
 
 AT_ONCE = {"cycle_length": 16, "num_parallel_calls": 16}
@@ -59,6 +60,13 @@ CONFIRMED = {
         "csv_lines_each decoy_cached_already missing_cache per_element_map shuffled_whole_data "
         "tfrecord_parse_each",
         CACHE,
+    ),
+    **each("missing-cache", "lines_filtered", Insert("filter", "cache", {"elements": 64})),
+    **each(
+        "per-element-map",
+        "lines_filtered",
+        Replace("map", IN_BATCHES, {"elements": 256, "first": True, "last": False}),
+        Replace("filter", IN_BATCHES, {"elements": 256, "first": False, "last": True}),
     ),
     **each(
         "missing-cache",
@@ -163,7 +171,12 @@ def operations(text: str) -> list[Operation]:
     outer = "flat_map" if any(kind == "flat_map" for _, _, kind in called) else None
     return [
         make_operation(
-            kind, kind, file=SCRIPT, line=line, inside_function_of=outer if line in inner else None
+            kind,
+            kind,
+            file=SCRIPT,
+            line=line,
+            inside_function_of=outer if line in inner else None,
+            function=make_function() if kind in ("map", "filter") else None,
         )
         for _, line, kind in sorted(called)
         if kind in DATASETS and (outer is not None or line not in inner)
