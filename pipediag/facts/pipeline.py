@@ -56,6 +56,13 @@ def upstream_of(ops: Sequence[Operation], op: Operation) -> list[Operation]:
     return list(found.values())
 
 
+def every(session: Session) -> list[Operation]:
+    """Return the operations of all loops whose pipelines are known, each once."""
+    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
+    ops = {op.id: op for pipeline in pipelines if pipeline is not None for op in pipeline.ops}
+    return list(ops.values())
+
+
 def downstream(session: Session, op: Operation) -> list[Operation]:
     """Return every operation that this one's elements reach, in the order of the data."""
     return [one for one in session.ops if any(up.id == op.id for up in upstream(session, one))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipediag.facts.pipeline import calls_python
+from pipediag.facts.pipeline import calls_python, every
 from pipediag.facts.step import lengths_to_cut
 from pipediag.patching.python_calls import DISTRIBUTED, ROWS, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
@@ -215,10 +215,3 @@ def _kind(session: Session, op_id: str) -> str:
 def find(session: Session, op_id: str) -> Operation | None:
     """An operation of the diagnosed loop or of one that evaluates."""
     return next((op for op in every(session) if op.id == op_id), None)
-
-
-def every(session: Session) -> list[Operation]:
-    """The operations of all loops whose pipelines are known, each once."""
-    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
-    ops = {op.id: op for pipeline in pipelines if pipeline is not None for op in pipeline.ops}
-    return list(ops.values())

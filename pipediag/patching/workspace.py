@@ -10,7 +10,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from pipediag.facts.pipeline import by_hand, upstream_of
+from pipediag.facts.pipeline import by_hand, every, upstream_of
 from pipediag.patching.settings import compile_call
 from pipediag.patching.sites import (
     Callers,
@@ -20,7 +20,7 @@ from pipediag.patching.sites import (
     called_beside,
     grows_in_a_loop,
 )
-from pipediag.patching.snippets import every, find
+from pipediag.patching.snippets import find
 from pipediag.patching.source import (
     Change,
     MadeInALoopError,

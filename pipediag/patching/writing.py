@@ -11,7 +11,7 @@ from typing import Any
 
 import libcst as cst
 
-from pipediag.facts.pipeline import differs_by_pass, downstream, upstream_of
+from pipediag.facts.pipeline import differs_by_pass, downstream, every, upstream_of
 from pipediag.patching.batch_forms import (
     for_batches,
     hand_batches_on,
@@ -46,7 +46,7 @@ from pipediag.patching.settings import (
     with_workers,
 )
 from pipediag.patching.sites import Suits, hoisted
-from pipediag.patching.snippets import cut, every, lengths_of_ids
+from pipediag.patching.snippets import cut, lengths_of_ids
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits

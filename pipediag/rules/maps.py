@@ -18,6 +18,7 @@ from pipediag.facts.pipeline import (
     delay_ms,
     downstream,
     draws_random,
+    every,
     following_batch,
     measured_at,
     only_looks_up,
@@ -250,19 +251,13 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     each: Operation | None = op
     while each is not None and _takes_batches(each):
         following.append(each)
-        readers = [one for one in _every(session) if each.id in one.parent_ids]
+        readers = [one for one in every(session) if each.id in one.parent_ids]
         each = readers[0] if len(readers) == 1 and readers[0].parent_ids == [each.id] else None
     # A cache comes behind the last map that matters and the filters that follow it, and no further.
     matter = [n for n, one in enumerate(following) if one is op or _matters(session, one)]
     behind = matter[-1] + 1 if matter else 0
     filters = takewhile(lambda one: one.kind == "filter", following[behind:])
     return [*following[:behind], *filters]
-
-
-def _every(session: Session) -> list[Operation]:
-    """Return the operations of all loops whose pipelines are known, each once."""
-    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
-    return list({op.id: op for one in pipelines if one is not None for op in one.ops}.values())
 
 
 def _takes_batches(op: Operation) -> bool:
