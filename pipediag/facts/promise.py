@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipediag.estimates import with_interval
 from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
-from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S
+from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S, epochs_of_gain
 from pipediag.session.edits import ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
@@ -38,7 +38,7 @@ def promised(session: Session) -> RunGain | None:
     gains: dict[object, RunGain | None] = {}
     faster, pauses = 1.0, None
     if together is not None and together.for_run and set(together.findings) <= edits:
-        gains[of_loop] = _while_filling(together, together.for_run)
+        gains[of_loop] = _while_filling(session, together, together.for_run)
         faster = together.speedup or 1.0
         edits -= set(together.findings)
     left = [one for id, one in written.items() if id in edits]
@@ -112,12 +112,11 @@ def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGa
     return gain.but(ci95=with_interval(speedup, (gain.speedup, gain.ci95), *more)[1])
 
 
-def _while_filling(combined: Combined, gain: RunGain) -> RunGain:
-    """Return the gain of so many steps with the interval that it has while they fill a cache.
-
-    How many of the run's steps do so is not known.
-    """
-    if gain.scope == "run" or combined.filling_speedup is None or gain.ci95 is None:
+def _while_filling(session: Session, combined: Combined, gain: RunGain) -> RunGain:
+    """Return the gain of so many steps with the interval that it has while they fill a cache, where
+    it is not known how many of the run's steps do so."""
+    counted = session.run is None or epochs_of_gain(session, session.run) is not None
+    if counted or combined.filling_speedup is None or gain.ci95 is None:
         return gain
     least = min((combined.filling_speedup, *(combined.filling_ci95 or ()), gain.ci95[0]))
     return gain.but(ci95=(least, gain.ci95[1]))

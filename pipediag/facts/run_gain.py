@@ -218,10 +218,11 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
     beside = _saved_beside(session, run, of_combined, combined)
     gain = _measured(run, shortened, combined, beside)
-    if gain is None or cache is None or combined.filling_speedup is None or run.scope != "run":
+    epochs = epochs_of_gain(session, run)
+    if gain is None or cache is None or combined.filling_speedup is None or epochs is None:
         return gain
     # What the other edits save in the first epoch, which fills the cache.
-    first_s = _steps(session, run).seconds / max(1.0, run.epochs or 1.0)
+    first_s = _steps(session, run).seconds / epochs
 
     def with_first(speedup: float, filling: float) -> float:
         after_s = run.whole_s / speedup - first_s * (1.0 - 1.0 / filling)
@@ -371,10 +372,18 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
 def _after_the_first(session: Session, shortened: Taken, run: Run) -> Taken:
     """Leave the first epoch out, which fills a cache: it takes what it took. Of steps whose epochs
     were not seen to their end, those of all planned ones are meant."""
+    epochs = epochs_of_gain(session, run)
+    return shortened if epochs is None else shortened.share(1.0 - 1.0 / epochs)
+
+
+def epochs_of_gain(session: Session, run: Run) -> float | None:
+    """Return the number of epochs over which a cache's gain is taken, at least 1.
+
+    None where only some steps were seen of an unknown number of epochs: the gain is then that of
+    steps behind the first epoch.
+    """
     epochs = run.epochs if run.scope == "run" else passes_over_data(session)
-    if run.scope != "run" and epochs is None:
-        return shortened
-    return shortened.share(1.0 - 1.0 / max(1.0, epochs or 1.0))
+    return None if run.scope != "run" and epochs is None else max(1.0, epochs or 1.0)
 
 
 def _fills_the_loops_cache(finding: Finding | None) -> bool:

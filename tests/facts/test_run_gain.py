@@ -199,10 +199,12 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
 
 
 @pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
+@pytest.mark.parametrize("ledger", [{"epochs_planned": 5}, {"scope": "1000_steps"}])
 def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
-    filling: float | None, first_s: float
+    ledger: dict[str, Any], filling: float | None, first_s: float
 ) -> None:
-    session = make_session(run=make_run(epochs_planned=5), findings=[cached()])
+    rounds = [make_loop(keras=None, planned_rounds=5)]
+    session = make_session(run=make_run(**ledger), loops=rounds, findings=[cached()])
     combined = Combined(
         findings=["missing-cache:op2", "other:op1"],
         speedup=4.0,
@@ -410,8 +412,15 @@ def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_k
         for_run=gain,
     )
     patch = Patch(edits=["missing-cache:op2"], diff="--- a\n")
-    found = promised(make_session(findings=[cached()], combined=combined, patch=patch))
-    assert found.ci95 == (least, 5.0)
+    session = make_session(
+        run=make_run(scope=scope),
+        loops=[make_loop(keras=None)],
+        steps=make_steps(boundaries=0),
+        findings=[cached()],
+        combined=combined,
+        patch=patch,
+    )
+    assert promised(session).ci95 == (least, 5.0)
 
 
 def with_gain(

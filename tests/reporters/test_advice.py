@@ -99,9 +99,13 @@ def test_a_gain_that_begins_behind_the_filling_of_a_cache_says_so(
     edit = make_edit("cache", changes=(Insert("map", kind),))
     trial = Trial(state="confirmed", reason=None, speedup=32.0, ci95=(28.0, 38.0), blocks=5)
     finding = factories.make_finding("cache", edit=edit, trial=trial, condition=None)
-    run = factories.make_run(scope=scope)
-    found = advice.answer(factories.make_session(findings=[finding], run=run))
-    assert (found.condition is not None) == said
+    session = factories.make_session(
+        run=factories.make_run(scope=scope),
+        loops=[factories.make_loop(keras=None)],
+        steps=factories.make_steps(boundaries=0),  # how many epochs there are is not known
+        findings=[finding],
+    )
+    assert (advice.answer(session).condition is not None) == said
 
 
 def test_grouped_by_what_a_reader_does_with_them_in_the_order_of_the_session() -> None:

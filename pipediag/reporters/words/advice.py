@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipediag.facts.names import RUN_PART, default_directory
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
-from pipediag.facts.run_gain import fills_a_cache
+from pipediag.facts.run_gain import epochs_of_gain, fills_a_cache
 from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.facts.step import only_input_is_told
 from pipediag.reporters.words import labels, run, trials
@@ -275,11 +275,12 @@ def _once_filled(
 ) -> str | None:
     """Return that a measured gain begins behind the epoch that fills a cache.
 
-    None where no cache is added, or where the gain is of the whole run, that epoch included.
+    None where no cache is added, or where the gain includes that epoch.
     """
     filled = any(one.edit and fills_a_cache(one.edit) for one in findings)
-    of_run = session.run is None or session.run.scope == "run"
-    if not filled or of_run or findings[0].trial.speedup is None:
+    run = session.run
+    counted = run is None or epochs_of_gain(session, run) is not None
+    if not filled or counted or findings[0].trial.speedup is None:
         return None
     until = together.filling_speedup if together is not None else None
     if together is None or until is None:
