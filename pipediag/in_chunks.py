@@ -180,6 +180,12 @@ def call_model(model, *args, **kwargs):
     return model(*args, **kwargs)
 
 
+@tf.function(reduce_retracing=True)
+def call_method(model, method, *args, **kwargs):
+    """Call a method of a model in a graph."""
+    return getattr(model, method)(*args, **kwargs)
+
+
 def weighted_choice(rng, values, size, weights):
     """Draw like `rng.choice(values, size, p=weights)`, keeping the sums of the last weights."""
     kept = vars(weighted_choice).setdefault("kept", [])

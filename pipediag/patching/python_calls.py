@@ -10,6 +10,7 @@ import libcst as cst
 import pipediag
 from pipediag.patching.chains import argument, behind, needed_argument
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only
+from pipediag.session.edits import CompileCall
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
 WEIGHTED, ROWS_OF, DISTRIBUTED = "weighted_choice", "rows_of", "by_service"
@@ -100,19 +101,23 @@ def is_of_its_caller(source: Source, call: cst.Call) -> bool:
     return isinstance(given, cst.Name) and source.is_parameter(given)
 
 
-def through_a_function(source: Source, line: int, model: str) -> list[Change]:
-    """Call the model of a line through a `tf.function` that is defined behind the imports."""
+def through_a_function(source: Source, change: CompileCall) -> list[Change]:
+    """Call the model of a line, or its method, through a `tf.function` behind the imports."""
+    method = change.method
+    code = change.model if method is None else f"{change.model}.{method}"
     calls = [
         call
         for call in source.calls.values()
-        if call.args and source.line(call) == line and source.code(call.func) == model
+        if call.args and source.line(call) == change.line and source.code(call.func) == code
     ]
-    call = only(calls, f"Line {line} calls `{model}` {len(calls)} times.")
-    name, definition = defined(source, "call_model", source.span(call).start)
+    call = only(calls, f"Line {change.line} calls `{code}` {len(calls)} times.")
+    function = "call_model" if method is None else "call_method"
+    name, definition = defined(source, function, source.span(call).start)
+    given = change.model if method is None else f'{change.model}, "{method}"'
     return [
         *definition,
         Change.replace(source.span(call.func), name),
-        Change.insert(source.span(call.args[0]).start, f"{model}, "),
+        Change.insert(source.span(call.args[0]).start, f"{given}, "),
     ]
 
 

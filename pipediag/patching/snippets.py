@@ -80,8 +80,11 @@ def _around_the_pipeline(session: Session, change: edits.Change) -> list[str]:
         case edits.ExtractStep():
             lines = [f"@tf.function{relaxed}", "def train_step(...):"]
             lines += ["    ...  # from `with tf.GradientTape()` to `apply_gradients`"]
-        case edits.CompileCall(model=model):
+        case edits.CompileCall(model=model, method=None):
             lines = _with("call_model", f"call_model({model}, ...)  # in place of {model}(...)")
+        case edits.CompileCall(model=model, method=method):
+            new, old = f'call_method({model}, "{method}", ...)', f"{model}.{method}(...)"
+            lines = _with("call_method", f"{new}  # in place of {old}")
         case edits.Distribute(after=after):
             call = f".apply({DISTRIBUTED})  # after {_place(session, after)}"
             lines = ["import os", "", *_with(DISTRIBUTED, call)]

@@ -523,7 +523,7 @@ _NOT_INSERTED = {
 }
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _in_file(_predict),
-    "compile_call": _in_file(lambda source, one: through_a_function(source, one.line, one.model)),
+    "compile_call": _in_file(through_a_function),
     "rewrite": _in_file(lambda source, one: rewritten_call(source, one.line)),
     "extract": _in_file(_extract),
     "compile": _in_file(_compile_function),

@@ -304,22 +304,23 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         if timed.model is None or not timed.is_timed:
             continue
         own_ms, other_ms = fmean(timed.own_ms), fmean(timed.other_ms)
+        called = timed.model if timed.method is None else f"{timed.model}.{timed.method}"
         advice = (
-            f"Call `{timed.model}` through a `tf.function` at {_line(timed)}, with the same "
+            f"Call `{called}` through a `tf.function` at {_line(timed)}, with the same "
             f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms per batch."
         )
-        label = f"`{timed.model}` as a tf.function at {_line(timed)}"
-        change = CompileCall(timed.file, timed.line, timed.model)
+        label = f"`{called}` as a tf.function at {_line(timed)}"
+        change = CompileCall(timed.file, timed.line, timed.model, timed.method)
         edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id if loop else None)
         evidence = {"eager_ms": own_ms, "tf_function_ms": other_ms}
         of_calls = partial(_of_calls, EAGER_EVALUATION, session, timed)
-        called = other_ms / max(own_ms, 1e-3)
+        share = other_ms / max(own_ms, 1e-3)
         if loop is not None:
-            left = 1.0 / faster_evaluation(loop, timed, called)
+            left = 1.0 / faster_evaluation(loop, timed, share)
             yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
         else:
             rows = [row for row in run.parts if row.part == "epoch_end"]
-            left = 1.0 / faster_ends(run, timed, called)
+            left = 1.0 / faster_ends(run, timed, share)
             yield of_calls(rows, left, advice, edit, evidence, "epoch_end")
 
 

@@ -118,12 +118,13 @@ class PredictOnBatch:
 
 @dataclass(frozen=True)
 class CompileCall:
-    """A line calls a model through a `tf.function`, and not eagerly."""
+    """A line calls a model, or a method of its, through a `tf.function`, and not eagerly."""
 
     file: str
     line: int
     model: str
     """The code that names the model there: `self.model`."""
+    method: str | None = None
     do: Literal["compile_call"] = "compile_call"
 
 

@@ -24,6 +24,8 @@ class Prediction(TimedPairs):
     """All calls of that line so far, where it calls a model itself."""
     model: str | None = None
     """The code that names that model, which is called eagerly: `self.model`."""
+    method: str | None = None
+    """The method of the model that is called, if not the model itself."""
     loop_id: str | None = None
     """The loop whose batch the model is then called on; None between epochs of a training."""
 

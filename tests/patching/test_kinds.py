@@ -509,6 +509,13 @@ def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
     )
 
 
+def test_a_method_of_a_model_is_called_through_a_function() -> None:
+    text = "import tensorflow as tf\n\nstates = self.model.encode(np.array(rows)).numpy()\n"
+    after = patched(text, [], CompileCall(SCRIPT, 3, "self.model", "encode"))
+    assert "return getattr(model, method)(*args, **kwargs)" in after
+    assert after.endswith('\nstates = call_method(self.model, "encode", np.array(rows)).numpy()\n')
+
+
 def test_a_step_becomes_a_function_before_its_outermost_loop() -> None:
     text = (
         f"{HEAD}def train(data):\n    for epoch in range(3):\n        for x in data:\n"

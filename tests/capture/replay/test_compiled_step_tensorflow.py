@@ -151,8 +151,28 @@ SCRIPT = """
     decodes, state = Decodes(), x
     for _ in range(20):
         token, state = decodes(x, state, None)
+    class Ranks(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.dense = keras.layers.Dense(3)
+            self.asked = []
+        def call(self, x):
+            return self.dense(x)
+        def encode(self, x, *, scale=1.0):
+            return self._vectors(x) * scale
+        def _vectors(self, x):
+            return self.dense(self.dense(x))
+        def keeps(self, x):
+            self.asked.append(1)
+            return self.dense(x)
+    ranks, states = Ranks(), None
+    for _ in range(20):
+        states = ranks.encode(x, scale=2.0)
+    results["as_before"] = bool(tf.reduce_all(states == 2.0 * ranks.dense(ranks.dense(x))))
+    for _ in range(20):
+        ranks.keeps(x)
     results["calls"] = [
-        [one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
+        [one.method or one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
     print("RESULTS", json.dumps(results))
 """
@@ -177,7 +197,7 @@ def test_a_function_is_traced_for_all_shapes_while_that_is_tried(results: dict[s
 def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     results: dict[str, Any],
 ) -> None:
-    evaluated, keeps, adds, trains, between_epochs, called_back, decodes = results["calls"]
+    evaluated, keeps, adds, trains, between_epochs, called_back, decodes, *_ = results["calls"]
     assert evaluated == between_epochs == ["model", 20, 8, None]
     assert called_back == ["self.model", 20, 8, None]
     assert decodes == ["decodes", 20, 8, None]
@@ -187,6 +207,14 @@ def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
     assert "losses" in adds[3]
     assert (trains[0], trains[2]) == ("model", 0)
     assert "training" in trains[3]
+
+
+def test_methods_of_a_model_that_call_layers_are_timed_as_a_whole(results: dict[str, Any]) -> None:
+    encodes, keeps = results["calls"][-2:]
+    assert encodes == ["encode", 20, 8, None]
+    assert (keeps[0], keeps[2]) == ("keeps", 0)
+    assert "`self.asked`" in keeps[3]
+    assert results["as_before"]
 
 
 def test_pairs_of_calls_are_no_part_of_the_steps_of_an_evaluation(results: dict[str, Any]) -> None:

@@ -8,9 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site, frames, locals_of
+from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of, unwrap
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.registry import parsed
 from pipediag.capture.pipelines.functions import side_effect, value_of
@@ -25,17 +28,22 @@ _SEEN = 5
 _PAIRS = 8
 _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
+_TAKES_MORE = CO_VARARGS | CO_VARKEYWORDS
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """Tolerances of results: batches of other sizes are added up in another order."""
+
+
+_Place = tuple[tuple[CodeType, int], ...]
+"""Code and instruction of the methods of a model that call one another, the innermost first."""
 
 
 @dataclass
 class PairedCalls:
     """Calls by the line that makes them, some of which are followed by another call, timed too.
 
-    Of `predict` that is `predict_on_batch`. Of a model that is called eagerly, outside of the steps
-    that train, it is the model as a `tf.function`.
+    Of `predict` that is `predict_on_batch`. Of a model that is called eagerly outside of the steps
+    that train, or a method of its that calls layers, it is the same as a `tf.function`.
     """
 
     _predictions: list[Prediction]
@@ -43,8 +51,10 @@ class PairedCalls:
     _steps: StepClock
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
     _compiled: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
+    """Where a method calls its first layer."""
     _nested: threading.local = field(default_factory=threading.local)
-    """`depth` of calls of models, one within the other."""
+    """`depth` of calls of layers, one within the other."""
 
     def predicted(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -69,31 +79,76 @@ class PairedCalls:
         self._pair("`predict_on_batch`", data, (result, took_ns), other)
 
     def install(self, model_class: type, guard: Guard) -> None:
-        """Time calls of models, which layers of that class are not."""
+        """Time calls of models, and of methods of theirs that call layers."""
         called = guard.entry("timing a model as a `tf.function`", self._called)
-        original = model_class.__call__
+        in_a_method = guard.entry("timing a method as a `tf.function`", self._in_a_method)
+        owner = next(one for one in model_class.__mro__ if "__call__" in vars(one))
+        original = owner.__call__
 
-        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
             depth = getattr(self._nested, "depth", 0)
-            if depth or not _runs_eagerly():
-                return original(model, *args, **kwargs)
-            self._nested.depth, began_ns = depth + 1, time.perf_counter_ns()
+            if depth or not _runs_eagerly() or not self._evaluates():
+                return original(layer, *args, **kwargs)
+            self._nested.depth = depth + 1
             try:
-                result = original(model, *args, **kwargs)
+                if in_a_method(model_class) or not isinstance(layer, model_class):
+                    return original(layer, *args, **kwargs)
+                began_ns = time.perf_counter_ns()
+                result = original(layer, *args, **kwargs)
                 took_ns = time.perf_counter_ns() - began_ns
-                called((result, took_ns), model, args, kwargs)
+                called((result, took_ns), layer, args, kwargs)
             finally:
                 self._nested.depth = depth
             return result
 
-        guard.replace(model_class, "__call__", guard.hook(original, call))
+        guard.replace(owner, "__call__", guard.hook(original, call))
+
+    def _evaluates(self) -> bool:
+        """Return True in a loop that does not train, and where one that does is interrupted."""
+        last = self._steps.last_here
+        return last is not None and (not last.loop.trains or last.loop.interruption is not None)
 
     def _called(
         self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
+        site = call_site()
+        if site is not None and not site.by_framework:
+            self._compiled_too(site, own, model, None, args, kwargs)
+
+    def _in_a_method(self, model_class: type) -> bool:
+        """Return True if a method of a model calls a layer now, and time that method where the
+        layer is the first that it calls: once more as it is, and as a `tf.function`."""
+        found = _outermost_method(model_class)
+        if found is None:
+            return False
+        frame, model, here = found
+        code = frame.f_code
+        site = call_site(_from(frame.f_back))
+        if self._first_layers.setdefault(code, here) != here or site is None or site.by_framework:
+            return True
+        values, taken = locals_of(frame), code.co_argcount + code.co_kwonlyargcount
+        names = code.co_varnames[1:taken]
+        given = {name: values[name] for name in names if name in values}
+        if len(given) == len(names) and not code.co_flags & _TAKES_MORE:
+            method = getattr(model, code.co_name)
+            own = partial(_timed, partial(method, **given))
+            self._compiled_too(site, own, model, code.co_name, (), given)
+        return True
+
+    def _compiled_too(
+        self,
+        site: CallSite,
+        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
+        model: Any,
+        method: str | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Time a model, or a method of its, as a `tf.function`, with the same arguments."""
+
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
             if not found.own_ms:
-                found.model = _named(model, site)
+                found.model, found.method = _named(model, method, site), method
             if found.model is None:
                 return "The line does not name the model that it calls, or names several."
             if kwargs.get("training") or any(one is True for one in args):
@@ -101,7 +156,7 @@ class PairedCalls:
             if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
                 # They would be tensors of the graph where the script reads them after its own call.
                 return "Layers of the model add losses in each call."
-            changed = side_effect(model.call)
+            changed = side_effect(getattr(model, method or "call"))
             if changed is not None:
                 return f"Its Python would run only while it is traced, and {changed}."
             place = (site.file, site.line)
@@ -110,29 +165,32 @@ class PairedCalls:
                 self._compiled[place] = function(_call, reduce_retracing=True)
             compiled = self._compiled[place]
             traces = compiled.experimental_get_tracing_count()
-            timed = _timed(lambda: compiled(model, *args, **kwargs))
+            made = partial(compiled, model, method, *args, **kwargs)
+            timed = _timed(made)
             if compiled.experimental_get_tracing_count() != traces:
-                timed = _timed(lambda: compiled(model, *args, **kwargs))
+                timed = _timed(made)
             return timed
 
         last = self._steps.last_here
-        if last is not None and (not last.loop.trains or last.loop.interruption is not None):
-            evaluates = None if last.loop.trains else last.loop.record
-            self._pair("The model as a `tf.function`", args, own, other, evaluates)
+        evaluates = None if last is None or last.loop.trains else last.loop.record
+        what = f"The {'model' if method is None else 'method'} as a `tf.function`"
+        self._pair(what, (*args, *kwargs.values()), own, other, evaluates, site)
 
     def _pair(
         self,
         what: str,
         data: Any,
-        own: tuple[Any, int],
+        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
         other: Callable[[Prediction, CallSite], tuple[Any, int] | str],
         loop: RecordedLoop | None = None,
+        site: CallSite | None = None,
     ) -> None:
         """Let `other` make that call, if the line calls often, and keep the times of both.
 
-        It returns the result and the time in ns, as `own` has them, or why it can't be made.
+        It returns the result and the time in ns, as `own` has them or returns them, or why it can't
+        be made.
         """
-        site = call_site()
+        site = site or call_site()
         if site is None or site.by_framework:
             return
         place = (what, site.file, site.line)
@@ -148,7 +206,11 @@ class PairedCalls:
         began_ns = time.monotonic_ns()
         try:
             made = other(found, site)
-            found.lacking = made if isinstance(made, str) else _kept(what, found, data, own, made)
+            if isinstance(made, str):
+                found.lacking = made
+            else:
+                result = own() if callable(own) else own
+                found.lacking = _kept(what, found, data, result, made)
         except Exception as error:
             let_pass(error)
             found.lacking = f"{what} raised {type(error).__name__}."
@@ -205,8 +267,35 @@ def _close(one: Any, other: Any) -> bool:
     return bool(np.allclose(one, other, _RELATIVE, _ABSOLUTE))
 
 
-def _call(model: Any, *args: Any, **kwargs: Any) -> Any:
-    return model(*args, **kwargs)
+def _call(model: Any, method: str | None, *args: Any, **kwargs: Any) -> Any:
+    called = model if method is None else getattr(model, method)
+    return called(*args, **kwargs)
+
+
+def _outermost_method(model_class: type) -> tuple[FrameType, Any, _Place] | None:
+    """Return the method of a model that calls a layer now, with the model, and the place of that
+    call: of methods that call one another the outermost; None within `call`, which Keras calls."""
+    found, places = None, list[tuple[CodeType, int]]()
+    for frame in frames():
+        if not is_users(frame.f_code.co_filename):
+            if found is not None:
+                break
+            continue
+        code = frame.f_code
+        owner = locals_of(frame).get(code.co_varnames[0]) if code.co_argcount else None
+        if not isinstance(owner, model_class) or (found is not None and owner is not found[1]):
+            break
+        if getattr(unwrap(getattr(owner, code.co_name, None)), "__code__", None) is not code:
+            break
+        places.append((code, frame.f_lasti))
+        found = frame, owner
+    return None if found is None else (*found, tuple(places))
+
+
+def _from(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _runs_eagerly() -> bool:
@@ -218,7 +307,7 @@ def _runs_eagerly() -> bool:
     return not record.could_possibly_record()
 
 
-def _named(model: Any, site: CallSite) -> str | None:
+def _named(model: Any, method: str | None, site: CallSite) -> str | None:
     """Return the code by which the line of a call names the model; None in doubt."""
     place = (site.file, site.line)
     frame = next((one for one in frames() if (one.f_code.co_filename, one.f_lineno) == place), None)
@@ -230,6 +319,9 @@ def _named(model: Any, site: CallSite) -> str | None:
         return None
     calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
     there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
+    if method is not None:
+        of_method = (one for one in there if isinstance(one, ast.Attribute) and one.attr == method)
+        there = [one.value for one in of_method]
     found = [ast.unparse(one) for one in there if _value(one, names) is model]
     return found[0] if len(found) == 1 else None
 
