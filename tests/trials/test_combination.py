@@ -45,6 +45,14 @@ def test_an_edit_that_makes_them_a_little_faster_stays_in() -> None:
     assert combined(executor).findings == ["a", "b"]
 
 
+@pytest.mark.parametrize(("adds", "findings"), [(1.3, ["a", "b"]), (1.0, ["a"])])
+def test_an_edit_that_seems_to_add_much_stays_in_on_a_noisy_machine(
+    adds: float, findings: list[str]
+) -> None:
+    executor = FakeExecutor({"a": 3.0, "b": 2.5}, together={"a + b": 3.0 * adds}, noise=0.8)
+    assert combined(executor, budget_s=30.0).findings == findings
+
+
 def test_edits_that_cannot_be_built_together_are_dropped_with_that_reason() -> None:
     executor = FakeExecutor(
         {"a": 3.0, "b": 2.0, "c": 1.5}, refuse_prepare={"a + b": "Both move the cache."}
