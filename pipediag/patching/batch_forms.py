@@ -36,6 +36,7 @@ from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction, RowOperation
 from pipediag.tensorflow_names import (
     BROADCASTING,
+    PADDING,
     PARSING,
     PYTHON_OPERATIONS,
     REDUCING,
@@ -165,13 +166,14 @@ def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str
         raise NotPatchableError("The call that parses a row was not found.")
     called_at = {place for row in rows for place in row.calls}
     changes: dict[str, list[Change]] = defaultdict(list)
+    padded = not PADDING.isdisjoint(function.graph_ops)
     for row in rows:
         if not row.calls:
             raise NotPatchableError(f"A library's function makes its `{row.op}`.")
         for caller, place in pairwise(row.calls):
             _refuse_shared(workspace, caller, place, called_at)
         found = workspace.source(row.calls[-1][0])
-        new = _rewritten(found, row)
+        new = _rewritten(found, row, padded=padded)
         changes[found.path] += [each for each in new if each not in changes[found.path]]
     return changes
 
@@ -204,8 +206,9 @@ _OPERATORS: dict[type[cst.CSTNode], str] = {
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 
-def _rewritten(source: Source, row: RowOperation) -> list[Change]:
-    """Rewrite what makes an operation, in the statement that holds its line."""
+def _rewritten(source: Source, row: RowOperation, *, padded: bool) -> list[Change]:
+    """Rewrite what makes an operation, in the statement that holds its line. Rows may be `padded`
+    to one length within the function."""
     line, operator = row.calls[-1][1], BROADCASTING.get(row.op, (None, None))[0]
     written: list[cst.CSTNode] = list(source.calls_of(ROW_FUNCTIONS[row.op]))
     if operator is not None:
@@ -219,7 +222,7 @@ def _rewritten(source: Source, row: RowOperation) -> list[Change]:
         found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
     if not found or (len(found) > 1 and (operator or len(found) != row.count)):
         raise NotPatchableError(f"What makes its `{row.op}` was not found at line {line}.")
-    return [change for each in found for change in _for_batch(source, each, row)]
+    return [change for each in found for change in _for_batch(source, each, row, padded)]
 
 
 def _operator(node: cst.CSTNode) -> str | None:
@@ -242,11 +245,11 @@ def _is_at(source: Source, node: cst.CSTNode, line: int) -> bool:
     return first <= line <= last
 
 
-def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Change]:
+def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation, padded: bool) -> list[Change]:
     operands: list[cst.BaseExpression] = []
     match node:
         case cst.Subscript():
-            return _sliced_behind_rows(source, node)
+            return _sliced_behind_rows(source, node, padded)
         case cst.Call() if row.op == "Reshape":
             return [_of_batch(source, needed_argument(node, "shape"), "-1")]
         case cst.Call() if row.op == PARSING:
@@ -266,11 +269,22 @@ def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation) -> list[Cha
     return [Change.insert(span.start, f"{tf}.expand_dims("), Change.insert(span.end, ", 1)")]
 
 
-def _sliced_behind_rows(source: Source, node: cst.Subscript) -> list[Change]:
+def _sliced_behind_rows(source: Source, node: cst.Subscript, padded: bool) -> list[Change]:
+    if padded and not all(_is_from_the_start(each.slice) for each in node.slice):
+        # `row[-9:]` of a row with padding at its end has other values than of the row alone.
+        raise NotPatchableError("Rows that are padded to one length are cut at their ends.")
     first = node.slice[0].slice
     if isinstance(first, cst.Index) and isinstance(first.value, cst.Ellipsis):
         return []
     return [Change.insert(source.span(node.slice[0]).start, ":, ")]
+
+
+def _is_from_the_start(part: cst.BaseSlice) -> bool:
+    """Return True for the `:9` of `row[:9]`."""
+    if not isinstance(part, cst.Slice):
+        return False
+    ends = isinstance(part.upper, cst.UnaryOperation)  # `row[:-1]`
+    return part.lower is None and part.step is None and not ends
 
 
 def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
@@ -467,7 +481,9 @@ _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
 
 
 def _batch_behind(source: Source, call: cst.Call) -> cst.Call | None:
-    for batch in source.calls_of("batch"):
+    for batch in source.calls_of("batch", "padded_batch"):
+        if called(batch) == "padded_batch" and argument(batch, "padded_shapes") is not None:
+            continue  # those of what the map makes
         with suppress(NotPatchableError):
             between = chain_up(source, batch, call)[1:-1]
             if all(called(each) in _KEEP_ROWS for each in between):

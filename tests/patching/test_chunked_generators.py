@@ -136,15 +136,15 @@ def test_python_in_a_lambda_is_called_for_each_row() -> None:
     )
 
 
-def test_another_map_of_the_function_moves_behind_its_batch_too() -> None:
-    text = (
-        HEAD + LOAD + READ + "val = tf.data.TextLineDataset(rest).map(load)\nval = val.batch(9)\n"
-    )
+@pytest.mark.parametrize("batch", ["batch", "padded_batch"])
+def test_another_map_of_the_function_moves_behind_its_batch_too(batch: str) -> None:
+    text = HEAD + LOAD + READ + "val = tf.data.TextLineDataset(rest).map(load)\n"
+    text += f"val = val.{batch}(9)\n"
     ops = [mapped(HEAD + LOAD + READ)[0], op(text, "batch", ".batch(8)")]
     changed = patched(text, ops, ROWS)
 
     assert ".shuffle(99).batch(8).map(load)\n" in changed
-    assert "val = tf.data.TextLineDataset(rest)\nval = val.batch(9).map(load)\n" in changed
+    assert f"val = tf.data.TextLineDataset(rest)\nval = val.{batch}(9).map(load)\n" in changed
 
 
 @pytest.mark.parametrize(
@@ -153,12 +153,13 @@ def test_another_map_of_the_function_moves_behind_its_batch_too() -> None:
         HEAD + LOAD + READ + "other = other.map(load).cache().batch(3)\n",
         HEAD + LOAD + READ + "other = [load(line) for line in lines]\n",
         HEAD + LOAD + READ + "other = other.map(load)\n",
+        HEAD + LOAD + READ + "other = other.map(load).padded_batch(3, padded_shapes=([9], []))\n",
         HEAD + LOAD.replace("SHAPE", "shape_of(3)") + READ,
         HEAD + READ.replace("load", "imported"),
         HEAD + LOAD.replace("parse, [line], TYPES", "*given") + READ,
         LOAD + READ,
     ],
-    ids=["cached", "called", "used twice", "shape", "elsewhere", "stars", "no import"],
+    ids=["cached", "called", "used twice", "shapes", "shape", "elsewhere", "stars", "no import"],
 )
 def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
     ops = mapped(text.split("other =", maxsplit=1)[0])

@@ -283,6 +283,30 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
         assert written in patched(text, calls, *changes)
 
 
+@pytest.mark.parametrize(
+    ("rows", "kept"),
+    [("[:9]", True), ("[-9:]", False), ("[1:]", False), ("[:-1]", False), ("[::2]", False)],
+)
+def test_rows_with_padding_are_cut_from_their_start_alone(rows: str, kept: bool) -> None:
+    text = HEAD + (
+        f"def parse(row):\n    return tf.sparse.to_dense(row){rows}\n\n"
+        "ds = read(files).map(parse).batch(3)\n"
+    )
+    row = RowOperation("StridedSlice", [(SCRIPT, line_of(text, "to_dense"))], 1, None)
+    function = make_function(
+        file=SCRIPT,
+        line=line_of(text, "def parse"),
+        row_operations=[row],
+        graph_ops={"SparseToDense": 1, "StridedSlice": 1},
+    )
+    calls = [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
+    change = Replace("map", IN_BATCHES, {"elements": 64})
+    if kept:
+        assert "to_dense(row)[:, :9]" in patched(text, calls, change)
+    else:
+        assert "padded" in refused(text, calls, change)
+
+
 @pytest.mark.parametrize("ran", [True, False])
 def test_another_filter_of_the_predicate_takes_batches_too_if_it_ran(ran: bool) -> None:
     text = HEAD + (

@@ -241,6 +241,9 @@ def _changed_parts(dataset: Any, changes: Sequence[Change]) -> _Parts:
     (own, _), (changed, _) = cuts
     nodes = own + changed
     for node in nodes:
+        if _kind(node) == "shuffle":
+            # Both forms hand on the elements in one order, to be compared by value.
+            node.make = lambda inputs: inputs[0]
         if _batch_size(node) > _ROWS_OF_A_CHECK:
             node.parameters["batch_size"] = _ROWS_OF_A_CHECK
     # Half a batch at the end shows what happens to a remainder.
@@ -253,7 +256,8 @@ def _changed_parts(dataset: Any, changes: Sequence[Change]) -> _Parts:
         fixed[key] = dataset_of(elements, source.element_spec)
     made = [built(graph, top, fixed) for graph, top in zip((before, after), tops, strict=True)]
     behind = [node for node in before.nodes() if tops[0] in nodes_up_to(node)[:-1]]
-    return _Parts(made[0], made[1], any(map(is_random, nodes)), _pads_with_zeros(behind))
+    random = any(is_random(node) for node in nodes if _kind(node) != "shuffle")
+    return _Parts(made[0], made[1], random, _pads_with_zeros(behind))
 
 
 def _pads_with_zeros(nodes: Sequence[Node]) -> bool:

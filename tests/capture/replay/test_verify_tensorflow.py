@@ -46,6 +46,11 @@ SCRIPT = """
     behind_batch("sums rows", lambda x: tf.reduce_sum(tf.stack([x, x])))
     behind_batch("wrong values", lambda x: x + tf.cast(tf.size(x), tf.int64))
     behind_batch("new axis", lambda x: x[None])
+    def shuffled_between(name, function):
+        dataset = tf.data.Dataset.range(10).map(function).shuffle(10).batch(4)
+        check(name, dataset, Move(op(dataset, "map"), op(dataset, "batch")))
+    shuffled_between("equal before a shuffle", lambda x: x + 1)
+    shuffled_between("wrong before a shuffle", lambda x: x + tf.cast(tf.size(x), tf.int64))
     texts = tf.data.Dataset.from_tensor_slices(["a b", "c d", "e f"])
     padded = ("padded_batch", {"batch_size": 2})
     behind_batch("ragged", lambda s: tf.strings.split(s), texts, padded)
@@ -157,6 +162,7 @@ SCRIPT = """
 REFUSED = {
     "sums rows": "The batches differ: in number 1, had the shape ",
     "wrong values": "The batches differ: in number 1, differs in 4 values.",
+    "wrong before a shuffle": "The batches differ: in number 1, differs in 4 values.",
     "new axis": "The batches differ: ",
     "ragged": "The batches differ: ",
     "fails on a batch": "ValueError: ",
@@ -186,7 +192,7 @@ def test_what_differs_is_refused(results: dict[str, str], name: str, words: str)
 
 def test_everything_else_holds(results: dict[str, str]) -> None:
     others = {name: said for name, said in results.items() if name not in (*REFUSED, "alive")}
-    assert len(others) == 18
+    assert len(others) == 19
     assert set(others.values()) == {"holds"}, others
 
 
