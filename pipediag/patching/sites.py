@@ -264,8 +264,12 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
 def uses_in(
     where: Source, source: Source, function: cst.FunctionDef | cst.ClassDef
 ) -> list[cst.CSTNode]:
-    """Return where a file reads a function, a method or a class of the file `source`."""
+    """Return where a file reads a function, a method or a class of the file `source`; of `__call__`
+    where it hands on an object of the class, or calls it."""
     name = function.name.value
+    owner = source.around(function, cst.ClassDef) if name == "__call__" else None
+    if owner is not None:
+        return _objects_in(where, source, owner)
     if isinstance(function, cst.FunctionDef) and isinstance(
         source.parent(source.parent(function) or function), cst.ClassDef
     ):
@@ -274,6 +278,32 @@ def uses_in(
     if where.path == source.path:
         return list(where.references(name))
     return where.imported_as(name)
+
+
+def _objects_in(where: Source, source: Source, owner: cst.ClassDef) -> list[cst.CSTNode]:
+    """Return what stands for an object of a class in a file, but where its attributes are read."""
+    found: list[cst.CSTNode] = []
+    if where is source:
+        found += [one for one in where.all(cst.Name, owner) if one.value == "self"]
+    for name in uses_in(where, source, owner):
+        call = call_of(where, name)
+        if call is None:
+            continue  # an annotation, or an import
+        above = next((one for one in where.ancestors(call) if assigned(one)), None)
+        given = assigned(above) if above is not None else None
+        if given is None or given[1] is not call:
+            found.append(call)
+        else:
+            found += where.references(given[0])
+    return [one for one in found if not _is_set_or_read(where, one)]
+
+
+def _is_set_or_read(source: Source, name: cst.CSTNode) -> bool:
+    """Return True for a parameter, what is assigned to, and what an attribute is read of."""
+    parent = source.parent(name)
+    return isinstance(parent, cst.Param | cst.AssignTarget) or (
+        isinstance(parent, cst.Attribute) and parent.value is name
+    )
 
 
 def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:

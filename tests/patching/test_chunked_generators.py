@@ -136,6 +136,43 @@ def test_python_in_a_lambda_is_called_for_each_row() -> None:
     )
 
 
+READER = """\
+class Reader:
+    def __call__(self, line):
+        return tf.numpy_function(self.parse, [line], TYPES)
+
+    def rows(self, files):
+        return tf.data.TextLineDataset(files).map(self).shuffle(99).batch(8)
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "written"),
+    [
+        ("ds = Reader().rows(files)\n", True),
+        ("reader = Reader()\nds = reader.rows(files)\n", True),
+        ("reader = Reader()\nds = reader.rows(files)\nother = others.map(reader)\n", False),
+        ("reader = Reader()\nds = reader.rows(files)\nfirst = reader(next(files))\n", False),
+        ("reader = Reader()\nval = rest.map(reader).batch(4)\n", True),
+    ],
+)
+def test_python_of_an_object_that_maps_is_called_for_each_row(used: str, written: bool) -> None:
+    text = HEAD + READER + used + "model.fit(ds)\n"
+    line = line_of(text, "def __call__")
+    python = make_function(file=SCRIPT, line=line, stateful=True, graph_ops={"PyFunc": 1})
+    ops = [op(text, "map", ".map(self)", function=python), op(text, "batch", ".batch(8)")]
+    if not written:
+        assert "more than one place" in refused(text, ops, ROWS)
+        return
+    changed = patched(text, ops, ROWS)
+    assert "tf.numpy_function(for_each_row(self.parse), [line], TYPES)" in changed
+    assert ".shuffle(99).batch(8).map(self)" in changed
+    if "val" in used:
+        assert "val = rest.batch(4).map(reader)" in changed
+
+
 @pytest.mark.parametrize("batch", ["batch", "padded_batch"])
 def test_another_map_of_the_function_moves_behind_its_batch_too(batch: str) -> None:
     text = HEAD + LOAD + READ + "val = tf.data.TextLineDataset(rest).map(load)\n"
