@@ -1,12 +1,13 @@
 """Compare projects as written, as pipediag patches them and as an expert rewrote them.
 
-    python -m benchmarks.delivery [NAME...] [--rounds N] [--keep DIR] [--mirrors DIR]
+    python -m benchmarks.delivery [NAME...] [--rounds N] [--keep DIR] [--mirrors DIR] [--again]
 
 Each project is a folder of a kind that users have: a package, a `train.py` and, where the data is
 not made by the training, a `make_data.py`. Files of its folder `expert` take the place of others in
 the expert's version. A project is analysed once, its patch is applied to a copy, and the three
-versions are run natively, in turn. Nothing here is known to a test or a rule. With mirrors, the
-same is done with public scripts of public_scripts/table.toml, whose expert's version is edits too.
+versions are run natively, in turn. With --again, the copy is analysed too, and one with both
+patches is a fourth version. Nothing here is known to a test or a rule. With mirrors, the same is
+done with public scripts of public_scripts/table.toml, whose expert's version is edits too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from benchmarks.public_scripts.scripts import (
 from pipediag.estimates import student_quantile
 
 PROJECTS = Path(__file__).with_name("projects")
-VERSIONS = ("written", "patched", "expert")
+VERSIONS = ["written", "patched", "expert"]
+AGAIN = "patched twice"
 LIMIT_S = 900.0
 
 
@@ -67,28 +69,35 @@ class _Case:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where `pip install --target DIR --group public-scripts` put what the scripts import.",
 )
+@click.option("--again", is_flag=True, help="Analyse the patched copy, too.")
 def main(
-    names: tuple[str, ...], rounds: int, keep: Path, mirrors: Path | None, packages: Path | None
+    names: tuple[str, ...],
+    rounds: int,
+    keep: Path,
+    mirrors: Path | None,
+    packages: Path | None,
+    again: bool,
 ) -> None:
     """Print seconds of each version, and what part of the expert's gain the patch obtains."""
+    versions = [*VERSIONS, *([AGAIN] if again else [])]
     cases = _projects(names) if mirrors is None else _scripts(names, mirrors, packages)
     gains = []
     for case in cases:
         directory = keep.absolute() / case.name
-        _prepare(case, directory)
-        seconds: dict[str, list[float]] = {version: [] for version in VERSIONS}
+        _prepare(case, directory, again)
+        seconds: dict[str, list[float]] = {version: [] for version in versions}
         for _ in range(rounds):
-            for version in VERSIONS:
+            for version in versions:
                 seconds[version].append(_run([case.script], directory / version, case))
-        gains.append({one: np.log(seconds["written"]) - np.log(seconds[one]) for one in VERSIONS})
-        medians = ", ".join(f"{one} {np.median(seconds[one]):.1f} s" for one in VERSIONS)
-        click.echo(
-            f"{case.name}: {medians}; {_said(gains[-1], 'patched')}, {_said(gains[-1], 'expert')}"
-        )
-    patched, expert = (np.mean([one[version].mean() for one in gains]) for version in VERSIONS[1:])
+        gains.append({one: np.log(seconds["written"]) - np.log(seconds[one]) for one in versions})
+        medians = ", ".join(f"{one} {np.median(seconds[one]):.1f} s" for one in versions)
+        obtained = ", ".join(_said(gains[-1], one) for one in versions[1:])
+        click.echo(f"{case.name}: {medians}; {obtained}")
+    means = {one: np.mean([gain[one].mean() for gain in gains]) for one in versions[1:]}
+    obtained = ", ".join(f"{one} {math.exp(mean):.2f}x" for one, mean in means.items())
     click.echo(
-        f"geometric mean: patched {math.exp(patched):.2f}x, expert {math.exp(expert):.2f}x; "
-        f"{100 * patched / expert:.0f} % of the expert's gain"
+        f"geometric mean: {obtained}; "
+        f"{100 * means['patched'] / means['expert']:.0f} % of the expert's gain"
     )
 
 
@@ -127,23 +136,36 @@ def _rewritten(script: PublicScript, folder: Path) -> None:
     path.write_text(expert_version(script, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def _prepare(case: _Case, directory: Path) -> None:
-    """Make the data once, analyse the project, and write its three versions."""
+def _prepare(case: _Case, directory: Path, again: bool) -> None:
+    """Make the data once, analyse the project, and write its versions."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     written = directory / "written"
     case.make(written)
     # The first run makes what the training itself keeps.
     _run([case.script], written, case)
-    report = directory / "report"
-    _run(["-m", "pipediag", "analyze", "-o", str(report), case.script], written, case)
+    patch = _patch_of(case, written, directory / "report")
     for version in VERSIONS[1:]:
         shutil.copytree(written, directory / version)
-    patch = _output([sys.executable, "-m", "pipediag", "fix", str(report)], written)
-    (directory / "fix.patch").write_text(patch, encoding="utf-8")
-    if patch:
-        _output(["patch", "-p1", "-s", "-i", str(directory / "fix.patch")], directory / "patched")
+    _apply(patch, directory / "patched")
     case.rewrite(directory / "expert")
+    if again:
+        shutil.copytree(directory / "patched", directory / AGAIN)
+        _apply(_patch_of(case, directory / AGAIN, directory / "report again"), directory / AGAIN)
+
+
+def _patch_of(case: _Case, folder: Path, report: Path) -> Path:
+    """Analyse a version, and return a file with the patch for it, which may be empty."""
+    _run(["-m", "pipediag", "analyze", "-o", str(report), case.script], folder, case)
+    patch = report / "fix.patch"
+    text = _output([sys.executable, "-m", "pipediag", "fix", str(report)], folder)
+    patch.write_text(text, encoding="utf-8")
+    return patch
+
+
+def _apply(patch: Path, folder: Path) -> None:
+    if patch.stat().st_size:
+        _output(["patch", "-p1", "-s", "-i", str(patch)], folder)
 
 
 def _run(arguments: list[str], directory: Path, case: _Case) -> float:

@@ -102,7 +102,26 @@ def command(
         write_files(contents)
         for name in contents:
             say(f"changed {name}")
+        _say_what_is_left(loaded)
     ctx.exit(status)
+
+
+_WORTH_ANOTHER_LOOK = 1.3
+"""What may be left to gain after a patch, from which another analysis is advised. Own choice: where
+traces took 92 % of a project's steps, a second analysis found 1.5x more."""
+
+
+def _say_what_is_left(session: Session) -> None:
+    from pipediag.facts.promise import promised
+    from pipediag.facts.run_gain import limit_of_run
+
+    limit, gain = limit_of_run(session), promised(session)
+    left = limit.speedup / gain.speedup if limit is not None and gain is not None else 1.0
+    script = session.script
+    if left >= _WORTH_ANOTHER_LOOK and script.call is None:
+        ran = [*(["-m"] if script.module else []), script.path, *script.args]
+        again = shlex.join(["pipediag", "analyze", *ran])
+        say(f"At most {left:.1f}x is left. What these changes uncover: {again}")
 
 
 def _refuse_without_source(session: Session, path: Path) -> None:

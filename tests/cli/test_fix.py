@@ -23,7 +23,8 @@ from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
-from tests.records import make_operation, make_pipeline
+from tests.ledgers import make_run
+from tests.records import make_breakdown, make_operation, make_pipeline
 
 TEXT = (
     "class Data:\r\n\tdef map(self, f, num_parallel_calls=1): return self\r\n"
@@ -99,6 +100,17 @@ def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> N
     assert stat.S_IMODE(script.stat().st_mode) == 0o750
     assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
     assert "changed" in result.stderr
+
+
+@pytest.mark.parametrize(("computed", "again"), [(10.0, True), (95.0, False)])
+def test_another_analysis_is_advised_where_much_may_be_left(
+    script: Path, computed: float, again: bool
+) -> None:
+    made = with_patches(session(script, PARALLEL, 2.0), LATER)
+    shares = make_breakdown(device_compute=computed)
+    made = made.model_copy(update={"run": make_run(), "breakdown": shares})
+    result = fix(save_session(made, script.parent), "--apply")
+    assert ("pipediag analyze" in result.stderr) == again
 
 
 def test_an_edited_file_is_not_touched(script: Path) -> None:
