@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.session.ledger import Run, RunPart
+from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recorded_loops import Evaluation
@@ -40,6 +40,19 @@ def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run
         "parts": rows,
     }
     return Run(**{**values, **overrides})
+
+
+def make_gain(speedup: float, before_s: float = WHOLE_S, **overrides: Any) -> RunGain:
+    """A gain of a run that was measured exactly."""
+    values: dict[str, Any] = {
+        "speedup": speedup,
+        "ci95": (speedup, speedup),
+        "before_s": before_s,
+        "after_s": before_s / speedup,
+        "basis": "measured",
+        "scope": "run",
+    }
+    return RunGain(**{**values, **overrides})
 
 
 def make_waits(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipediag.session.recorded_loops import KerasUse, RecordedLoop
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import (
     Device,
     ModelNode,
@@ -17,6 +17,7 @@ from pipediag.session.recording import (
     Recording,
 )
 from pipediag.vocabulary import WindowKind
+from tests.factories import make_keras
 from tests.records import MS, SCRIPT
 
 
@@ -70,21 +71,7 @@ def make_recorded_loop(**overrides: Any) -> RecordedLoop:
         "first_step_ns": 900 * MS,
         "fill_ns": 50 * MS,
         "trace_count": 1,
-        "keras": KerasUse(
-            model="Sequential",
-            optimizer="Adam",
-            run_eagerly=False,
-            jit_compile=False,
-            steps_per_execution=1,
-            epochs=2,
-            steps_per_epoch=None,
-            data_adapter="TFDatasetAdapter",
-            source="_BatchDataset",
-            source_file=None,
-            source_line=None,
-            workers=None,
-            use_multiprocessing=None,
-        ),
+        "keras": make_keras(),
     }
     return RecordedLoop(**{**values, **overrides})
 

@@ -12,11 +12,11 @@ from pipediag.facts.run import pauses_of_run, sleeps_on_s
 from pipediag.facts.run_gain import with_pauses_left_out
 from pipediag.session.edits import Edit, SetOptions, SetParameters
 from pipediag.session.findings import Patch
-from pipediag.session.ledger import PAUSE, RunGain
+from pipediag.session.ledger import PAUSE
 from pipediag.session.model import Session
 from pipediag.session.trials import Trial, TrialRun
 from tests.factories import make_finding, make_keras, make_loop, make_session
-from tests.ledgers import make_part, make_run
+from tests.ledgers import make_gain, make_part, make_run
 from tests.records import SCRIPT, make_pipeline
 
 
@@ -109,9 +109,7 @@ def test_the_run_gains_what_its_iterators_pause(paused: int, speedup: float, gai
 
 
 def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
-    gain = RunGain(
-        speedup=2.0, ci95=(1.9, 2.1), before_s=100.0, after_s=50.0, basis="measured", scope="run"
-    )
+    gain = make_gain(2.0, ci95=(1.9, 2.1))
     trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1))
     edit = Edit("calls", "", (SetParameters("map_0", {"num_parallel_calls": 4}),))
     found = make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
@@ -129,11 +127,8 @@ def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
 
 def test_pauses_that_came_need_not_come_with_the_change_or_without() -> None:
     trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(2.0, 2.0))
-    gain = RunGain(
-        speedup=2.0, ci95=(2.0, 2.0), before_s=100.0, after_s=50.0, basis="measured", scope="run"
-    )
     edit = Edit("calls", "", (SetParameters("map_0", {"num_parallel_calls": 4}),))
-    found = make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
+    found = make_finding(part="steps", edit=edit, trial=trial, for_run=make_gain(2.0))
     row = make_part("epoch_end", 20.0, what=PAUSE)
     session = make_session(
         run=make_run(row), findings=[found], patch=Patch(edits=["calls"], diff="--- a\n")

@@ -23,7 +23,7 @@ from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_loop, make_session, make_steps
-from tests.ledgers import make_part, make_run, validation
+from tests.ledgers import make_gain, make_part, make_run, validation
 from tests.records import make_breakdown, make_operation, make_pipeline
 
 
@@ -253,14 +253,8 @@ def traced(once_s: float | None, limits: tuple[float, float] | None, **ledger: A
     rest = make_part("epoch_end", 20.0, ci95_percent=(20.0, 20.0))
     steps = make_part("steps", 80.0, loop_id="loop_0", ci95_percent=(80.0, 80.0))
     session = make_session(run=make_run(rest, steps, **ledger))
-    trial = Trial(
-        state="confirmed",
-        reason=None,
-        speedup=4.0,
-        ci95=(4.0, 4.0),
-        once_s=once_s,
-        once_ci95_s=limits,
-    )
+    once = {"once_s": once_s, "once_ci95_s": limits}
+    trial = Trial(state="confirmed", reason=None, speedup=4.0, ci95=(4.0, 4.0), **once)
     return gain_for_run(session, make_finding(part="steps", trial=trial))
 
 
@@ -305,14 +299,7 @@ def ledger(scope: RunScope = "1000_steps") -> Run:
 
 
 def gain(scope: RunScope = "1000_steps", speedup: float = 10.0) -> RunGain:
-    return RunGain(
-        speedup=speedup,
-        ci95=(speedup / 2, speedup * 2),
-        before_s=20.0,
-        after_s=20.0 / speedup,
-        basis="measured",
-        scope=scope,
-    )
+    return make_gain(speedup, 20.0, ci95=(speedup / 2, speedup * 2), scope=scope)
 
 
 TRACED_AGAIN = {"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
@@ -381,14 +368,9 @@ def test_traces_that_go_shorten_the_run_by_what_they_took(
 
 def test_what_separate_parts_save_adds_up_and_their_errors_in_squares() -> None:
     def saving(saved_s: float, off_s: float) -> RunGain:
-        return RunGain(
-            speedup=100.0 / (100.0 - saved_s),
-            ci95=(100.0 / (100.0 - saved_s + off_s), 100.0 / (100.0 - saved_s - off_s)),
-            before_s=100.0,
-            after_s=100.0 - saved_s,
-            basis="measured",
-            scope="run",
-        )
+        after_s = 100.0 - saved_s
+        limits = (100.0 / (after_s + off_s), 100.0 / (after_s - off_s))
+        return make_gain(100.0 / after_s, ci95=limits)
 
     gain = gain_of_separate([saving(30.0, 3.0), saving(20.0, 4.0)])
     assert gain.after_s == pytest.approx(50.0)
@@ -400,9 +382,7 @@ def test_what_separate_parts_save_adds_up_and_their_errors_in_squares() -> None:
 def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_known(
     scope: RunScope, least: float
 ) -> None:
-    gain = RunGain(
-        speedup=4.0, ci95=(3.0, 5.0), before_s=100.0, after_s=25.0, basis="measured", scope=scope
-    )
+    gain = make_gain(4.0, ci95=(3.0, 5.0), scope=scope)
     combined = Combined(
         findings=["missing-cache:op2"],
         speedup=4.0,
@@ -426,14 +406,7 @@ def test_steps_that_fill_a_cache_are_in_the_interval_where_their_number_is_not_k
 def with_gain(
     name: str, speedup: float, basis: Basis | None, *, part: RunPartName = "steps"
 ) -> Finding:
-    gain = RunGain(
-        speedup=speedup,
-        ci95=(speedup, speedup),
-        before_s=100.0,
-        after_s=100.0 / speedup,
-        basis="measured",
-        scope="run",
-    )
+    gain = make_gain(speedup)
     trial = Trial(state="confirmed", reason=None, speedup=speedup, basis=basis)
     change: Change = SetParameters("map_0", {})
     if name == "step":

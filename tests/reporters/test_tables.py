@@ -14,10 +14,10 @@ from pipediag.errors import PipediagError
 from pipediag.measures import profile as measured
 from pipediag.measures.profile import describe_devices
 from pipediag.reporters.tables import TABLES, device_table, table, text, write_gaps
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import Session
 from pipediag.trace.summary import TraceSummary, summarise
 from tests import factories
+from tests.ledgers import make_gain
 from tests.reporters import devices, trial_sessions
 from tests.reporters.devices import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
@@ -77,9 +77,7 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
 
 
 def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
-    gain = RunGain(
-        speedup=1.25, ci95=(1.2, 1.3), before_s=20, after_s=16, basis="measured", scope="run"
-    )
+    gain = make_gain(1.25, 20.0, ci95=(1.2, 1.3))
     [first, *others] = trial_sessions.everything_tried().findings
     first = first.model_copy(update={"for_run": gain})
     frame = table(factories.make_session(findings=[first, *others]), "findings").set_index("rule")
