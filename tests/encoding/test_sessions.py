@@ -30,7 +30,7 @@ from pipediag.session.model import Session
 from pipediag.session.record import to_json
 from pipediag.session.store import load_session
 from tests.encoding.poisoned import CLEAN, POISON, acting, commands, session_content
-from tests.reporters.pages import Element, Page
+from tests.reporters.pages import Element, Page, on_terminal
 
 VARIANTS = [*({"choice": choice} for choice in range(9)), {"sections": False, "choice": 3}]
 every_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
@@ -83,23 +83,13 @@ def assert_harmless(text: str) -> None:
     assert not acting(text)
 
 
-def printed(session: Session, *, width: int, verbose: bool = False, style: bool = False) -> str:
-    stream = io.StringIO()
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=style,
-        color_system="truecolor" if style else None,
-        legacy_windows=False,
-    )
-    terminal.render(session, console, output_directory=Path("reports"), verbose=verbose)
-    return stream.getvalue()
-
-
 @every_variant
 @pytest.mark.parametrize(("width", "verbose"), [(30, True), (120, False)])
 def test_the_summary_gives_no_commands(pair: Pair, width: int, verbose: bool) -> None:
-    text = printed(pair.poisoned, width=width, verbose=verbose)
+    def write(console: Console) -> None:
+        terminal.render(pair.poisoned, console, output_directory=Path("reports"), verbose=verbose)
+
+    text = on_terminal(write, width=width)
 
     assert_harmless(text)
     assert max(map(len, text.splitlines())) <= width

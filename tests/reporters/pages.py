@@ -1,9 +1,13 @@
-"""Reads a report back with the standard library's parser."""
+"""Reads reports back: pages with the standard library's parser, and what a terminal shows."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+
+from rich.console import Console
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -56,3 +60,13 @@ class Page(HTMLParser):
 
     def find(self, tag: str) -> list[Element]:
         return self.root.find(tag)
+
+
+def on_terminal(
+    write: Callable[[Console], object], *, width: int = 80, encoding: str = "utf-8"
+) -> str:
+    """Return what is written on a terminal without colours."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    write(Console(file=stream, width=width, color_system=None, legacy_windows=False))
+    stream.seek(0)
+    return stream.read()

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable
 
 from pipediag.session.ledger import RunSpan
-from pipediag.session.loops import StepRow
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Combined, DroppedEdit
 from pipediag.vocabulary import RUN_PARTS
@@ -65,24 +64,15 @@ def nothing_measured() -> Session:
 
 def profiled(**overrides: object) -> Session:
     """Forty steps of the baseline and ten of the profile, with a gap in its second and third."""
-    profile = [
-        StepRow(
-            index=40 + n,
-            window="profile",
-            block=0,
-            start_ms=4500.0 + 12.0 * n,
-            duration_ms=12.0,
-            input_wait_ms=None,
-            batches=1,
-        )
-        for n in range(10)
-    ]
+    steps = factories.make_step_rows()
+    row = steps[0].but(window="profile", duration_ms=12.0, input_wait_ms=None)
+    profile = [row.but(index=40 + n, start_ms=4500.0 + 12.0 * n) for n in range(10)]
     gaps = [
         devices.make_gap(start_ms=13.0, duration_ms=2.0, step=1),
         devices.make_gap(start_ms=30.0, duration_ms=1.0, step=2),
     ]
     values = {
-        "step_rows": [*factories.make_step_rows(), *profile],
+        "step_rows": [*steps, *profile],
         "devices": [devices.make_gpu(gaps=gaps)],
         **overrides,
     }

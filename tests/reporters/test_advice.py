@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from pipediag.facts.order import concluded
 from pipediag.reporters import markdown
@@ -23,20 +21,18 @@ from pipediag.reporters.words.advice import (
 )
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding, Patch
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
 from tests import factories, records
 from tests.factories import make_finding, make_session, make_verdict
+from tests.ledgers import make_gain
 from tests.reporters import trial_sessions
-from tests.reporters.pages import Page
+from tests.reporters.pages import Page, on_terminal
 from tests.reporters.sessions import nothing_measured
 from tests.trials.bench import make_edit
 
-GAIN = RunGain(
-    speedup=1.5, ci95=(1.4, 1.6), before_s=30.0, after_s=20.0, basis="measured", scope="run"
-)
+GAIN = make_gain(1.5, 30.0, ci95=(1.4, 1.6))
 
 
 def session(finding: Finding, **overrides: Any) -> Session:
@@ -322,7 +318,7 @@ def test_no_report_advises_what_its_trial_left_open_or_refuted(
         assert not after or said.endswith(
             ("Not worth it here: ", "because its trial was inconclusive: ")
         )
-    terminal = io.StringIO()
-    render_summary(session, Console(file=terminal, width=200), output_directory=None)
-    assert advised not in terminal.getvalue()
+    assert advised not in on_terminal(
+        lambda console: render_summary(session, console, output_directory=None), width=200
+    )
     assert advised not in markdown.render(session)

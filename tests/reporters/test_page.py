@@ -124,18 +124,9 @@ def trials_of(page: Page) -> list[Element]:
 def test_each_card_shows_its_trial() -> None:
     page = page_of(trial_sessions.everything_tried())
     outcomes = trials_of(page)
-    assert [item.find("strong")[0].text for item in outcomes] == [
-        "Confirmed",
-        "Confirmed",
-        "Confirmed",
-        "Not tried",
-        "Inconclusive",
-        "Refuted",
-    ]
-    first, last = words(outcomes[0]), words(outcomes[-1])
-    assert "1.9x [1.9, 2.0] over 8 rounds" in first
-    assert "The shuffle starts anew in each block." in first
-    assert "This change gains less than 3 % here." in last
+    told = [item.find("strong")[0].text for item in outcomes]
+    assert told == [*["Confirmed"] * 3, "Not tried", "Inconclusive", "Refuted"]
+    assert "1.9x [1.9, 2.0] over 8 rounds" in words(outcomes[0])
 
 
 def test_a_large_table_has_its_memory() -> None:

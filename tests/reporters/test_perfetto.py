@@ -127,10 +127,3 @@ def test_every_gap_is_named_by_its_cause_and_says_more(tmp_path: Path) -> None:
             if key.endswith("_us") and key != "duration_us"
         }
         assert sum(causes.values()) == pytest.approx(gap["dur"])
-
-
-def test_a_gap_tells_its_start_and_its_step(tmp_path: Path) -> None:
-    written = Export(gpu_profile(), tmp_path)
-    gaps = [gap["args"] for gap in written.slices("GPU:0 idle")]
-    assert [gap["start_ms"] for gap in gaps] == [0.0, 0.06, 0.16]
-    assert [gap["step"] for gap in gaps] == [0, 0, 1]

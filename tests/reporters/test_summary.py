@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,31 +12,17 @@ from rich.console import Console
 from pipediag.reporters.terminal.summary import render
 from pipediag.session.model import Script, Session
 from tests import factories
-from tests.reporters import trial_sessions
+from tests.reporters.pages import on_terminal
 from tests.reporters.sessions import SESSIONS
 
 every_session = pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS)
 
 
-def shown(
-    session: Session,
-    *,
-    width: int = 80,
-    encoding: str = "utf-8",
-    verbose: bool = False,
-    terminal: bool = False,
-) -> str:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console = Console(
-        file=stream,
-        width=width,
-        force_terminal=terminal,
-        color_system="truecolor" if terminal else None,
-        legacy_windows=False,
-    )
-    render(session, console, output_directory=Path("reports/train"), verbose=verbose)
-    stream.seek(0)
-    return stream.read()
+def shown(session: Session, *, verbose: bool = False, **terminal: Any) -> str:
+    def write(console: Console) -> None:
+        render(session, console, output_directory=Path("reports/train"), verbose=verbose)
+
+    return on_terminal(write, **terminal)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -74,17 +60,6 @@ def test_ascii_where_the_terminal_has_no_more(make: Callable[[], Session]) -> No
     ]
 
 
-def test_says_what_is_slow_what_to_change_what_it_buys_and_why() -> None:
-    text = words(shown(trial_sessions.patched(), width=120))
-    assert "● Input-bound high severity train.py" in text
-    assert "Change 16 parallel calls on the map" in text
-    assert "Gain 3.1x [2.9, 3.3] in a step, measured." in text
-    assert "Why Measured in your loop" in text
-    assert "Step 10.0 ms: waiting for input 70 %" in text
-    assert "reports/train/report.html" in text
-    assert "pipediag fix reports/train" in text
-
-
 def test_verbose_leaves_nothing_out() -> None:
     findings = [
         factories.make_finding(f"rule-{index}", title=f"Title number {index}.")
@@ -101,15 +76,6 @@ def test_verbose_leaves_nothing_out() -> None:
 
 def words(text: str) -> str:
     return " ".join(text.split())
-
-
-def test_what_its_trial_left_open_is_not_advised_and_something_is_to_try() -> None:
-    undecided = factories.make_finding(advice="Do this.", trial=trial_sessions.UNDECIDED)
-    session = factories.make_session(findings=[undecided], trials=trial_sessions.make_run())
-    lines = shown(session, width=120)
-    assert "Do this." not in lines
-    assert "Try next" in lines
-    assert "`--budget 180`" in lines
 
 
 def test_a_healthy_run_says_so_and_stops() -> None:

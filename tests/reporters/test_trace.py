@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from rich.console import Console
 
 from pipediag.reporters.terminal.trace import render
 from pipediag.session.devices import DeviceKernel, TraceReport, UnreadFile
 from pipediag.vocabulary import GAP_CAUSES
 from tests import factories
 from tests.reporters import devices
+from tests.reporters.pages import on_terminal
 from tests.reporters.sessions import HOSTILE
 
 HEADLINE = (
@@ -75,18 +75,8 @@ REPORTS: dict[str, Callable[[], TraceReport]] = {
 every_report = pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
 
 
-def shown(
-    report: TraceReport,
-    *,
-    width: int = 80,
-    encoding: str = "utf-8",
-    written: list[str] | None = None,
-) -> str:
-    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    console = Console(file=stream, width=width, color_system=None, legacy_windows=False)
-    render(report, console, written=WRITTEN if written is None else written)
-    stream.seek(0)
-    return stream.read()
+def shown(report: TraceReport, **terminal: Any) -> str:
+    return on_terminal(lambda console: render(report, console, written=WRITTEN), **terminal)
 
 
 @every_report
@@ -106,17 +96,12 @@ def test_ascii_and_no_control_characters(make: Callable[[], TraceReport]) -> Non
 def test_says_steps_causes_kernels_gaps_and_findings() -> None:
     text = shown(one_device(), width=120).replace("\N{NO-BREAK SPACE}", " ")
     assert HEADLINE in text
-    assert "vm.xplane.pb (XPlane, 12,345 events, 110 ms)" in text
     assert "4, found by the framework's step annotations; median 24.5 ms" in text
     assert "45 % waiting for input, 35 % device compute" in " ".join(text.split())
     assert "Waiting for input     ███████████████·····   75 %  45.0 ms" in text
-    assert "Gaps under 5 µs" in text
     assert "20.0 ms   24x  ampere_sgemm_128x64_tn" in text
     assert "30.0 ms  Waiting for input     Prefetch::ParallelMapV2, step 1" in text
-    assert "at 20.0 ms" in text
-    assert "in ExecutorState::Process, step 3" in text
     assert "A stateful map runs one element at a time" in text
-    assert "out/gaps.csv" in text
 
 
 def test_a_gap_takes_one_line_of_a_narrow_terminal() -> None:

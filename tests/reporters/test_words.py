@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
 from pipediag.session.model import Script
 from pipediag.session.pipeline import Operation, Pipeline
-from pipediag.vocabulary import EffectOnResults, Scalar
+from pipediag.vocabulary import Scalar
 from tests import factories, records
 from tests.factories import (
     make_embedding,
@@ -75,47 +75,24 @@ def test_words_and_units(key: str, value: Scalar, words: str, shown: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("file", "shown"),
+    ("path", "file", "shown"),
     [
-        ("/home/a/project/data/pipeline.py", "data/pipeline.py:41"),
-        ("/home/a/shared/train.py", "train.py:41"),
-        ("/home/a/other.py", "/home/a/other.py:41"),
-        ("/home/a/project/.venv/site-packages/keras/src/trainer.py", "keras/src/trainer.py:41"),
-        ("cell In[3]", "cell In[3]:41"),
-        (None, ""),
+        ("/home/a/shared/train.py", "/home/a/here/data/pipeline.py", "data/pipeline.py:41"),
+        ("/home/a/shared/train.py", "/home/a/shared/train.py", "train.py:41"),
+        ("/home/a/shared/train.py", "/home/a/other.py", "/home/a/other.py:41"),
+        ("train.py", "/home/a/here/.venv/site-packages/keras/fit.py", "keras/fit.py:41"),
+        ("train.py", "cell In[3]", "cell In[3]:41"),
+        ("train.py", None, ""),
+        ("../project/train.py", "/home/a/here/../project/train.py", "train.py:41"),
+        ("../project/train.py", "/home/a/project/data/pipeline.py", "data/pipeline.py:41"),
+        ("../project/train.py", "/home/a/here/local.py", "local.py:41"),
     ],
 )
-def test_files_are_shown_from_where_the_script_ran(file: str | None, shown: str) -> None:
-    script = Script(
-        path="/home/a/shared/train.py", args=[], outcome="stopped", directory="/home/a/project"
-    )
-    assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
-
-
-@pytest.mark.parametrize(
-    ("file", "shown"),
-    [
-        ("/home/a/here/../project/train.py", "train.py:41"),
-        ("/home/a/project/data/pipeline.py", "data/pipeline.py:41"),
-        ("/home/a/here/local.py", "local.py:41"),
-    ],
-)
-def test_files_beside_a_script_of_another_directory_are_shown_from_there(
-    file: str, shown: str
+def test_files_are_shown_from_where_the_script_ran_or_lies(
+    path: str, file: str | None, shown: str
 ) -> None:
-    script = Script(
-        path="../project/train.py", args=[], outcome="stopped", directory="/home/a/here"
-    )
+    script = Script(path=path, args=[], outcome="stopped", directory="/home/a/here")
     assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
-
-
-@pytest.mark.parametrize("effect", get_args(EffectOnResults))
-def test_every_effect_on_results_is_put_in_words(effect: EffectOnResults) -> None:
-    finding = factories.make_finding(effect_on_results=effect, edit=trial_sessions.CACHE)
-    session = factories.make_session(findings=[finding])
-    assert trials.effect(finding)
-    named = trials.change(session, trial_sessions.CACHE.id, with_effect=True)
-    assert ("(" in named.removeprefix(trial_sessions.CACHE.label)) == (effect != "same results")
 
 
 @pytest.mark.parametrize(("at_most", "held"), [(1.5, False), (2.5, True), (None, True)])

@@ -16,7 +16,7 @@ from pipediag.session.trials import (
     TrialBlock,
     TrialRun,
 )
-from pipediag.vocabulary import BASE
+from pipediag.vocabulary import BASE, TrialState
 from tests import factories
 
 PARALLEL = Edit(
@@ -45,32 +45,19 @@ CACHE = Edit(
 )
 JIT = Edit("host-overhead", "jit_compile=True", (SetModel({"jit_compile": True}),))
 
-CONFIRMED = Trial(
-    state="confirmed",
-    reason=None,
-    speedup=1.94,
-    ci95=(1.88, 2.01),
-    blocks=8,
-    consumer="training",
-    caveats=["The shuffle starts anew in each block."],
-)
-BIGGER_BATCH = Trial(
-    state="confirmed", reason=None, speedup=1.62, ci95=(1.55, 1.7), blocks=8, consumer="training"
-)
-CACHED = Trial(
-    state="confirmed", reason=None, speedup=1.9, ci95=(1.8, 2.0), blocks=6, consumer="training"
-)
-REFUTED = Trial(
-    state="refuted", reason=None, speedup=1.0, ci95=(0.98, 1.02), blocks=8, consumer="training"
-)
-UNDECIDED = Trial(
-    state="inconclusive",
-    reason="The time for trials was used up before it was decided.",
-    speedup=1.05,
-    ci95=(0.97, 1.14),
-    blocks=4,
-    consumer="training",
-)
+
+def made(state: TrialState, speedup: float, ci95: tuple[float, float], **more: Any) -> Trial:
+    values = {"reason": None, "blocks": 8, "consumer": "training", **more}
+    return Trial(state=state, speedup=speedup, ci95=ci95, **values)
+
+
+SHUFFLED = "The shuffle starts anew in each block."
+CONFIRMED = made("confirmed", 1.94, (1.88, 2.01), caveats=[SHUFFLED])
+BIGGER_BATCH = made("confirmed", 1.62, (1.55, 1.7))
+CACHED = made("confirmed", 1.9, (1.8, 2.0), blocks=6)
+REFUTED = made("refuted", 1.0, (0.98, 1.02))
+USED_UP = "The time for trials was used up before it was decided."
+UNDECIDED = made("inconclusive", 1.05, (0.97, 1.14), blocks=4, reason=USED_UP)
 UNTRIED = Trial(
     state="not_tried", reason="The map calls a random function, which can't be replayed."
 )
