@@ -38,7 +38,7 @@ FIT = f"""
     print("FACT next", keras.layers.Dense(1).name, np.random.rand(), tf.random.uniform(()).numpy())
 """
 
-OWN_LOOP = f"""
+TABLE = f"""
     import hashlib
 
     import keras
@@ -48,10 +48,12 @@ OWN_LOOP = f"""
     keras.utils.set_random_seed(7)
     rng = np.random.default_rng(3)
     ids = rng.integers(0, {ROWS}, ({STEPS * BATCH}, {LENGTH}))
-    np.save("ids.npy", ids)
-    dataset = tf.data.Dataset.from_tensor_slices(ids).batch({BATCH})
     table = tf.Variable(tf.random.normal(({ROWS}, 8)), name="mine")
     optimizer = keras.optimizers.Adam()
+"""
+OWN_LOOP = f"""{TABLE}
+    np.save("ids.npy", ids)
+    dataset = tf.data.Dataset.from_tensor_slices(ids).batch({BATCH})
 
     @tf.function
     def step(batch):
@@ -87,70 +89,7 @@ def test_a_training_whose_ids_are_looked_at_is_the_native_one(
     assert ids.zero_percent == pytest.approx(100 * flat.count(0) / len(flat))
 
 
-DRAWS_BY_ITSELF = """
-    import hashlib
-
-    import numpy as np
-    import tensorflow as tf
-
-    ids = np.random.default_rng(3).integers(0, 400, (2400, 12))
-    dataset = tf.data.Dataset.from_tensor_slices(ids).batch(8)
-    table = tf.Variable(tf.random.stateless_normal((400, 8), (1, 2)))
-
-    def train(batch):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((tf.nn.embedding_lookup(table, batch) - 1.0) ** 2)
-        gradient = tape.gradient(loss, table)
-        table.scatter_sub(tf.IndexedSlices(0.1 * gradient.values, gradient.indices))
-
-    @tf.function
-    def step(iterator):
-        trained = 0
-    DRAWS
-        return trained
-
-    trained = 0
-    for epoch in range(120):
-        iterator = iter(dataset)
-        for _ in range(150):
-            trained += int(step(iterator))
-    print("FACT trained", trained, hashlib.sha256(table.numpy().tobytes()).hexdigest())
-"""
-TWICE = """
-        for _ in range(2):
-            train(next(iterator))
-            trained += 1
-"""
-WHILE_THERE_ARE = """
-        for _ in tf.range(2):
-            batch = iterator.get_next_as_optional()
-            if batch.has_value():
-                train(batch.get_value())
-                trained += 1
-"""
-
-
-@pytest.mark.parametrize("draws", [TWICE, WHILE_THERE_ARE], ids=["twice", "while there are"])
-def test_a_step_that_draws_several_batches_by_itself_keeps_them_all(
-    make_case: MakeCase, draws: str
-) -> None:
-    analysed = make_case(DRAWS_BY_ITSELF.replace("    DRAWS\n", draws.lstrip("\n"))).alike(
-        "--run-to-end", "--budget", "0"
-    )
-    (table,) = analysed.session.embeddings
-    assert table.ids is None
-
-
-EAGER = f"""
-    import hashlib
-
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(7)
-    rng = np.random.default_rng(3)
-    ids = rng.integers(0, {ROWS}, ({STEPS * BATCH}, {LENGTH}))
+EAGER = f"""{TABLE}
     drawn = [0]
     def batches():
         for at in range(0, len(ids), {BATCH}):
@@ -158,8 +97,6 @@ EAGER = f"""
             yield ids[at : at + {BATCH}]
     spec = tf.TensorSpec(({BATCH}, {LENGTH}), "int64")
     dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
-    table = tf.Variable(tf.random.normal(({ROWS}, 8)), name="mine")
-    optimizer = keras.optimizers.Adam()
 
     def step(batch):
         with tf.GradientTape() as tape:

@@ -27,7 +27,7 @@ def alike(folder: Path, program: str, without: dict[str, str], within: dict[str,
     return other
 
 
-ANALYSED = """
+MODEL = """
     import hashlib
     import random
 
@@ -41,23 +41,26 @@ ANALYSED = """
         return x + tf.random.uniform(x.shape, seed=3), y
 
     x = np.random.rand(1200, 16).astype("float32")
+    layers = [keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dropout(0.3),
+              keras.layers.Dense(1)]
+    model = keras.Sequential(layers)
+    model.compile("adam", "mse", metrics=["mae"])
+"""
+FACTS = """
+    weights = b"".join(w.tobytes() for w in model.get_weights())
+    print("FACT weights", hashlib.sha256(weights).hexdigest())
+    print("FACT optimizer", [float(np.sum(v)) for v in model.optimizer.variables])
+    print("FACT draws", random.random(), np.random.rand(), keras.random.uniform(()).numpy())
+"""
 
+ANALYSED = """
     def make():
         dataset = tf.data.Dataset.from_tensor_slices((x, x.sum(1)))
         return dataset.shuffle(300).map(noisy).batch(4).prefetch(2)
 
     dataset = make()
-    layers = [keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dropout(0.3),
-              keras.layers.Dense(1)]
-    model = keras.Sequential(layers)
-    model.compile("adam", "mse", metrics=["mae"])
     ANALYSIS
-    history = model.fit(dataset, epochs=2, verbose=0)
-    weights = b"".join(w.tobytes() for w in model.get_weights())
-    print("FACT losses", history.history)
-    print("FACT weights", hashlib.sha256(weights).hexdigest())
-    print("FACT optimizer", [float(np.sum(v)) for v in model.optimizer.variables])
-    print("FACT draws", random.random(), np.random.rand(), keras.random.uniform(()).numpy())
+    print("FACT losses", model.fit(dataset, epochs=2, verbose=0).history)
 """
 ANALYSIS = """
     import pipediag
@@ -68,34 +71,19 @@ ANALYSIS = """
 
 
 def test_training_goes_on_as_if_nothing_had_been_analysed(tmp_path: Path) -> None:
-    alike(tmp_path, ANALYSED, {"ANALYSIS": "pass"}, {"ANALYSIS": ANALYSIS})
+    program = MODEL + ANALYSED + FACTS
+    alike(tmp_path, program, {"ANALYSIS": "pass"}, {"ANALYSIS": ANALYSIS})
 
 
 WATCHED = """
-    import hashlib
-    import random
     from contextlib import nullcontext
 
-    import keras
-    import numpy as np
-    import tensorflow as tf
-
-    keras.utils.set_random_seed(7)
-
-    def noisy(x, y):
-        return x + tf.random.uniform(x.shape, seed=3), y
-
-    x = np.random.rand(1200, 16).astype("float32")
     dataset = (tf.data.Dataset.from_tensor_slices((x, x.sum(1)))
                .shuffle(300).map(noisy).batch(4).cache("cached").prefetch(2))
     # The cache is whole once its end was asked for, which `fit` does not do: whether the
     # prefetch does is a matter of time.
     for _ in dataset:
         pass
-    layers = [keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dropout(0.3),
-              keras.layers.Dense(1)]
-    model = keras.Sequential(layers)
-    model.compile("adam", "mse", metrics=["mae"])
 
     @tf.function
     def step(batch):
@@ -112,11 +100,7 @@ WATCHED = """
         losses = [float(step(next(batches))) for _ in range(400)]
     after = model.fit(dataset, epochs=1, verbose=0, callbacks=callbacks)
     CHECK
-    weights = b"".join(w.tobytes() for w in model.get_weights())
     print("FACT losses", history.history, after.history, losses[-3:])
-    print("FACT weights", hashlib.sha256(weights).hexdigest())
-    print("FACT optimizer", [float(np.sum(v)) for v in model.optimizer.variables])
-    print("FACT draws", random.random(), np.random.rand(), keras.random.uniform(()).numpy())
 """
 WITHOUT = {"WATCHING": "watching, callbacks = nullcontext(), []", "CHECK": "pass"}
 WITH = {
@@ -132,7 +116,7 @@ WITH = {
 
 
 def test_training_ends_as_if_nothing_had_been_watched(tmp_path: Path) -> None:
-    alike(tmp_path, WATCHED, WITHOUT, WITH)
+    alike(tmp_path, MODEL + WATCHED + FACTS, WITHOUT, WITH)
 
 
 BROKEN_OFF = """

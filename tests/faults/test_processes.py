@@ -105,33 +105,3 @@ def test_a_process_forked_in_the_middle_of_a_training_is_native(make_case: MakeC
     session = analysed.session
     assert session.notes == []
     assert [loop.steps for loop in session.loops if loop.role == "training"] == [400]
-
-
-SHADOWING = """
-    import statistics
-
-    print("FACT mine", statistics.normalise(4))
-    import tensorflow as tf
-
-    dataset = tf.data.Dataset.range(400).map(lambda x: tf.cast(x, tf.float32)).batch(2).repeat()
-    weight = tf.Variable(1.0)
-
-    @tf.function
-    def step(batch):
-        weight.assign_sub(0.001 * tf.reduce_mean(batch))
-
-    for number, batch in enumerate(dataset):
-        step(batch)
-        if number == 1500:
-            break
-    print("FACT weight", weight.numpy())
-"""
-
-
-def test_a_module_that_shadows_one_of_the_standard_library_is_the_scripts_alone(
-    make_case: MakeCase,
-) -> None:
-    analysed = make_case(SHADOWING, statistics="def normalise(x): return x / 2").alike(
-        "--run-to-end", "--budget", "0"
-    )
-    assert analysed.session.steps is not None, analysed.session.steps_missing

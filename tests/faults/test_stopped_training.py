@@ -8,17 +8,25 @@ from .conftest import MakeCase
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.faults]
 
-# The "weights" add up what they were fed: after n examples they are the sum of 0 to n - 1.
-FIT = """
+NUMBERS = """
     import time
 
-    import keras
     import numpy as np
     import tensorflow as tf
 
     def waits(i):
         time.sleep(0.002)
         return np.float32(i)
+
+    dataset = tf.data.Dataset.range(100_000)
+    dataset = dataset.map(
+        lambda i: tf.ensure_shape(tf.numpy_function(waits, [i], tf.float32), [])
+    ).batch(4)
+"""
+
+# The "weights" add up what they were fed: after n examples they are the sum of 0 to n - 1.
+FIT = """
+    import keras
 
     class Sums(keras.Model):
         def __init__(self):
@@ -42,10 +50,7 @@ FIT = """
         count = float(model.count)
         return float(model.total) == count * (count - 1) / 2, count
 
-    dataset = tf.data.Dataset.range(100_000)
-    dataset = dataset.map(
-        lambda i: (tf.ensure_shape(tf.numpy_function(waits, [i], tf.float32), []), 0.0)
-    ).batch(4)
+    dataset = dataset.map(lambda numbers: (numbers, 0.0))
     model = Sums()
     model.compile("sgd")
     model(np.zeros((1,), "float32"))
@@ -63,7 +68,7 @@ FIT = """
 def test_weights_of_a_stopped_fit_are_those_of_its_own_steps(
     make_case: MakeCase, budget: str
 ) -> None:
-    analysed = make_case(FIT).analysed("--budget", budget)
+    analysed = make_case(NUMBERS + FIT).analysed("--budget", budget)
     kept, backup = analysed.facts
     _, _, straight, count, step = kept.split()
     assert straight == "True", kept
@@ -76,11 +81,6 @@ def test_weights_of_a_stopped_fit_are_those_of_its_own_steps(
 
 
 LOOP = """
-    import time
-
-    import numpy as np
-    import tensorflow as tf
-
     total, count = tf.Variable(0.0), tf.Variable(0.0)
     checkpoint = tf.train.Checkpoint(total=total, count=count)
 
@@ -89,17 +89,9 @@ LOOP = """
         total.assign_add(tf.reduce_sum(x))
         count.assign_add(tf.cast(tf.shape(x)[0], tf.float32))
 
-    def waits(i):
-        time.sleep(0.002)
-        return np.float32(i)
-
     def straight():
         return float(total) == float(count) * (float(count) - 1) / 2, float(count)
 
-    dataset = tf.data.Dataset.range(100_000)
-    dataset = dataset.map(
-        lambda i: tf.ensure_shape(tf.numpy_function(waits, [i], tf.float32), [])
-    ).batch(4)
     saved = []
     try:
         for step, batch in enumerate(dataset):
@@ -115,26 +107,13 @@ LOOP = """
 
 
 def test_what_a_loop_of_the_scripts_own_saves_is_its_own_training(make_case: MakeCase) -> None:
-    analysed = make_case(LOOP).analysed("--budget", "5")
+    analysed = make_case(NUMBERS + LOOP).analysed("--budget", "5")
     assert len(analysed.facts) > 3
     assert all(fact.split()[-2] == "True" for fact in analysed.facts), analysed.facts
 
 
 SAVES_SLOWLY = """
-    import time
-
-    import numpy as np
-    import tensorflow as tf
-
-    def waits(i):
-        time.sleep(0.002)
-        return np.float32(i)
-
     total = tf.Variable(0.0)
-    dataset = tf.data.Dataset.range(100_000)
-    dataset = dataset.map(
-        lambda i: tf.ensure_shape(tf.numpy_function(waits, [i], tf.float32), [])
-    ).batch(4)
     try:
         for batch in dataset:
             total.assign_add(tf.reduce_sum(batch))
@@ -150,6 +129,6 @@ SAVES_SLOWLY = """
 
 
 def test_a_script_that_is_saving_is_given_the_time_for_it(make_case: MakeCase) -> None:
-    analysed = make_case(SAVES_SLOWLY).analysed("--budget", "0")
+    analysed = make_case(NUMBERS + SAVES_SLOWLY).analysed("--budget", "0")
     assert analysed.facts == ["FACT saved"]
     assert (analysed.directory / "saved.bin").read_bytes().endswith(b"END")
