@@ -64,7 +64,6 @@ def reported(result: pipediag.Result) -> dict[str, object]:
         "run_missing": session.run_missing,
         "epochs": session.run.epochs_planned if session.run else None,
         "verdict": result.verdict,
-        "alone": session.pipeline_alone is not None,
         "trials": sorted({one.trial.state for one in session.findings if one.trial}),
         "notes": session.notes,
     }

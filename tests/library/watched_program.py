@@ -65,7 +65,6 @@ def reported(watching) -> dict[str, object]:
         "detail": session.script.detail,
         "steps": session.steps.count if session.steps else None,
         "kinds": [op.kind for op in session.pipeline.ops] if session.pipeline else None,
-        "lines": [op.line for op in session.pipeline.ops] if session.pipeline else None,
         "loops": [(loop.kind, loop.role, loop.line, loop.steps) for loop in session.loops],
         "breakdown": sorted(session.breakdown) if session.breakdown else None,
         "parts": [part.part for part in session.run.parts] if session.run else session.run_missing,
@@ -73,7 +72,6 @@ def reported(watching) -> dict[str, object]:
         "callbacks": [
             each.name for loop in session.loops if loop.keras for each in loop.keras.callbacks
         ],
-        "notes": session.notes,
     }
 
 

@@ -81,21 +81,6 @@ CUSTOM = """
             train(ids)
 """
 
-OVER = """
-    import tensorflow as tf
-
-    total = tf.Variable(0.0)
-
-    @tf.function
-    def train(x):
-        total.assign_add(tf.reduce_sum(x))
-
-    batches = iter(tf.data.Dataset.range(10**9).map(lambda i: tf.cast(i, tf.float32)).batch(4))
-    for step in range(40):
-        train(next(batches))
-    print("steps", step + 1)
-"""
-
 
 VALIDATED = """
     import keras
@@ -224,28 +209,6 @@ def test_a_custom_loop_runs_its_own_body_on_every_variant(tmp_path: Path) -> Non
     assert refusal_of(answers["large"])
     assert block_of(answers["block"]).batches >= 5
     assert result.outcome == "stopped"
-
-
-def test_of_a_loop_that_is_over_the_pipeline_alone_is_tried(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    answers: dict[str, Answer] = {}
-    held: list[TrialsAwaited] = []
-
-    def talk(waiting: TrialsAwaited, voice: Voice) -> None:
-        held.append(waiting)
-        answers["base"] = voice.prepare("base")
-        answers["pull"] = voice.pull("base")
-        answers["block"] = voice.block("base")
-
-    result = tried(tmp_path, OVER, talk, steps=1000, warmup=5)
-
-    pull = block_of(answers["pull"])
-    assert held[0].alone
-    assert pull.examples == 4 * pull.batches
-    assert refusal_of(answers["block"])
-    assert result.outcome == "finished"
-    assert "steps 40" in capfd.readouterr().out
 
 
 def test_behind_its_training_the_pipeline_of_a_validation_is_tried_alone(tmp_path: Path) -> None:
