@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import subprocess
 from dataclasses import replace
@@ -18,12 +17,12 @@ from pipediag.reporters import sections
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Patch
-from pipediag.session.ledger import Run, RunGain, RunSpan
+from pipediag.session.ledger import Run, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
 from pipediag.session.trials import Trial
 from tests.factories import make_finding, make_session
-from tests.ledgers import make_run
+from tests.ledgers import make_gain, make_run
 from tests.records import make_breakdown, make_operation, make_pipeline
 
 TEXT = (
@@ -47,14 +46,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
     op = make_operation("map", "map", file=str(script), line=4)
-    gain = RunGain(
-        speedup=speedup,
-        ci95=(speedup / 1.1, speedup * 1.1),
-        before_s=10.0,
-        after_s=10.0 / speedup,
-        basis="measured",
-        scope="run",
-    )
+    gain = make_gain(speedup, 10.0, ci95=(speedup / 1.1, speedup * 1.1))
     edit = Edit("edit", "sixteen parallel calls", (change,))
     return make_session(
         script=Script(path=str(script), args=[], outcome="stopped"),
@@ -188,17 +180,6 @@ def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:
     assert "Rules that can be named: too-costly." in str(result.exception)
 
 
-def test_the_newest_report_is_taken_where_none_is_named(script: Path) -> None:
-    for name, age in (("old", 100), ("new", 1)):
-        (script.parent / "reports" / name).mkdir(parents=True)
-        change = PARALLEL if name == "new" else Insert("map", "cache")
-        made = with_patches(session(script, change), LATER)
-        file = save_session(made, script.parent / "reports" / name)
-        os.utime(file, (2e9 - age, 2e9 - age))
-    result = fix()
-    assert "-ds = ds.map(abs)" in result.stdout
-
-
 def test_verifies_by_running_both(
     script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +249,7 @@ def test_gains_of_a_loop_and_of_an_evaluation_are_promised_together(
 ) -> None:
     made = session(script, PARALLEL)
     (first,) = made.findings
-    gain = RunGain(speedup=10 / 7, before_s=10.0, after_s=7.0, basis="measured", scope="run")
+    gain = make_gain(10 / 7, 10.0, ci95=None)
     other = first.model_copy(
         update={"part": part, "line": line, "for_run": gain, "edit": Edit("other", "other", ())}
     )

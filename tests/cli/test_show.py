@@ -22,7 +22,7 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.config import GateConfig, load_config
 from pipediag.reporters import write_all
 from pipediag.reporters.terminal.summary import render
-from pipediag.rules.registry import BY_ID, RULES
+from pipediag.rules.registry import BY_ID
 from pipediag.session.store import save_session
 from tests import factories
 from tests.facts.test_service import served
@@ -110,18 +110,6 @@ def test_text_is_the_summary_and_perfetto_needs_a_profile(session_directory: Pat
     assert (as_text.exit_code, as_text.stdout) == (0, shown.stdout)
     with pytest.raises(PipediagError, match="no profile"):
         command.main([str(session_directory), "--format", "perfetto"], standalone_mode=False)
-
-
-def output(*args: str) -> str:
-    result = CliRunner().invoke(explain.command, args, catch_exceptions=False)
-    assert result.exit_code == 0
-    return result.output
-
-
-def test_without_a_rule_it_lists_them_all() -> None:
-    listed = output()
-    for rule in RULES:
-        assert f"{rule.id} " in listed
 
 
 def test_an_unknown_rule_is_answered_with_those_there_are() -> None:

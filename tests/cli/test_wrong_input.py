@@ -96,43 +96,21 @@ def test_a_file_of_configuration(here: Path, told: Told, content: str, said: str
     assert said in told("check", "good.json", "--config", "other.toml")
 
 
-def newer(content: str) -> str:
-    return json.dumps({**json.loads(content), "schema_version": "2.0"})
-
-
-SESSIONS: dict[str, tuple[Callable[[str], str | bytes], str]] = {
-    "another version": (newer, "has schema version"),
-    "half-written": (lambda whole: whole[: len(whole) // 2], "is not JSON"),
-    "of something else": (lambda _whole: '{"name": "x"}', "has schema version null"),
-    "without a part": (
-        lambda whole: json.dumps({**json.loads(whole), "verdict": {}}),
-        "is not a valid session: verdict.bottleneck",
-    ),
-}
 COMMANDS = {
     "check, baseline": ("check", "good.json", "--baseline", "bad.json"),
     "compare, head": ("compare", "good.json", "bad.json"),
 }
 
 
-@pytest.mark.parametrize(("spoilt", "said"), SESSIONS.values(), ids=SESSIONS)
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
-def test_a_session(
-    here: Path,
-    told: Told,
-    spoilt: Callable[[str], str | bytes],
-    said: str,
-    arguments: tuple[str, ...],
-) -> None:
-    content = spoilt(to_json(run_of()))
-    (here / "bad.json").write_bytes(content if isinstance(content, bytes) else content.encode())
-    before = sorted(path.name for path in here.iterdir())
+def test_a_session(here: Path, told: Told, arguments: tuple[str, ...]) -> None:
+    spoilt = {**json.loads(to_json(run_of())), "verdict": {}}
+    (here / "bad.json").write_text(json.dumps(spoilt), encoding="utf-8")
 
     line = told(*arguments)
 
-    assert "bad.json" in line
-    assert said in line
-    assert sorted(path.name for path in here.iterdir()) == before
+    assert "bad.json is not a valid session: verdict.bottleneck" in line
+    assert sorted(path.name for path in here.iterdir()) == ["bad.json", "good.json"]
 
 
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)

@@ -35,11 +35,6 @@ def test_a_file_or_its_directory_is_loaded(stored: Path, session: Session, file:
     assert result.verdict == session.verdict.summary
 
 
-def test_what_is_no_session_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(pipediag.PipediagError, match="cannot read the session"):
-        pipediag.load(tmp_path)
-
-
 def test_it_prints_as_the_summary_without_colours_in_a_notebook_too(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,15 +52,3 @@ def test_saving_writes_what_the_command_writes(stored: Path, tmp_path: Path) -> 
     expected = {"session.json", "report.html", *(f"{name}.csv" for name in tables.TABLES)}
     assert {path.name for path in target.iterdir()} == expected
     assert load_session(target) == result.session
-
-
-def test_the_tables_have_names_of_their_own(session: Session) -> None:
-    result = Result(session, None)
-    assert list(result.findings["rule"]) == [finding.rule for finding in session.findings]
-    lines = result.operations["line"]
-    assert lines.dtype == "Int64"
-    assert list(lines.dropna()) == [op.line for op in session.pipeline.ops if op.line is not None]
-    assert len(lines) == len(session.pipeline.ops)
-    assert result.steps["duration_ms"].sum() == pytest.approx(
-        sum(row.duration_ms for row in session.step_rows)
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -144,17 +143,6 @@ def test_what_can_not_be_left_is_given_up(log: list[str], monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt), pipediag.watch():
         raise ZeroDivisionError
     assert log == ["given up"]
-
-
-def test_how_a_block_was_left() -> None:
-    assert how_it_ended(None) == Ended("finished", 0)
-    assert how_it_ended(SystemExit(3)) == Ended("exited", 3)
-    assert how_it_ended(SystemExit("no")) == Ended("exited", 1)
-    assert how_it_ended(SystemExit()) == Ended("exited", 0)
-    assert how_it_ended(KeyboardInterrupt()) == Ended(
-        "interrupted", -signal.SIGINT, "KeyboardInterrupt: "
-    )
-    assert how_it_ended(ValueError("no")) == Ended("raised", 1, "ValueError: no")
 
 
 def _session_of(*messages: FromChild, pid: int) -> ChildResult:

@@ -6,8 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -29,14 +27,6 @@ class Nothing:
 
 sys.exit(pytest.main(sys.argv[1:], plugins=[Nothing()]))
 """
-
-
-def test_pytest_finds_it_by_its_entry_point() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"pipediag": "pipediag.pytest_plugin"}
-    assert not any("pytest" in line for line in project["dependencies"])
-    [found] = [one for one in entry_points(group="pytest11") if one.name == "pipediag"]
-    assert found.value == "pipediag.pytest_plugin"
 
 
 def modules(directory: Path, *options: str) -> set[str]:

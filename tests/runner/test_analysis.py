@@ -48,21 +48,6 @@ def test_nothing_heavy_delays_the_start_of_the_script() -> None:
     assert subprocess.check_output(command, env=environment(), text=True) == "[]\n"
 
 
-def test_a_report_that_cannot_be_written_keeps_the_session(
-    script: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise PipediagError("Could not write report.html: the disk is full.")
-
-    monkeypatch.setattr("pipediag.reporters.write_all", full)
-
-    result = analyse(AnalysisRequest(script=script, output=Path("out")), _ignore)
-
-    assert "the disk is full" in result.report_failure
-    assert "pipediag show out" in result.report_failure
-    assert _names("out") == ["session.json"]
-
-
 def test_a_session_that_cannot_be_written_keeps_the_recording(
     script: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,18 +156,6 @@ def named(rule: str, **overrides: Any) -> Any:
     return make_finding(rule, edit=make_edit(rule), advice=rule, **overrides)
 
 
-def test_what_trials_showed_decides_the_order_and_what_to_do_first() -> None:
-    session = make_session(
-        findings=[named("large"), named("small"), named("frozen", subject="correctness")]
-    )
-    outcomes = tried(
-        large=trial("refuted", 1.0), small=trial("confirmed", 1.2), frozen=trial("refuted", 0.9)
-    )
-    concluded = with_trials(session, outcomes, "Not reached.")
-    assert [finding.rule for finding in concluded.findings] == ["frozen", "small", "large"]
-    assert concluded.verdict.next_steps == ["frozen", "small"]
-
-
 @pytest.mark.parametrize(
     ("found", "condition", "effect"),
     [

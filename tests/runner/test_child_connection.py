@@ -137,18 +137,6 @@ def test_a_script_that_is_asked_to_end_in_its_trials_was_not_ended_by_one(
     assert result.held_ns is not None
 
 
-def test_a_loop_that_ends_is_gone(conversation: Conversation) -> None:
-    result = conversation.hold(
-        """
-        hear()
-        tell("TrialsOver", reason="the script finished")
-        """
-    )
-
-    assert conversation.gone == ["they were ended: the script finished."]
-    assert result.outcome == "finished"
-
-
 def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conversation) -> None:
     conversation.hold(
         """
@@ -163,6 +151,7 @@ def test_trials_that_the_child_ended_do_not_end_the_next_ones(conversation: Conv
         """
     )
 
+    assert conversation.gone == ["they were ended: another thread trains."]
     assert conversation.answers == [BlockRun("base", 3, 96, 7)]
 
 

@@ -12,10 +12,9 @@ from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import with_excerpt, with_patches, without_source
+from pipediag.runner.source_files import with_excerpt, with_patches
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import SourceExcerpt
-from pipediag.session.ledger import RunGain
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import Combined, DroppedEdit, Trial
 from tests.factories import make_finding, make_host, make_session, make_verdict
@@ -152,25 +151,6 @@ def test_what_was_not_confirmed_is_in_no_patch_of_all(script: Path) -> None:
     assert [one.patch is not None for one in found.findings] == [True, False]
 
 
-def test_what_the_run_does_not_gain_by_is_left_out_with_what_it_comes_to(script: Path) -> None:
-    def gained(speedup: float) -> RunGain:
-        return RunGain(
-            speedup=speedup, before_s=10.0, after_s=10.0 / speedup, basis="measured", scope="run"
-        )
-
-    findings = [
-        make_finding(edit=edit, trial=trial("confirmed"), for_run=gained(speedup))
-        for edit, speedup in ((CALLS, 0.5), (CACHE, 1.25))
-    ]
-    found = with_patches(tried_session(script, findings=findings), LATER)
-    assert found.patch.edits == ["cache"]
-    (left,) = found.patch.left_out
-    assert left.edit == "calls"
-    assert left.reason.endswith("not the whole run: 0.50x for the run (10.0 s to 20.0 s).")
-    # The finding has its own all the same.
-    assert [one.patch.edits for one in found.findings if one.patch] == [["calls"], ["cache"]]
-
-
 def test_a_file_that_was_changed_meanwhile_is_left_alone(script: Path) -> None:
     found = with_patches(tried_session(script, (CALLS, "confirmed")), script.stat().st_mtime - 1)
     assert found.patch.diff is None
@@ -186,12 +166,6 @@ def test_a_fault_of_ours_is_said_in_place_of_the_patch(
     monkeypatch.setattr(source_files, "make_patch", fails)
     found = with_patches(tried_session(script, (CALLS, "confirmed")), LATER)
     assert "ZeroDivisionError" in found.patch.left_out[0].reason
-
-
-def test_a_session_without_source_holds_no_line_of_it(script: Path) -> None:
-    found = without_source(tried_session(script, (CALLS, "confirmed")))
-    assert {op.code for op in found.pipeline.ops} == {None}
-    assert "ds.map" not in found.model_dump_json()
 
 
 def _names(directory: Path) -> set[str]:

@@ -161,14 +161,6 @@ def test_a_fit_that_ended_early_gives_way_to_the_next(stage: Stage) -> None:
     assert second.loop.diagnosis.measuring
 
 
-def test_given_up_the_measuring_ends(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    stage.step(consumer)
-    stage.clock.given_up()
-
-    assert consumer.loop.diagnosis.ended == "pipediag stopped after an error of its own"
-
-
 def test_a_thread_that_goes_on_while_the_script_ends_does_not_stop_it_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
