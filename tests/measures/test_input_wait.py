@@ -48,13 +48,6 @@ def test_without_gaps_of_enough_steps_the_time_in_next_is_taken(
     assert (native and native.percent) == (percent and pytest.approx(percent))
 
 
-def test_native_goes_first() -> None:
-    wait, _ = settle_input_wait(share(70.0), make_split(input_wait=7.0, python=3.0), None, None)
-    assert wait.method == "native"
-    assert wait.trace_percent == pytest.approx(70.0)
-    assert wait.disagreement is None
-
-
 @pytest.mark.parametrize(("python_percent", "percent"), [(20.0, 29.0), (61.0, 70.0), (150.0, 70.0)])
 def test_what_pythons_cpu_time_can_explain_of_a_shorter_step_is_input(
     python_percent: float, percent: float
@@ -171,17 +164,6 @@ amounts = st.floats(min_value=0.0, max_value=1e4, allow_nan=False)
 
 def measured(percent: float) -> Measured:
     return Measured(percent, np.full(1000, percent))
-
-
-def test_consumer_time_is_split_in_the_profiles_proportions() -> None:
-    split = make_split(input_wait=1.0, device_compute=6.0, dispatch=2.0)
-    shares = break_down(10.0, measured(20.0), split)
-    assert shares["input_wait"].percent == 20.0
-    assert shares["device_compute"].percent == 60.0
-    assert shares["dispatch"].percent == 20.0
-    assert shares["device_compute"].ms == pytest.approx(6.0)
-    assert shares["dispatch"].ci95_percent == pytest.approx((20.0, 20.0))
-    assert shares["python"].percent == 0.0
 
 
 @settings(max_examples=25, deadline=None)

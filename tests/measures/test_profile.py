@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from pipediag.measures import profile as gaps_module
-from pipediag.measures.profile import all_gaps, describe_devices, trace_report, trace_steps
-from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost
+from pipediag.measures.profile import all_gaps, describe_devices, trace_report
+from pipediag.session.devices import DeviceGap
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.gaps import DeviceGaps
 from pipediag.trace.pipeline import IteratorKey
 from pipediag.trace.summary import read_hosts
 from pipediag.vocabulary import GAP_CAUSES, GapCause
-from tests.measures.traces import make_split, make_trace
+from tests.factories import make_device
+from tests.measures.traces import make_trace
 from tests.records import make_pipeline
 from tests.reporters.devices import gpu_profile
 
@@ -37,19 +38,7 @@ def device(*gaps: tuple[int, int, dict[GapCause, int]], **overrides: Any) -> Dev
         "doing_names": ("$train_step", "save$"),
     }
     columns = DeviceGaps(spans.astype(np.int64), split, **{**details, **overrides})
-    activity = DeviceActivity(
-        name="GPU:0",
-        kind="gpu",
-        span_ms=100.0,
-        busy_ms=40.0,
-        idle_ms=60.0,
-        busy_percent=40.0,
-        idle_percent=60.0,
-        longest_gap_ms=9.0,
-        noise_ms=1.0,
-        gaps=[],
-    )
-    return DeviceTrace(activity, (5 * MS, 105 * MS), columns)
+    return DeviceTrace(make_device(gaps=[]), (5 * MS, 105 * MS), columns)
 
 
 def test_a_gap_names_the_operation_behind_it() -> None:
@@ -105,21 +94,3 @@ def test_several_hosts_are_on_their_devices_and_an_unread_file_is_none(tmp_path:
     [unread] = report.unread
     assert unread.path == str(damaged)
     assert "c.xplane.pb" in unread.reason
-
-
-def test_a_host_is_told_with_its_steps_its_time_and_what_was_noted() -> None:
-    host = make_trace(window_ns=(5 * MS, 105 * MS), warnings=("Events were lost.",))
-
-    [told] = trace_report("logs", [host], [], CREATED_AT).hosts
-
-    assert told == TraceHost(
-        path="trace",
-        host="vm",
-        format="xplane",
-        events=70,
-        span_ms=100.0,
-        steps=trace_steps(make_split(input_wait=7.0, device_compute=2.0, dispatch=1.0)),
-        steps_missing=None,
-        warnings=["Events were lost."],
-    )
-    assert told.steps.mean_ms == 10.0

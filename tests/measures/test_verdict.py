@@ -422,13 +422,12 @@ def test_a_shuffle_fills_with_what_costs_most_above_it() -> None:
 
 @pytest.mark.parametrize("other", ["dispatch", "compile", "device_wait"])
 def test_python_is_named_where_it_is_clearly_the_largest_overhead(other: str) -> None:
-    line = HotLine(file="train.py", line=40, function="on_batch", percent=60.0, thread="main")
-    host = make_host(hot_python=[line])
+    host = make_host(hot_python=[ON_MAIN])
     on_batch = Culprit("`on_batch`", "train.py", 40)
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 27.0}), host) == on_batch
     assert python_culprit(make_breakdown(**{"python": 30.0, other: 29.0}), host) is None
     assert python_culprit(make_breakdown(python=30.0), HOT) is None
-    rare = make_host(hot_python=[line.but(percent=0.8)])
+    rare = make_host(hot_python=[ON_MAIN.but(percent=0.8)])
     assert python_culprit(make_breakdown(python=30.0), rare) is None
 
 

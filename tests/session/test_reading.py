@@ -68,13 +68,11 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     [
         b"",
         b"5",
-        b"null",
         b'"Span"',
         b'["Span",1,"fit"]',
         b'{"is":"Span","id":1}',
         b'{"is":"SeenLines","start_ns":1,"end_ns":2,"lines":[{"file":"a.py"}]}',
         b'{"is":"Unwritten","since_ns":1,"until_ns":2}',
-        b'{"is":"Other"}',
         b"\xff\xfe",
         b'{"is":"Span","id":1,{"is":"Span"}',
     ],

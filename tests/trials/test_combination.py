@@ -6,7 +6,7 @@ import pytest
 
 from pipediag.session.edits import Insert
 from pipediag.session.trials import Combined
-from pipediag.trials.candidates import RETUNE, candidates, together
+from pipediag.trials.candidates import candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, made, make_edit, make_finding, try_edits
 
@@ -51,17 +51,6 @@ def test_an_edit_that_seems_to_add_much_stays_in_on_a_noisy_machine(
 ) -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.5}, together={"a + b": 3.0 * adds}, noise=0.8)
     assert combined(executor, budget_s=30.0).findings == findings
-
-
-def test_edits_that_cannot_be_built_together_are_dropped_with_that_reason() -> None:
-    executor = FakeExecutor(
-        {"a": 3.0, "b": 2.0, "c": 1.5}, refuse_prepare={"a + b": "Both move the cache."}
-    )
-    found = combined(executor, "abc")
-    assert found.findings == ["a", "c"]
-    assert found.speedup == pytest.approx(4.5, rel=0.05)
-    assert dropped(found).keys() == {"b"}
-    assert "Both move the cache." in dropped(found)["b"]
 
 
 CACHE = make_edit("cache", changes=(Insert("a", "cache", {"elements": 9}),))
@@ -113,22 +102,6 @@ def test_where_one_of_several_can_not_be_with_a_cache_the_others_are_in() -> Non
     assert found.findings == ["a", "cache"]
     assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
     assert dropped(found).keys() == {"b"}
-
-
-def test_a_hyper_parameter_is_measured_but_never_in() -> None:
-    executor = FakeExecutor({"batch": 5.0, "a": 2.0, "b": 1.5})
-    outcome = try_edits(
-        executor,
-        [
-            make_finding("batch", 6.0, effect="changes a hyper-parameter"),
-            make_finding("a"),
-            make_finding("b"),
-        ],
-        120.0,
-    )
-    assert outcome.trials["batch"].state == "confirmed"
-    assert outcome.combined.findings == ["a", "b"]
-    assert dropped(outcome.combined) == {"batch": RETUNE}
 
 
 @pytest.mark.parametrize(("same", "combined"), [(5_000, ["a", "b"]), (20, ["b"])])

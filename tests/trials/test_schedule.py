@@ -12,6 +12,7 @@ from pipediag.session.edits import Distribute, SetModel
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
+from pipediag.trials.candidates import RETUNE
 from pipediag.trials.contest import MOST_AT_ONCE
 from pipediag.vocabulary import BASE, FindingStatus
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, make_edit, make_finding, try_edits
@@ -269,15 +270,8 @@ def test_edits_to_retune_have_the_time_that_others_which_fail_leave(
     blocks = [variant for kind, variant in executor.calls if kind == "block"]
     assert (blocks.index("batch") > 10) is is_last
     assert outcome.trials["batch"].state == "confirmed"
-
-
-def test_what_informs_of_an_unknown_gain_comes_after_what_fails() -> None:
-    executor = FakeExecutor({"a": 2.0, "b": 1.5, "unknown": 1.2})
-    unknown = make_finding("unknown", 1.0, status="informative")
-    outcome = try_edits(executor, [unknown, "a", "b"], 60.0)
-    blocks = [variant for kind, variant in executor.calls if kind == "block"]
-    assert blocks.index("unknown") > max(blocks.index("a"), blocks.index("b"))
-    assert outcome.trials["unknown"].state == "confirmed"
+    assert outcome.combined.findings == ["a", "b"]
+    assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [("batch", RETUNE)]
 
 
 @pytest.mark.parametrize(("at_most", "gives_way"), [(9.0, True), (1.02, False)])

@@ -235,14 +235,6 @@ SPENT = [Spent(BEFORE, 0, 1000 * MS), Spent(END, 1000 * MS, 1500 * MS)]
 NS_AT = {BEFORE: 1000 * MS, END: 500 * MS}
 
 
-def test_a_line_has_its_share_of_the_place_it_was_seen_at() -> None:
-    shares = line_shares(
-        SPENT, [met(0, 900, a_line(3, 250)), met(1000, 1400, a_line(4, 50))], NS_AT
-    )
-
-    assert shares == {BEFORE: {own(BEFORE, 3): 0.25}, END: {own(END, 4): 0.1}}
-
-
 def test_a_line_is_put_where_it_was_met_and_not_where_most_of_its_group_lies() -> None:
     """A wait for a first batch is known when it is over: looks went on meanwhile."""
     waiting = Place("epoch_start", loop_id="loop1")
