@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.facts.limits import WORTH_DOING
 from pipediag.facts.order import (
     SourcePlace,
     concluded,
     culprit_place,
     in_order,
-    to_act_on,
     worth_doing,
 )
 from pipediag.facts.run_gain import gain_at_most
@@ -26,7 +24,6 @@ from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
 from pipediag.trials.candidates import candidates
 from pipediag.vocabulary import (
-    SEVERITY_ORDER,
     Bottleneck,
     FindingSeverity,
     FindingStatus,
@@ -117,36 +114,6 @@ def test_the_first_advice_is_the_first_finding_to_act_on_wherever_it_is_read(
     level = GateConfig(rules=dict.fromkeys(RULES, "error"))
     named = [check for check in finding_checks(session, level) if check.outcome == "fail"]
     assert first.status != "fail" or named[0].name == first.rule
-
-
-@given(FINDINGS)
-def test_what_a_trial_left_open_or_refuted_is_never_named_unless_results_are_wrong(
-    findings: list[Finding],
-) -> None:
-    by_advice = {finding.advice: finding for finding in findings}
-    for advice in steps_of(findings):
-        finding = by_advice[advice]
-        settled = finding.trial.state in ("confirmed", "not_tried")
-        assert settled or finding.about_results
-
-
-def buys_nothing(finding: Finding) -> bool:
-    known = (finding.trial.speedup, finding.speedup_at_most)
-    said = [speedup for speedup in known if speedup is not None]
-    return bool(said) and said[0] < WORTH_DOING
-
-
-@given(FINDINGS)
-def test_less_severe_advice_never_goes_first_unless_it_was_seen_to_help(
-    findings: list[Finding],
-) -> None:
-    alone = [finding.model_copy(update={"needs_first": None}) for finding in findings]
-    ordered = [finding for finding in in_order(alone) if to_act_on(finding)]
-    untried = [f for f in ordered if f.subject == "speed" and f.trial.state != "confirmed"]
-    speed = [f for f in untried if not buys_nothing(f)]
-    assert untried[: len(speed)] == speed
-    severities = [SEVERITY_ORDER.index(finding.severity) for finding in speed]
-    assert severities == sorted(severities)
 
 
 def test_what_makes_results_wrong_comes_first_whatever_its_trial_says() -> None:
@@ -242,25 +209,6 @@ def test_a_confirmed_gain_of_a_part_and_advice_on_an_evaluation(
         "costly-evaluation", part="evaluation", for_run=gain_at_most(run, 0.8 * evaluation_s)
     )
     assert concluded(session, [seen, advised]).findings[0].rule == first
-
-
-def test_a_run_too_short_for_what_is_traced_once_is_not_told_to_change_first() -> None:
-    """All of 100 s are steps, which get twice as fast, and 1 or 90 s go to their compiling."""
-    run = make_run(make_part("steps", 50.0, loop_id="loop_0"))
-    session = mild(run=run)
-    found = {
-        once_s: concluded(
-            session,
-            [
-                make_finding(
-                    part="steps",
-                    trial=Trial(state="confirmed", reason=None, speedup=2.0, once_s=once_s),
-                )
-            ],
-        )
-        for once_s in (1.0, 90.0)
-    }
-    assert [bool(one.verdict.next_steps) for one in found.values()] == [True, False]
 
 
 def test_advice_on_an_operation_that_a_trial_made_fast_is_no_next_step() -> None:

@@ -97,17 +97,6 @@ def in_the_first_epoch(
     )
 
 
-def test_a_fill_comes_again_with_each_epoch() -> None:
-    session = in_the_first_epoch()
-
-    time = time_of_epochs(session)
-    assert (time.ends_seen, time.first_batch_ms) == (0, 2000.0)
-    # A thousand steps of 10 ms are 10 s of the 48.
-    assert (time.first_batches_s, time.steps_s, time.slower_s) == (14.0, 10.0, 38.0)
-    assert first_batch_percent(session) == pytest.approx(100.0 * 14 / 62)
-    assert steps_beside_percent(session) == pytest.approx(100.0 * 10 / 62)
-
-
 @pytest.mark.parametrize(
     "session",
     [

@@ -75,7 +75,3 @@ def test_a_target_that_sending_or_the_rest_of_the_step_rules_out_has_no_workers(
         plan = plan_service(session, 2.0)
         assert plan.step is None
         assert plan.least_ms in (pytest.approx(3.0, rel=0.01), 5.0)
-
-
-def test_nothing_is_planned_where_no_service_was_measured() -> None:
-    assert plan_service(session_of(make_operation("batch", "batch"))) is None

@@ -31,15 +31,7 @@ def speedup_check(session: Session) -> Check:
 
 @pytest.mark.parametrize(
     ("limit", "outcome"),
-    [
-        (20.0, "fail"),
-        (68.9, "fail"),
-        (69.0, "inconclusive"),
-        (70.0, "inconclusive"),
-        (70.9, "inconclusive"),
-        (71.0, "pass"),
-        (80.0, "pass"),
-    ],
+    [(68.9, "fail"), (69.0, "inconclusive"), (70.9, "inconclusive"), (71.0, "pass")],
 )
 def test_input_wait_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
     # The session's input wait is 70 %, interval 69 to 71 %.
@@ -86,17 +78,6 @@ def limits(**percents: float) -> GateConfig:
     return GateConfig.model_validate({"max-run-percent": percents})
 
 
-@pytest.mark.parametrize(
-    ("limit", "outcome"),
-    [(37.9, "fail"), (38.0, "inconclusive"), (42.9, "inconclusive"), (43.0, "pass")],
-)
-def test_a_part_is_judged_by_its_whole_interval(limit: float, outcome: str) -> None:
-    check = only(limits(epoch_start=limit), session_of_a_run())
-
-    assert check.outcome == outcome
-    assert (check.value, check.interval, check.limit) == (40.0, (38.0, 43.0), limit)
-
-
 def test_a_broken_limit_points_to_the_costliest_line() -> None:
     check = only(limits(epoch_start=20), session_of_a_run())
 
@@ -111,13 +92,8 @@ AN_EDIT = Edit("missing-cache:map_0", "a cache", ())
 
 
 def confirmed(speedup: float, **overrides: Any) -> Finding:
-    trial = Trial(
-        state="confirmed",
-        reason=None,
-        speedup=speedup,
-        ci95=(speedup - 0.1, speedup + 0.1),
-        blocks=8,
-    )
+    ci95 = (speedup - 0.1, speedup + 0.1)
+    trial = Trial(state="confirmed", reason=None, speedup=speedup, ci95=ci95, blocks=8)
     return make_finding("missing-cache", trial=trial, **overrides)
 
 

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from pipediag.patching.making import make_patch
-from pipediag.session.edits import Edit, Insert, Move, Replace
+from pipediag.session.edits import Edit, Move, Replace
 from pipediag.session.pipeline import Operation
 from tests.factories import make_loop
 from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
@@ -55,16 +55,6 @@ def test_the_function_is_called_in_place_of_from_generator(call: str, expected: 
     assert [n.name for n in module.body if isinstance(n, ast.FunctionDef)] == ["in_chunks", "rows"]
     assert text.count("import itertools\n") == 1
     assert text.count("import numpy as np\n") == 1
-
-
-def test_a_cache_behind_the_same_call_is_written_too() -> None:
-    text = script("DATA.from_generator(rows, output_signature=sig)")
-    ops = [op(text, "from_generator")]
-    cache = Insert("from_generator", "cache", {"elements": 9})
-
-    assert "ds = in_chunks(rows, output_signature=sig).cache()\n" in patched(
-        text, ops, CHUNKS, cache
-    )
 
 
 def test_names_that_the_file_uses_are_left_alone() -> None:

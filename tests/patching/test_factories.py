@@ -256,18 +256,6 @@ def test_files_may_stay_shuffled_before_a_cache_if_its_elements_are_shuffled_too
         refused(text, chained(*ops), *CACHE)
 
 
-def test_files_may_stay_shuffled_where_the_shuffle_of_their_elements_moves() -> None:
-    before = FILES.replace("ds = ds.map", "if training:\n    ds = ds.shuffle(9)\nds = ds.map")
-    text = factory(f"{before}return ds.batch(8)")
-    ops = [op(text, "shuffle", ".shuffle(len", id="files")]
-    ops += [op(text, "interleave", ".interleave("), op(text, "shuffle", ".shuffle(9")]
-    ops += [op(text, "map", ".map("), op(text, "batch", ".batch(")]
-    assert (
-        "    ds = ds.interleave(read)\n    ds = ds.map(parse)\n    ds = ds.cache()\n"
-        "    if training:\n        ds = ds.shuffle(9)\n    return ds.batch(8)\n"
-    ) in patched(text, chained(*ops), Move("shuffle", "map"), *CACHE)
-
-
 def test_options_that_change_no_element_hold_for_all_pipelines() -> None:
     text = factory("return read(x).map(parse).batch(8)")
     ops = chained(*ops_of(text))

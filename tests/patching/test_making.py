@@ -17,7 +17,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
-from tests.factories import make_loop, make_session
+from tests.factories import make_session
 from tests.patching.scripts import SCRIPT, op, session_of
 from tests.records import make_operation, make_pipeline
 
@@ -91,20 +91,6 @@ def test_a_cache_of_examples_is_no_cache_of_batches() -> None:
 def test_what_stands_there_already_is_no_patch() -> None:
     same = Edit("same", "", (SetParameters("batch", {"batch_size": 3}),))
     assert made(same)[:2] == ([], ["same"])
-
-
-def test_the_data_of_a_validation_is_cached_in_its_own_pipeline() -> None:
-    val = [
-        op(TEXT, "range", "range(5)", id="val_range"),
-        op(TEXT, "batch", ".batch(5)", id="val", parent_ids=["val_range"]),
-    ]
-    session = session_of(TEXT, *OPS)
-    pipeline = make_pipeline(ops=val, bottleneck_op_id=None)
-    evaluates = make_loop(id="loop_1", role="validation", diagnosed=False, pipeline=pipeline)
-    session = session.model_copy(update={"loops": [*session.loops, evaluates]})
-    edit = Edit("val", "", (Insert("val", "cache", {"elements": 2}),), loop_id="loop_1")
-    _, contents = make_patch(session, [edit], lambda _: TEXT.encode())
-    assert contents[SCRIPT].decode() == TEXT.replace(".batch(5)", ".batch(5).cache()")
 
 
 def test_files_are_named_from_the_working_directory(

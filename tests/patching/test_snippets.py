@@ -62,16 +62,6 @@ def of_a_pipeline(*changes: Change, **of_map: Any) -> str:
     return code
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_calls_behind_the_same_one_are_in_the_order_that_was_measured(turned: bool) -> None:
-    """A cache behind a shuffle would freeze one order for all epochs."""
-    changes = [Move("shuffle", "map"), Insert("map", "cache", {"elements": 20_000})]
-
-    assert of_a_pipeline(*(reversed(changes) if turned else changes)) == (
-        ".cache()  # after the map on line 38\n.shuffle(...)  # after that cache"
-    )
-
-
 def test_a_copy_to_the_device_stands_behind_what_is_moved_to_the_same_place() -> None:
     code = of_a_pipeline(
         Insert("map", "prefetch_to_device", {"device": "/GPU:0"}),

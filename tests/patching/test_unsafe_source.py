@@ -249,18 +249,22 @@ def test_a_line_that_calls_something_else_is_none_that_was_measured() -> None:
     assert "built elsewhere" in refused(text, map_in(text, "build"), PARALLEL)
 
 
+SECOND = SetParameters("second", {"num_parallel_calls": 4})
+
+
+def two_in(text: str, needle: str) -> list[Operation]:
+    return [op(text, "map", needle, id=id) for id in ("first", "second")]
+
+
 def test_two_calls_of_a_chain_are_told_apart_by_their_order() -> None:
     text = HEAD + "ds = ds.map(f).batch(2).map(g)\n"
-    maps = [op(text, "map", ".map(", id=id) for id in ("first", "second")]
-    change = SetParameters("second", {"num_parallel_calls": 4})
-    assert ".map(f).batch(2).map(g, num_parallel_calls=4)" in patched(text, maps, change)
+    after = patched(text, two_in(text, ".map("), SECOND)
+    assert ".map(f).batch(2).map(g, num_parallel_calls=4)" in after
 
 
 def test_two_calls_that_are_no_chain_are_not_told_apart() -> None:
     text = HEAD + "ds = join(a.map(f), b.map(g))\n"
-    maps = [op(text, "map", "join", id=id) for id in ("first", "second")]
-    change = SetParameters("second", {"num_parallel_calls": 4})
-    assert "more than once" in refused(text, maps, change)
+    assert "more than once" in refused(text, two_in(text, "join"), SECOND)
 
 
 def test_an_operation_of_the_framework_is_not_in_the_source() -> None:
@@ -351,12 +355,7 @@ def test_the_first_of_two_calls_in_a_row_is_not_taken_for_both() -> None:
     text = (
         "import tensorflow as tf\n\n\ndef rows(x):\n    return read(x).map(f) \\\n        .map(g)\n"
     )
-    first = op(text, "map", ".map(f)", id="first")
-    second = op(text, "map", ".map(f)", id="second")
-    change = SetParameters("second", {"num_parallel_calls": 4})
-    made, after = patch(text, [first, second], change)
-    assert after == text
-    assert "more than once" in made.left_out[0].reason
+    assert "more than once" in refused(text, two_in(text, ".map(f)"), SECOND)
 
 
 MODULE = """import tensorflow as tf
@@ -369,7 +368,6 @@ def make(x, training):
     return ds
 """
 CALLED_ONCE = "import data\nfirst = data.make(x, True)\n"
-CALLED_TWICE = "from package.data import make as m\nfirst = m(x, True)\nsecond = m(y, False)\n"
 
 
 def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
@@ -380,36 +378,6 @@ def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
     contents = {SCRIPT: script.encode(), "/work/data.py": module.encode()}
     made, _ = make_patch(session, [Edit("edit", "an edit", (change,))], contents.__getitem__)
     return made
-
-
-@pytest.mark.parametrize(
-    ("change", "right"),
-    [
-        (SetParameters("map", {"num_parallel_calls": -1}), True),
-        (Insert("batch", "cache"), True),
-        (Move("map", "batch"), True),
-        (SetParameters("batch", {"batch_size": 2}), False),
-    ],
-)
-def test_what_is_right_for_all_callers_of_a_factory_in_a_module_is_written(
-    change: Change, right: bool
-) -> None:
-    """Choices of the callers that come after the place do not matter."""
-    made = of_a_module(CALLED_TWICE, change)
-    assert (made.diff is not None) == right
-    assert ["`make` is called in train.py:2 and train.py:3" in one for one in made.shared] == (
-        [True] if right else []
-    )
-    assert of_a_module(CALLED_ONCE, change).diff is not None
-    assert of_a_module(CALLED_ONCE, change).shared == []
-
-
-def test_what_a_factory_chooses_before_the_place_matters() -> None:
-    module = MODULE.replace("    ds = ds.batch(8)\n", "").replace(
-        "    return ds\n", "    ds = ds.batch(8)\n    return ds\n"
-    )
-    assert of_a_module(CALLED_TWICE, Insert("batch", "cache"), module).diff is None
-    assert of_a_module(CALLED_TWICE, Insert("map", "cache"), module).diff is not None
 
 
 def test_how_often_a_factory_that_is_handed_on_is_called_is_not_known() -> None:

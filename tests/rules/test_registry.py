@@ -9,7 +9,7 @@ import pytest
 
 from pipediag.facts.devices import NO_DEVICE
 from pipediag.facts.run_gain import gain_for_run
-from pipediag.rules.devices import GPU_UNUSED, INPUT_GAP, LAUNCH_BOUND, PYTHON_GAP, SYNC_POINT
+from pipediag.rules.devices import GPU_UNUSED, LAUNCH_BOUND
 from pipediag.rules.parallel_maps import PARALLEL_MAP
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.reference import PAGE, markdown
@@ -19,12 +19,10 @@ from pipediag.rules.registry import (
     run_device_rules,
     run_rules,
     yielding,
-    yields_to,
 )
 from pipediag.rules.relevance import at_most_without, less_input, limited, parallel
-from pipediag.rules.rule import Rule, Section
+from pipediag.rules.rule import Section
 from pipediag.rules.step_overhead import HOST_OVERHEAD
-from pipediag.rules.tracing import REPEATED_COMPILE, RETRACING
 from pipediag.session.edits import Edit, Remove
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run
@@ -153,21 +151,6 @@ def test_one_broken_rule_costs_only_its_own_finding(monkeypatch: pytest.MonkeyPa
 
 
 # Which of two goes first
-
-
-@pytest.mark.parametrize(
-    ("rule", "first"),
-    [
-        (INPUT_GAP, {"misplaced-cache", "python-input", "epoch-start"}),
-        (LAUNCH_BOUND, {"eager-execution", "host-overhead"}),
-        (PYTHON_GAP, {"eager-execution", "python-in-step", "host-overhead", "python-input"}),
-        (SYNC_POINT, {"eager-execution", "python-in-step", "host-overhead"}),
-        (RETRACING, {"predict-in-step"}),
-        (REPEATED_COMPILE, {"retracing", "predict-in-step"}),
-    ],
-)
-def test_what_sees_a_class_of_time_yields_to_who_knows_why(rule: Rule, first: set[str]) -> None:
-    assert first <= {other.id for other in RULES if yields_to(rule, other)}
 
 
 FIRST = HOST_OVERHEAD.finding("fail", "Share them.")
