@@ -195,12 +195,10 @@ def figures(dataset: Any, service: LocalService) -> tuple[InputService, float]:
         served(dataset, service.address), cpu_s=lambda: time.process_time() + service.cpu_s()
     )
     found = InputService(
-        own_cpus=0,
         after="",
         pipeline_ms=pipeline_ms,
         served_ms=served_ms,
         send_ms=step_ms(served(dataset, service.address, copies=True))[0],
-        send_raw_ms=0.0,
         cores_busy=cpu_ms / served_ms,
         worker_memory_bytes=0,
     )
@@ -235,7 +233,7 @@ def bytes_of(dataset: Any) -> int:
 def main(megabits: float | None) -> None:
     """Print a row for each pipeline and number of workers, and the median error."""
     rest_ms, made = slept_ms(), pipelines()
-    service = LocalService(1, os.getpid())
+    service = LocalService(1)
     try:
         times = {name: figures(dataset, service) for name, dataset in made.items()}
     finally:
@@ -269,7 +267,7 @@ def main(megabits: float | None) -> None:
 @contextmanager
 def local(workers: int) -> Iterator[str]:
     """Yield the dispatcher's address of workers without a link."""
-    service = LocalService(workers, os.getpid())
+    service = LocalService(workers)
     try:
         yield service.address
     finally:

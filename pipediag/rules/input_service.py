@@ -150,19 +150,16 @@ def last_resort(
 def with_plan(session: Session, finding: Finding) -> Finding:
     """Return the finding after its trial, with what was measured of the service.
 
-    Workers that took the CPUs of the training can confirm, and not refute, what others would do.
+    As its workers took the CPUs of the training, it confirms, and does not refute, what others do.
     """
     service, most = session.service, most_of_a_service(session)
     if finding.rule != RULE.id or finding.edit is None or service is None or most is None:
         return finding
-    trial, reason = finding.trial, None
-    if service.own_cpus == 0 and trial.state in ("refuted", "inconclusive"):
+    trial = finding.trial
+    if trial.state in ("refuted", "inconclusive"):
         reason = "The workers took their CPUs from the training."
         if trial.speedup is not None:
             reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
-    elif trial.state == "inconclusive":
-        reason = f"Its trial decided nothing. {trial.reason or ''}".strip()
-    if reason is not None:
         trial = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
     changes: dict[str, object] = {
         "trial": trial,
@@ -171,7 +168,6 @@ def with_plan(session: Session, finding: Finding) -> Finding:
             "batch_without_service_ms": service.pipeline_ms,
             "batch_by_one_worker_ms": service.served_ms,
             "sending_a_batch_ms": service.send_ms,
-            "sending_without_compression_ms": service.send_raw_ms,
             "memory_of_a_worker_bytes": service.worker_memory_bytes,
         },
     }

@@ -167,12 +167,6 @@ def _run(
         return session
 
     tried: TrialsOfRun | None = None
-    pid: int | None = None
-
-    def on_started(script_pid: int) -> None:
-        nonlocal pid
-        pid = script_pid
-        sampler.start(script_pid)
 
     def on_trials(waiting: TrialsAwaited, ask: Ask) -> None:
         nonlocal tried
@@ -180,7 +174,7 @@ def _run(
         from pipediag.runner.trials_of_run import TrialsOfRun
 
         if tried is None:
-            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun, pid=pid)
+            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun)
         tried(waiting, ask)
 
     if INTERRUPTS.came:
@@ -188,7 +182,7 @@ def _run(
         raise KeyboardInterrupt
     try:
         child = start(
-            on_started=on_started,
+            on_started=sampler.start,
             on_progress=on_progress,
             on_trials=on_trials if tries else None,
         )

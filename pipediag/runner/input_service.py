@@ -1,7 +1,6 @@
 """A tf.data service of processes on this machine, in which a trial has a pipeline's batches made.
 
-They stand for other hosts where this machine has CPUs that the script may not use; otherwise they
-take theirs from the training, and what they obtain is the least that other hosts would.
+They take their CPUs from the training, so what they obtain is the least that other hosts would.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -36,16 +34,13 @@ PULL_S = 1.0
 class LocalService:
     """Worker processes and their dispatcher; `stop` ends them whatever state they are in."""
 
-    def __init__(self, workers: int, script_pid: int | None) -> None:
+    def __init__(self, workers: int) -> None:
         """Start them. Raises PipediagError: they did not come up, and none is left."""
         self.address = ""
         self._processes: list[subprocess.Popen[bytes]] = []
-        free = _cpus_beside(script_pid)
-        self.own_cpus = len(free)
         try:
             for number in range(workers):
-                cpus = free[number::workers] or free
-                self._processes.append(_started(self.address, cpus))
+                self._processes.append(_started(self.address))
                 if number == 0:
                     self.address = self._wait_for(self._processes[0])
             for process in self._processes[1:]:
@@ -92,7 +87,7 @@ class LocalService:
         return address
 
 
-def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
+def _started(dispatcher: str) -> subprocess.Popen[bytes]:
     environment = {
         **{name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
         # The accelerator is the training's.
@@ -103,7 +98,7 @@ def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
         ),
     }
     given = [dispatcher, str(Path.cwd()), str(LIFE_LIMIT_S)]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "pipediag.data_service", *given],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -113,26 +108,6 @@ def _started(dispatcher: str, cpus: Sequence[int]) -> subprocess.Popen[bytes]:
         env=environment,
         start_new_session=True,
     )
-    if cpus:
-        with suppress(OSError):
-            os.sched_setaffinity(process.pid, cpus)
-    return process
-
-
-def _cpus_beside(script_pid: int | None) -> list[int]:
-    """Return the CPUs that this machine has beside those that the script may use."""
-    if script_pid is None:
-        return []
-    try:
-        own = os.sched_getaffinity(script_pid)
-        # What the kernel gives of all that there are, it gives a process of ours as well.
-        before = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, range(os.cpu_count() or 1))
-        every = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, before)
-    except OSError:
-        return []
-    return sorted(every - own)
 
 
 def measured(
@@ -142,24 +117,19 @@ def measured(
     where the script's process can't be asked any more, or a worker is gone."""
     import psutil
 
-    def batch_ms(name: str, change: Distribute) -> float:
-        executor.prepare(Variant(name, (change,)))
-        return executor.run(RunBlock(name, PULL_S, alone=True)).step_ms
-
-    copies = replace(distribute, repeats_element=True)
     try:
         executor.prepare(Variant("service alone", (distribute,)))
         own_ms = executor.run(RunBlock(BASE, PULL_S, alone=True)).step_ms
         cpu_s, began_s = service.cpu_s(), time.monotonic()
         served_ms = executor.run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
         cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
+        executor.prepare(Variant("sending", (replace(distribute, repeats_element=True),)))
+        send_ms = executor.run(RunBlock("sending", PULL_S, alone=True)).step_ms
         return InputService(
-            own_cpus=service.own_cpus,
             after=distribute.after,
             pipeline_ms=round(own_ms, 4),
             served_ms=round(served_ms, 4),
-            send_ms=round(batch_ms("sending", copies), 4),
-            send_raw_ms=round(batch_ms("sending raw", replace(copies, compression=None)), 4),
+            send_ms=round(send_ms, 4),
             cores_busy=round(cores, 3),
             worker_memory_bytes=service.memory_bytes(),
         )

@@ -200,16 +200,9 @@ class TrialsOfRun:
     fault: str | None = None
     """A fault of ours."""
 
-    pid: int | None = None
-    """The script's process."""
-
     def __post_init__(self) -> None:
         self._given_s = self.budget_s
         self._service: LocalService | None = None
-
-    def started(self, pid: int) -> None:
-        """Note which process the script's is."""
-        self.pid = pid
 
     def close(self) -> None:
         """End what was started beside the script, which must have let go of it."""
@@ -219,7 +212,7 @@ class TrialsOfRun:
 
     def _serving(self, workers: int) -> LocalService:
         if self._service is None:
-            self._service = LocalService(workers, self.pid)
+            self._service = LocalService(workers)
         return self._service
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:

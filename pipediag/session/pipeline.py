@@ -63,8 +63,6 @@ class Pipeline(Record):
 class InputService(Record):
     """Measured in the script's process, which took batches as fast as they came."""
 
-    own_cpus: int
-    """CPUs that its workers had for themselves, as other hosts would; 0 where they shared."""
     after: str
     """The operation whose elements were sent."""
     pipeline_ms: float
@@ -74,8 +72,6 @@ class InputService(Record):
     for, as each record of an array is, and where the training's host has CPUs to spare."""
     send_ms: float
     """A batch by the worker if it takes nothing to make: compressed, sent and unpacked."""
-    send_raw_ms: float
-    """A batch that is sent so without compression."""
     cores_busy: float
     """CPUs that the worker kept busy while it served."""
     worker_memory_bytes: int

@@ -123,12 +123,10 @@ def test_a_cheaper_change_goes_first_and_it_follows_where_that_failed() -> None:
 
 def measured(**overrides: Any) -> InputService:
     values: dict[str, Any] = {
-        "own_cpus": 0,
         "after": "batch",
         "pipeline_ms": 9.0,
         "served_ms": 10.0,
         "send_ms": 1.0,
-        "send_raw_ms": 0.5,
         "cores_busy": 1.9,
         "worker_memory_bytes": 600 * 2**20,
     }
@@ -140,9 +138,7 @@ def measured(**overrides: Any) -> InputService:
     [
         ("confirmed", {}, "confirmed", "informative"),
         ("refuted", {}, "not_tried", "fail"),
-        ("refuted", {"own_cpus": 2}, "refuted", "informative"),
         ("inconclusive", {}, "not_tried", "fail"),
-        ("inconclusive", {"own_cpus": 2}, "not_tried", "fail"),
         # Sending takes as long as the step.
         ("refuted", {"send_ms": 12.0}, "not_tried", "informative"),
     ],

@@ -223,7 +223,7 @@ def _distributed(change: Distribute, inputs: list[Any]) -> Any:
         dataset = dataset_of([element], dataset.element_spec).repeat()
         policy = data_service_ops.ShardingPolicy.OFF
     address = f"grpc://{change.address}"
-    served = data_service_ops.distribute(policy, address, compression=change.compression)
+    served = data_service_ops.distribute(policy, address)
     return dataset.apply(served)
 
 

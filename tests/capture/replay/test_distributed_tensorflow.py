@@ -40,7 +40,7 @@ SCRIPT = """
 
     numbers = tf.data.Dataset.range(40).shuffle(40).map(lambda i: i * 2).batch(8)
     drawn = tf.data.Dataset.range(40).map(lambda i: tf.random.uniform([], seed=3)).batch(8)
-    copies = served(numbers, repeats_element=True, compression=None).take(3)
+    copies = served(numbers, repeats_element=True).take(3)
     results = {
         "elements": rows(served(numbers)),
         "spec": served(numbers).element_spec == numbers.element_spec,
@@ -56,7 +56,7 @@ SCRIPT = """
 
 @pytest.fixture
 def service() -> Iterator[LocalService]:
-    started = LocalService(2, os.getpid())
+    started = LocalService(2)
     yield started
     started.stop()
     assert psutil.Process().children() == []
@@ -76,7 +76,7 @@ def test_workers_make_the_same_elements(service: LocalService, capturing: Captur
 def test_its_processes_end_with_the_one_that_started_them() -> None:
     code = (
         "import time; from pipediag.runner.input_service import LocalService\n"
-        "started = LocalService(1, None); print(started._processes[0].pid, flush=True)\n"
+        "started = LocalService(1); print(started._processes[0].pid, flush=True)\n"
         "time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
