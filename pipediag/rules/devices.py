@@ -265,8 +265,7 @@ LAUNCH_BOUND = _idle_rule(
 @LAUNCH_BOUND.found_on_devices_by
 def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
     device, session, ahead = _idlest(profile, "launch"), profile.session, None
-    launches = device.launches if device is not None else None
-    delay = launches.median_delay_us if launches else None
+    delay = device.median_delay_us if device is not None else None
     if delay is not None and delay >= DELAY.value:
         ahead = (
             f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
@@ -281,7 +280,7 @@ def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
         also=" A larger batch makes each kernel longer.",
         evidence={
             "median_delay_us": delay,
-            "median_kernel_us": launches.median_kernel_us if launches else None,
+            "median_kernel_us": device.median_kernel_us if device is not None else None,
         },
         edit=compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
         or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps"),

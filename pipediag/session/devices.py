@@ -50,22 +50,6 @@ class DeviceKernel(Record):
     """Summed over its runs."""
 
 
-class DeviceLaunches(Record):
-    """The kernels against the calls that launched them."""
-
-    kernels: int
-    per_s: float
-    matched: int
-    """Kernels whose launch was found by its correlation id."""
-    median_kernel_us: float
-    median_launch_us: float | None
-    shorter_than_launch_percent: float | None
-    """Calls whose kernels together ran for less time than the call took, of those matched."""
-    median_delay_us: float | None
-    """Delay from a call's end to its first kernel's start; under 10 us the queue is usually
-    empty."""
-
-
 class DeviceActivity(Record):
     """One device; span = busy + idle, idle = causes + noise."""
 
@@ -101,7 +85,11 @@ class DeviceActivity(Record):
     copies: list[DeviceCopies] = []
     kernels: list[DeviceKernel] = []
     """The ones that took most time."""
-    launches: DeviceLaunches | None = None
+    kernel_count: int | None = None
+    median_kernel_us: float | None = None
+    median_delay_us: float | None = None
+    """Delay from a launching call's end to its first kernel's start; under 10 us the queue is
+    usually empty."""
     gaps: list[DeviceGap]
     """The longest, in order of time."""
 

@@ -1,8 +1,7 @@
 """Events of a device's streams, and the host's calls that launched them.
 
-CUPTI, ROCTracer and Kineto give an activity and its launch the same correlation id. Ids may come
-again in a long profile: then the latest call that began before the activity ended is the one. Lines
-that the profiler derives from others are left out.
+CUPTI, ROCTracer and Kineto give an activity and its launch the same correlation id. Lines that the
+profiler derives from others are left out.
 """
 
 from __future__ import annotations
@@ -160,44 +159,11 @@ class LaunchCalls:
         for place, line in enumerate(device.lines):
             here = np.flatnonzero(device.line_ids == place)
             ids[here], present[here] = line.statistics.integers(CORRELATION, device.indices[here])
-        begun = self._last_before(ids, device.end_ns)
-        fits = present & (begun >= 0) & (self.correlation_ids[begun] == ids)
-        found[fits] = begun[fits]
-        # The only call of its id is the one, whatever the clocks say.
-        first = np.searchsorted(self.correlation_ids, ids, side="left")
-        behind = np.searchsorted(self.correlation_ids, ids, side="right")
-        alone = present & ~fits & (behind - first == 1)
-        found[alone] = first[alone]
+        # Of several calls of one id the last is the one: the others lie around it.
+        last = np.searchsorted(self.correlation_ids, ids, side="right") - 1
+        fits = present & (last >= 0) & (self.correlation_ids[last] == ids)
+        found[fits] = last[fits]
         return found
-
-    def earlier(self, by_ns: int) -> LaunchCalls:
-        """Return the calls on a clock that is set back."""
-        return replace(self, start_ns=self.start_ns - by_ns, end_ns=self.end_ns - by_ns)
-
-    def _last_before(self, ids: NDArray[np.int64], times_ns: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Return the last call at or before (id, time) in the order of both; -1 for none."""
-        known = np.unique(self.correlation_ids)
-        first = int(self.start_ns.min())
-        span = int(self.start_ns.max()) - first + 2
-        ranks = np.searchsorted(known, ids, side="right") - 1
-        times = np.clip(times_ns - first, -1, span - 2) + 1
-        calls = np.searchsorted(known, self.correlation_ids) * span + (self.start_ns - first + 1)
-        return np.searchsorted(calls, ranks * span + times, side="right") - 1
-
-
-def host_lead_ns(devices: Sequence[DeviceEvents], calls: LaunchCalls) -> int:
-    """Return how far the host's clock is ahead of the devices', as far as launches show it.
-
-    It is the largest time by which something seems to start before the call that launches it.
-    """
-    leads = [0]
-    for device in devices:
-        launched_by = calls.of(device)
-        matched = launched_by != NOT_FOUND
-        if matched.any():
-            lead = calls.start_ns[launched_by[matched]] - device.start_ns[matched]
-            leads.append(int(lead.max()))
-    return max(leads)
 
 
 def launch_calls(events: TraceEvents) -> LaunchCalls:

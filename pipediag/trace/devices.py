@@ -19,14 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceKernel, DeviceLaunches
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceKernel
 from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import Activity
 from pipediag.trace.device_events import (
     NOT_FOUND,
     DeviceEvents,
     LaunchCalls,
-    host_lead_ns,
     launch_calls,
 )
 from pipediag.trace.events import Plane, Times, TraceEvents
@@ -93,9 +92,6 @@ def device_traces(
     """
     host = host_causes(events, activity.by_class)
     calls, devices = launch_calls(events), activity.devices
-    if lead_ns := host_lead_ns(devices, calls):
-        host = [(cause, spans - lead_ns) for cause, spans in host]
-        calls = calls.earlier(lead_ns)
 
     def described(
         name: str, kind: str, busy: Intervals, others: Intervals, launched: Launched
@@ -157,8 +153,7 @@ def _with_work(
         "collective_ms": total(collectives) / 1e6,
         "exposed_collective_ms": total(subtract(collectives, compute)) / 1e6,
         "copies": _copies(device, kernels),
-        "launches": _launches(device, launched_by, calls, trace.activity.span_ms),
-        **_kernels(device),
+        **_kernels(device, launched_by, calls),
     }
     return replace(trace, activity=trace.activity.but(**work))
 
@@ -222,22 +217,29 @@ def _direction(name: str, details: str) -> CopyDirection:
     return "device_to_host" if to_host else "device_to_device"
 
 
-def _kernels(device: DeviceEvents) -> dict[str, Any]:
-    """Return the kernels that ran, the one that took most time first, and matrix products' time."""
-    chosen = ~device.of_class("device_copy")
+def _kernels(
+    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls
+) -> dict[str, Any]:
+    """Return the kernels that ran, the one that took most time first, matrix products' time, and
+    the delay of the first kernel of each call, as a CUDA graph launches many."""
+    chosen = np.flatnonzero(~device.of_class("device_copy"))
+    if not len(chosen):
+        return {}
     names, lengths = device.name_ids[chosen], (device.end_ns - device.start_ns)[chosen]
-    counts = np.bincount(names, minlength=1)
-    totals = np.bincount(names, weights=lengths, minlength=1)
+    counts = np.bincount(names)
+    totals = np.bincount(names, weights=lengths)
     by_name: dict[str, tuple[int, int]] = {}
     for key in np.flatnonzero(counts).tolist():
         count, total_ns = by_name.get(device.plane.names[key], (0, 0))
         by_name[device.plane.names[key]] = count + int(counts[key]), total_ns + int(totals[key])
-    if not by_name:
-        return {}
     uses = {name: uses_tensor_cores(name) for name in by_name}
     products = sum(by_name[name][1] for name, known in uses.items() if known is not None)
     on_tensor_cores = sum(by_name[name][1] for name, known in uses.items() if known)
     longest = sorted(by_name.items(), key=lambda one: -one[1][1])[:MOST_KERNELS]
+    matched = chosen[launched_by[chosen] != NOT_FOUND]
+    # Events are in order of their start.
+    call, first = np.unique(launched_by[matched], return_index=True)
+    delays = np.maximum(device.start_ns[matched[first]] - calls.end_ns[call], 0)
     return {
         "matmul_ms": products / 1e6,
         "tensor_core_ms": on_tensor_cores / 1e6,
@@ -245,6 +247,9 @@ def _kernels(device: DeviceEvents) -> dict[str, Any]:
             DeviceKernel(name=name, count=count, ms=total_ns / 1e6)
             for name, (count, total_ns) in longest
         ],
+        "kernel_count": len(chosen),
+        "median_kernel_us": float(np.median(lengths)) / 1e3,
+        "median_delay_us": float(np.median(delays)) / 1e3 if len(delays) else None,
     }
 
 
@@ -254,34 +259,3 @@ def uses_tensor_cores(kernel: str) -> bool | None:
     if _MATMUL.search(kernel) is None or (not uses and _COMPILED.search(kernel) is not None):
         return None
     return uses
-
-
-def _launches(
-    device: DeviceEvents, launched_by: NDArray[np.intp], calls: LaunchCalls, span_ms: float
-) -> DeviceLaunches | None:
-    """Compare the kernels with their launches; return None where no kernel ran.
-
-    `launched_by` is the place of each activity's call, as `LaunchCalls.of` gives it. One call may
-    launch many kernels, as a CUDA graph does: then they count together.
-    """
-    kernels = np.flatnonzero(~device.of_class("device_copy"))
-    if not len(kernels):
-        return None
-    lengths = (device.end_ns - device.start_ns)[kernels]
-    of_kernels = launched_by[kernels]
-    matched = of_kernels != NOT_FOUND
-    # In order of start, so that the first kernel of each call comes first.
-    call, first, which = np.unique(of_kernels[matched], return_index=True, return_inverse=True)
-    launch = calls.end_ns[call] - calls.start_ns[call]
-    together = np.bincount(which.reshape(-1), weights=lengths[matched], minlength=len(call))
-    delay = np.maximum(device.start_ns[kernels][matched][first] - calls.end_ns[call], 0)
-    known = len(call) > 0
-    return DeviceLaunches(
-        kernels=len(kernels),
-        per_s=1000.0 * len(kernels) / span_ms if span_ms else 0.0,
-        matched=int(matched.sum()),
-        median_kernel_us=float(np.median(lengths)) / 1e3,
-        median_launch_us=float(np.median(launch)) / 1e3 if known else None,
-        shorter_than_launch_percent=100.0 * float(np.mean(together < launch)) if known else None,
-        median_delay_us=float(np.median(delay)) / 1e3 if known else None,
-    )

@@ -14,7 +14,6 @@ from pipediag.session.devices import (
     DeviceCopies,
     DeviceGap,
     DeviceKernel,
-    DeviceLaunches,
     TraceHost,
     TraceReport,
     TraceSteps,
@@ -73,15 +72,9 @@ def make_gpu(**overrides: Any) -> DeviceActivity:
             DeviceKernel(name="ampere_sgemm_128x64_tn", count=24, ms=20.0),
             DeviceKernel(name="void tensorflow::AddKernel<float>(float*)", count=240, ms=15.0),
         ],
-        "launches": DeviceLaunches(
-            kernels=264,
-            per_s=2640.0,
-            matched=260,
-            median_kernel_us=60.0,
-            median_launch_us=7.5,
-            shorter_than_launch_percent=12.5,
-            median_delay_us=4.0,
-        ),
+        "kernel_count": 264,
+        "median_kernel_us": 60.0,
+        "median_delay_us": 4.0,
         "gaps": [
             make_gap(),
             make_gap(
@@ -108,7 +101,7 @@ def make_gpu(**overrides: Any) -> DeviceActivity:
 
 
 def make_cpu(**overrides: Any) -> DeviceActivity:
-    """A CPU in place of a device: no copies, kernels or launches."""
+    """A CPU in place of a device: no copies or kernels."""
     values: dict[str, Any] = {
         "name": "CPU",
         "kind": "cpu",
@@ -121,7 +114,9 @@ def make_cpu(**overrides: Any) -> DeviceActivity:
         "tensor_core_ms": None,
         "copies": [],
         "kernels": [],
-        "launches": None,
+        "kernel_count": None,
+        "median_kernel_us": None,
+        "median_delay_us": None,
     }
     return make_gpu(**{**values, **overrides})
 

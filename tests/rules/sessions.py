@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipediag.rules.rule import Profile, Rule
-from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap
 from pipediag.session.edits import Change
 from pipediag.session.findings import Finding
 from pipediag.session.loops import Loop
@@ -199,18 +199,12 @@ def copies(**overrides: Any) -> DeviceCopies:
     return DeviceCopies(**{**values, **overrides})
 
 
-def launches(**overrides: Any) -> DeviceLaunches:
-    """Kernels of 20 us whose launches take 5 us and find the queue empty."""
-    values: dict[str, Any] = {
-        "kernels": 1000,
-        "per_s": 10_000.0,
-        "matched": 1000,
-        "median_kernel_us": 20.0,
-        "median_launch_us": 5.0,
-        "shorter_than_launch_percent": 10.0,
-        "median_delay_us": 3.0,
-    }
-    return DeviceLaunches(**{**values, **overrides})
+LAUNCHES: dict[str, Any] = {
+    "kernel_count": 1000,
+    "median_kernel_us": 20.0,
+    "median_delay_us": 3.0,
+}
+"""Kernels of 20 us that find the queue empty."""
 
 
 def session_on(*devices: DeviceActivity, **overrides: Any) -> Session:

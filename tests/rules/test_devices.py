@@ -26,6 +26,7 @@ from tests.factories import make_compute_bound_session, make_keras, make_loop, m
 from tests.records import make_environment
 from tests.rules.sessions import (
     H200,
+    LAUNCHES,
     cases,
     changes,
     copies,
@@ -33,7 +34,6 @@ from tests.rules.sessions import (
     decides,
     gap,
     gpu,
-    launches,
     on_devices,
     only,
     session_on,
@@ -166,11 +166,11 @@ SHARED, XLA = (SetModel({"steps_per_execution": 16}),), (SetModel({"jit_compile"
 
 def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
     """A GPU that waits for launches."""
-    return gpu({"launch": idle}, launches=launches(**overrides))
+    return gpu({"launch": idle}, **{**LAUNCHES, **overrides})
 
 
 SHORT = {"busy_ms": 17.5, "idle_ms": 82.5, "idle_percent": 82.5, "noise_ms": 82.5}
-IN_SHORT_GAPS = gpu(**SHORT, gap_floor_us=1000.0, launches=launches())
+IN_SHORT_GAPS = gpu(**SHORT, gap_floor_us=1000.0, **LAUNCHES)
 STEPS = [gap("python", 5.0, step=step, doing="callbacks.py:12 log") for step in range(8)]
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
 PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
@@ -186,7 +186,7 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "launched ahead": (LAUNCH_BOUND, [late(median_delay_us=400.0)], "informative"),
         "launches behind input": (
             LAUNCH_BOUND,
-            [gpu({"launch": 20.0, "input": 30.0}, launches=launches())],
+            [gpu({"launch": 20.0, "input": 30.0}, **LAUNCHES)],
             "informative",
         ),
         "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "pass"),

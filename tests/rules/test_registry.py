@@ -40,7 +40,7 @@ from tests.records import (
     make_operation,
     make_pipeline,
 )
-from tests.rules.sessions import cases, copies, gap, gpu, keeps_up, launches, straddles
+from tests.rules.sessions import LAUNCHES, cases, copies, gap, gpu, keeps_up, straddles
 
 BARE = make_session(
     steps=None,
@@ -57,7 +57,7 @@ NO_GPU = make_session(environment=make_environment(gpu_installed=["NVIDIA H200"]
 BUSY_HOST = gpu(
     {"launch": 18.0, "python": 17.0, "sync": 10.0, "copy": 4.0},
     gaps=[gap("python", 2.0, step=step, doing="train.py:9 log") for step in range(4)],
-    launches=launches(shorter_than_launch_percent=80.0),
+    **LAUNCHES,
     copies=[copies(exposed_ms=8.0, gb_per_s=2.0, bytes=100_000_000)],
     matmul_ms=40.0,
     tensor_core_ms=0.0,
@@ -134,7 +134,7 @@ def test_a_profile_gets_the_findings_of_device_rules_in_order_of_urgency() -> No
         findings = run_device_rules(devices)
         assert {found.rule for found in findings} == {rule.id for rule in device_rules}
         assert {found.status for found in findings} <= {"pass", "not-applicable", "inconclusive"}
-    device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], launches=launches())
+    device = gpu({"launch": 40.0, "python": 17.0, "sync": 10.0}, gaps=[], **LAUNCHES)
     failed = [found.rule for found in run_device_rules([device]) if found.status == "fail"]
     assert failed == ["device-idle", "device-idle", "device-idle"]
 

@@ -49,8 +49,7 @@ def test_a_device_that_starves_behind_its_launches(tmp_path: Path) -> None:
         profile.kernel((start + 13, start + 20), launch=launch, line=executor)
     [device] = profile.devices(tmp_path, (0, 100))
     assert causes_us(device) == {"launch": 65}
-    launches = device.activity.launches
-    assert (launches.matched, launches.median_delay_us) == (5, 1)
+    assert device.activity.median_delay_us == 1
 
 
 def test_a_gap_that_the_window_cuts_ends_with_the_work_behind_it(tmp_path: Path) -> None:
@@ -97,20 +96,6 @@ def test_a_device_that_waits_for_another(tmp_path: Path) -> None:
     assert causes_us(first) == {"collective": 150}
     assert causes_us(second) == {}
     assert first.activity.collective_ms == 0.02
-
-
-def test_a_host_clock_that_is_ahead_is_set_back(tmp_path: Path) -> None:
-    profile = CudaProfile()
-    # The host's clock shows 20 us too much. Kernels take 3 us, and start as they are launched.
-    profile.steps(20, 120, 220, 320)
-    for start in (0, 100, 200):
-        profile.did("IteratorGetNextOp::DoCompute", start + 20, start + 100, id=7)
-        launch = (start + 90 + 20, start + 95 + 20)
-        profile.kernel((start + 90, start + 93), launch=launch)
-    [device] = profile.devices(tmp_path)
-    assert device.activity.launches.matched == 3
-    # From 93 to 190: 7 until the step ends, 80 of input, 10 of Python, and no delay.
-    assert causes_us(device) == {"input": 160, "python": 34}
 
 
 def _sets() -> st.SearchStrategy[list[tuple[int, int]]]:
