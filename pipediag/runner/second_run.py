@@ -30,24 +30,17 @@ if TYPE_CHECKING:
     from pipediag.runner.build_session import Recorded
 
 
-def difference(first: Recording, second: Recording | None, loop_id: str) -> str | None:
-    """Return how the loop of that id, or its operations, are not those of the first run, as the end
-    of a sentence; None where they are."""
+def is_same_loop(first: Recording, second: Recording | None, loop_id: str) -> bool:
+    """Return True if the loop of that id, and its operations, are those of the first run."""
     one, other = _loop(first, loop_id), _loop(second, loop_id)
-    if second is None:
-        return "nothing was recorded"
-    if one is None or other is None:
-        return "its loop did not run"
-    if _place(one) != _place(other):
-        before, now = (f"line {loop.line} of {loop.file}" for loop in (one, other))
-        return f"it ran the loop on {now} instead of the one on {before}"
-    read, read_then = (
-        [(op.id, _place(op), op.inside_function_of) for op in plan_of(of.operations, root)]
-        for of, root in ((first, one.root_op_id), (second, other.root_op_id))
-    )
-    if one.root_op_id != other.root_op_id or read != read_then:
-        return "its loop read from a different pipeline"
-    return None
+    if second is None or one is None or other is None:
+        return False
+
+    def read(recording: Recording, loop: RecordedLoop) -> list[tuple[object, ...]]:
+        plan = plan_of(recording.operations, loop.root_op_id)
+        return [(op.id, *_place(op), op.inside_function_of) for op in plan]
+
+    return _place(one) == _place(other) and read(first, one) == read(second, other)
 
 
 def _loop(recording: Recording | None, loop_id: str) -> RecordedLoop | None:
@@ -96,9 +89,8 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
     before, loop_id, recorded = recording, loop.id, settings.recording_path
 
     def draft() -> Session:
-        found = difference(before, read_recording(recorded), loop_id)
-        if found is not None:
-            raise PipediagError(f"the script behaved differently this time: {found}")
+        if not is_same_loop(before, read_recording(recorded), loop_id):
+            raise PipediagError("this time its loop, or what that reads, was another")
         return first.session
 
     tried = TrialsOfRun(draft, on_progress, left_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -19,7 +18,7 @@ from pipediag.runner.build_session import EndedRun, Recorded
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.output import DirectoryLock, OutputDirectory
 from pipediag.runner.progress import Shown, runs_again
-from pipediag.runner.second_run import SecondRun, difference, second_run
+from pipediag.runner.second_run import SecondRun, is_same_loop, second_run
 from pipediag.session.messages import (
     RECORDING_FILE,
     Answer,
@@ -135,10 +134,10 @@ def test_both_runs_share_the_time(child: Child) -> None:
     ("changed", "words"),
     [
         ({"waits": False}, "nothing was tried: its loop was over before it could be held."),
-        ({"recording": None}, "behaved differently this time: nothing was recorded."),
+        ({"recording": None}, "this time its loop, or what that reads, was another."),
         (
             {"recording": make_recording(loops=[make_recorded_loop(line=99)])},
-            "behaved differently this time: it ran the loop on line 99",
+            "this time its loop, or what that reads, was another.",
         ),
         ({"alone": True}, "could not be held, so its pipeline was tried alone."),
         ({"refuses": "cannot run it: gone."}, "could not be run a second time: cannot run it"),
@@ -190,27 +189,22 @@ PIPELINE = recorded(op(1, "range"), op(2, "map", 1, line=2), op(3, "batch", 2), 
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    "second",
     [
-        (recorded(*PIPELINE.operations, root="op3", line=9), "line 9 of .* line 20 of"),
-        (recorded(*PIPELINE.operations, root="op3", kind="eager"), "instead of the one"),
-        (recorded(*PIPELINE.operations, root="op3", id="loop2"), "its loop did not run"),
-        (recorded(*PIPELINE.operations, root="op2"), "a different pipeline"),
-        (
-            recorded(
-                op(1, "list_files"),
-                op(2, "range"),
-                op(3, "map", 2, line=2),
-                op(4, "batch", 3),
-                root="op4",
-            ),
-            "a different pipeline",
+        recorded(*PIPELINE.operations, root="op3", line=9),
+        recorded(*PIPELINE.operations, root="op3", kind="eager"),
+        recorded(*PIPELINE.operations, root="op3", id="loop2"),
+        recorded(*PIPELINE.operations, root="op2"),
+        recorded(
+            op(1, "list_files"),
+            op(2, "range"),
+            op(3, "map", 2, line=2),
+            op(4, "batch", 3),
+            root="op4",
         ),
-        (
-            recorded(op(1, "range"), op(2, "map", 1, line=5), op(3, "batch", 2), root="op3"),
-            "a different pipeline",
-        ),
+        recorded(op(1, "range"), op(2, "map", 1, line=5), op(3, "batch", 2), root="op3"),
     ],
 )
-def test_a_script_that_behaves_otherwise_is_found_out(second: Recording, said: str) -> None:
-    assert re.search(said, str(difference(PIPELINE, second, "loop1")))
+def test_a_script_that_behaves_otherwise_is_found_out(second: Recording) -> None:
+    assert not is_same_loop(PIPELINE, second, "loop1")
+    assert is_same_loop(PIPELINE, PIPELINE, "loop1")
