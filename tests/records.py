@@ -165,7 +165,6 @@ def make_pipeline_ops() -> list[Operation]:
             autotuned=True,
             buffer_size=2,
             buffered_elements=0.1,
-            iterator_name="Prefetch",
         ),
     ]
 

@@ -237,7 +237,6 @@ def _operation(operation: RecordedOperation, iterators: list[RanIterator]) -> Op
         autotuned=next(tunable, None),
         buffered_elements=next(buffered, None),
         buffer_size=next(buffers, asked if isinstance(asked, int) and asked > 0 else None),
-        iterator_name=first.kind if first else None,
     )
 
 
@@ -281,7 +280,6 @@ def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:
             parent_ids=[below] if below else [],
             **{one.name: getattr(iterator, one.name) for one in fields(IteratorFigures)},
             inserted_by_tensorflow=True,
-            iterator_name=iterator.kind,
         )
         places = [place for place, op in enumerate(ordered, start=1) if op.id == below]
         ordered.insert(places[0] if places else len(ordered), inserted)

@@ -68,8 +68,6 @@ class Verdict(Record):
     op_id: str | None = None
     where: RunPartName | None = None
     """The part of the run that costs most of what could be had back; None without a ledger."""
-    where_percent: float | None = None
-    """Percent of the whole that the ledger is about; the time that it takes to exit is left out."""
     where_file: str | None = None
     where_line: int | None = None
     source: SourceExcerpt | None = None

@@ -43,8 +43,6 @@ class Operation(IteratorFigures, RecordedOperation):
     fused_into: str | None = None
     """The operation that TensorFlow fused this one into; its cost is counted there."""
     removed_by_tensorflow: bool = False
-    iterator_name: str | None = None
-    """TensorFlow's name for the iterator that ran: `MapAndBatch`, `ParallelMapV2`, ..."""
     latency_ms_per_step: float | None = None
     """Self time divided by the calls in flight: what the operation adds to a batch's delay."""
 

@@ -54,7 +54,7 @@ def confirmed(rule: str, speedup: float = 2.0, **more: Any) -> Finding:
 
 def session(*findings: Finding, **verdict: Any) -> Session:
     place = {"file": "train.py", "line": 3, "op_id": "map_0", "bottleneck": "input"}
-    part = {"where": "steps", "where_percent": 60.0, "where_file": "train.py", "where_line": 4}
+    part = {"where": "steps", "where_file": "train.py", "where_line": 4}
     return make_session(
         verdict=make_verdict(**{**place, **part, **verdict}),
         loops=[make_loop(file="train.py", line=4)],

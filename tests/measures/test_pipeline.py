@@ -49,7 +49,6 @@ def test_a_fused_map_carries_the_cost_and_counts_single_elements() -> None:
     assert (mapped.self_ms_per_step, mapped.latency_ms_per_step) == (9.0, 9.0)
     assert (mapped.elements, mapped.bytes_per_element) == (32.0, 128.0)
     assert (mapped.parallelism, mapped.autotuned) == (1, False)
-    assert mapped.iterator_name == "MapAndBatch"
     assert batch.self_ms_per_step is None
     assert not batch.removed_by_tensorflow
     assert source.self_ms_per_step == pytest.approx(0.64)

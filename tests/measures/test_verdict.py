@@ -256,7 +256,7 @@ def test_the_run_is_said_first_and_the_step_among_the_reasons() -> None:
     assert verdict.summary.startswith("50 % of the run")
     assert "the callback Save at train.py:14, 10 times" in verdict.summary
     assert verdict.reasons[0].startswith("70 % of each step")
-    assert (verdict.where, verdict.where_percent) == ("epoch_end", 50.0)
+    assert verdict.where == "epoch_end"
     assert (verdict.where_line, verdict.severity) == (14, "high")
     assert verdict.bottleneck == "input"
 
@@ -315,7 +315,7 @@ def test_a_fill_of_all_the_data_is_the_verdict_before_an_epoch_has_ended() -> No
 
 
 def test_it_says_what_the_pipeline_gives_and_what_costs_most() -> None:
-    verdict = factories.make_verdict(where="epoch_end", where_percent=60.0)
+    verdict = factories.make_verdict(where="epoch_end")
     session = factories.make_session(verdict=verdict)
 
     decided = decide_input_alone(session)

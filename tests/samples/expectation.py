@@ -166,10 +166,7 @@ def where_discrepancies(expected: Expectation, session: Session) -> list[str]:
     """What the verdict says of the run's parts, against what is expected."""
     verdict, wanted, found = session.verdict, expected.verdict, []
     if wanted.where and verdict.where not in wanted.where:
-        found.append(
-            f"most of the run is {verdict.where} ({verdict.where_percent} %), expected one of "
-            f"{wanted.where}"
-        )
+        found.append(f"most of the run is {verdict.where}, expected one of {wanted.where}")
     place = (verdict.where_file, verdict.where_line)
     if wanted.where_line and not expected.is_marked(wanted.where_line, *place):
         found.append(f"the run's part is at {place}, expected {wanted.where_line}")

@@ -92,7 +92,7 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
     if (failure := failed_by_itself(session)) is not None:
         reasons = [verdict.summary, *verdict.reasons]
         return verdict.but(summary=failure, reasons=reasons)
-    of_run: dict[str, object] = {"where": found.part, "where_percent": found.percent}
+    of_run: dict[str, object] = {"where": found.part}
     if found.row is not None:
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
     if found.about_as_much is not None:
@@ -342,7 +342,6 @@ def decide_input_alone(session: Session) -> Verdict:
         summary=f"{text}.",
         reasons=[*verdict.reasons[:1], NOTHING_TRAINED],
         where=None,
-        where_percent=None,
         where_file=None,
         where_line=None,
     )
