@@ -19,7 +19,7 @@ from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
 from pipediag.facts.embeddings import padding_percent
 from pipediag.measures.profile import all_gaps
-from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap, DeviceLaunches
+from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
@@ -29,7 +29,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts
 from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
-from pipediag.session.trials import Trial, TrialBlock, TrialRun
+from pipediag.session.trials import Trial, TrialBlock
 from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES
 
@@ -109,18 +109,12 @@ def findings(session: Session) -> pandas.DataFrame:
 def trials(session: Session) -> pandas.DataFrame:
     """Return one row for each block of a trial; those of evaluations come last."""
     runs = [session.trials] if session.trials else []
-
-    def start_ms(run: TrialRun, block: TrialBlock) -> float | None:
-        if run.start_ms is None or block.since_began_ms is None:
-            return None
-        return run.start_ms + block.since_began_ms
-
     rows = [
-        _cells(TrialBlock, block) | {"loop": run.loop_id, "start_ms": start_ms(run, block)}
+        _cells(TrialBlock, block) | {"loop": run.loop_id}
         for run in (*runs, *session.evaluation_trials)
         for block in run.blocks
     ]
-    return _frame(rows, (*_cells(TrialBlock), "loop", "start_ms"))
+    return _frame(rows, (*_cells(TrialBlock), "loop"))
 
 
 def gaps(session: Session) -> pandas.DataFrame:
@@ -136,7 +130,6 @@ def device_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
         copies = {one.direction: one for one in device.copies} if device else {}
         cells = _cells(DeviceActivity, device, leaving_out={"causes_ms"})
         cells |= _by_cause(device.causes_ms if device else {}, "idle_{}_ms")
-        cells |= _cells(DeviceLaunches, device.launches if device else None, "launches_")
         for direction in COPY_DIRECTIONS:
             one, prefix = copies.get(direction), f"{direction}_copy_"
             cells |= _cells(DeviceCopies, one, prefix, leaving_out={"direction"})

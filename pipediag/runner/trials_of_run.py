@@ -314,8 +314,7 @@ class TrialsOfRun:
 
     def _keep(self, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
-        run = outcome.run.but(start_ms=waiting.since_ms)
-        self.outcomes[waiting.loop_id] = replace(outcome, run=run)
+        self.outcomes[waiting.loop_id] = outcome
 
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None

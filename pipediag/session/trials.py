@@ -71,8 +71,6 @@ class TrialBlock(Record):
     first_step_ms: float | None = None
     """Time before that: from a new iterator to the end of the step that waited for its first
     batch."""
-    since_began_ms: float | None = None
-    """Time at which its counted steps began, since `TrialRun.start_ms`."""
 
 
 class DroppedEdit(Record):
@@ -108,8 +106,6 @@ class TrialRun(Record):
     consumer: Consumer
     budget_s: float
     used_s: float
-    start_ms: float | None = None
-    """Time at which the budget began to count, by the clock of windows and steps."""
     blocks: list[TrialBlock] = []
     notes: list[str] = []
     iterators_freed: int = 0

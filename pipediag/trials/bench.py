@@ -256,7 +256,6 @@ class Bench:
         alone = taken_by.basis == "pipeline"
         block = self._run(variant, RunBlock(variant.name, seconds, alone, taken_by.epoch_examples))
         self._walls[variant.name] = self.clock() - begin
-        duration_ms = block.elapsed_ns / 1e6
         self.traces[variant.name] = block.traces
         if variant.name == BASE:
             self.base_blocks.append(block)
@@ -266,9 +265,8 @@ class Bench:
                 round=self._rounds,
                 examples_per_s=round(block.examples_per_s, 3),
                 batches=block.batches,
-                duration_ms=round(duration_ms, 3),
+                duration_ms=round(block.elapsed_ns / 1e6, 3),
                 first_step_ms=None if block.first_ns is None else round(block.first_ns / 1e6, 3),
-                since_began_ms=round(self.used_s() * 1e3 - duration_ms, 3),
             )
         )
         return block

@@ -133,8 +133,7 @@ class Trials:
             for one in loop.record.epoch_boundaries
             if one.start_ns >= since_ns
         )
-        since_ms = (since_ns - recording.started_ns) / 1e6
-        self._with.tell(TrialsAwaited(loop.record.id, alone, more_to_come, since_ns, since_ms))
+        self._with.tell(TrialsAwaited(loop.record.id, alone, more_to_come, since_ns))
         return TrialsOfLoop(loop, commands, self._with.tell, self._over)
 
     def boundary(self, consumer: Consumer, now_ns: int, continuous: bool) -> bool:
