@@ -18,7 +18,6 @@ from pipediag.errors import ExitStatus, PipediagError
 if TYPE_CHECKING:
     from pipediag.gate.config import GateConfig
     from pipediag.runner.analysis import AnalysisResult
-    from pipediag.session.messages import WantedLoop
 
 _SIZE = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE | re.ASCII)
 
@@ -35,21 +34,6 @@ def _bytes(_ctx: click.Context, _option: click.Parameter, given: str | None) -> 
     if size < 1:
         raise click.BadParameter(f"{given[:32]!r} is no size. Write 16GB, 16GiB or 512MB.")
     return size
-
-
-def wanted_loop(given: str | None) -> WantedLoop | None:
-    """Return the value of `--loop`.
-
-    Raises click.BadParameter: it is neither a line nor `longest`.
-    """
-    if given is None or given == "longest":
-        return "longest" if given else None
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
-    raise click.BadParameter(
-        f"{given!r} is neither the number of a line nor `longest`. Give the line at which the loop "
-        "begins, as a report names it."
-    )
 
 
 @click.command(
@@ -85,10 +69,9 @@ def wanted_loop(given: str | None) -> WantedLoop | None:
 )
 @click.option(
     "--loop",
-    callback=lambda _ctx, _option, given: wanted_loop(given),
-    metavar="LINE|longest",
-    help="The training loop to measure: by its line, or the longest in the next 10 minutes.  "
-    "[default: the longest in the next 5 seconds]",
+    type=click.IntRange(1),
+    metavar="LINE",
+    help="The line of the training loop to measure.  [default: the longest in the next 5 seconds]",
 )
 @click.option(
     "--timeout",

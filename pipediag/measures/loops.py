@@ -16,7 +16,6 @@ from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.steps import FEWEST_STEPS, Missing, blocks_of, step_ms
 from pipediag.session.ledger import Run
 from pipediag.session.loops import Loop
-from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import LoopFacts, RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 
@@ -138,22 +137,20 @@ _MOST_NAMED = 8
 
 
 def chosen_loop(
-    recording: Recording, run: Run | Missing, wanted: WantedLoop | None
+    recording: Recording, run: Run | Missing, wanted: int | None
 ) -> tuple[RecordedLoop | None, list[str]]:
     """Return the loop to diagnose, or None, and a note where several or none were to choose from.
 
     It is the training loop that costs most. One with a baseline goes before one without, which has
-    nothing to diagnose. `wanted` is the line that `--loop` gives, or `longest`, which is what is
-    chosen anyway.
+    nothing to diagnose. `wanted` is the line that `--loop` gives.
     """
     training = [loop for loop in recording.loops if loop.role == "training"]
-    at_line = isinstance(wanted, int)
     costs_s = {loop.id: whole_s(run, loop) or seen_s(loop) for loop in training}
 
     def rank(loop: RecordedLoop) -> tuple[bool, float]:
         return len(step_ms(recording, loop, "baseline")) >= FEWEST_STEPS, costs_s[loop.id]
 
-    among = (loop for loop in training if not at_line or loop.line == wanted)
+    among = (loop for loop in training if wanted is None or loop.line == wanted)
     if not training:
         return None, []
     loop = max(among, key=rank, default=None)
@@ -164,7 +161,7 @@ def chosen_loop(
             f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
             f"diagnosed. Training loops were seen at {others}: give the line of one of these."
         )
-    elif len(training) > 1 and at_line:
+    elif len(training) > 1 and wanted is not None:
         note = (
             f"The training loop at {_place(loop)} is diagnosed, as `--loop` asks. Others were "
             f"seen at {others}."

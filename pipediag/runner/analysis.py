@@ -22,15 +22,12 @@ from pipediag.runner.output import CAPTURE_PREFIX, OutputDirectory, prepare_outp
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
 from pipediag.session.worker import worker_of
-from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
     from pipediag.runner.build_session import EndedRun
     from pipediag.runner.trials_of_run import TrialsOfRun
     from pipediag.session.model import Session
 
-LOOK_THROUGH_S = 600.0
-"""Longest time that a script goes on to find its longest loop. Own choice."""
 _WARMUP_IN_JOB, _STEPS_IN_JOB = 20, 30
 """Steps of the windows of each worker of a job: counts, as by times each worker would choose others
 and sessions of different steps could not be joined. Own choice: as for one process."""
@@ -85,7 +82,6 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     INTERRUPTS.finish_first()
     if not request.module:
         check_script(request.script)
-    check_tensorflow()
     directory = request.output or default_directory(request.script, module=request.module)
     worker = worker_of()
     if worker is not None:
@@ -131,9 +127,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory, *, in_job: bool
         capture_directory=str(output.capture),
         **options,
         warmup=_WARMUP_IN_JOB if in_job else None,
-        look_ahead_s=LOOK_THROUGH_S
-        if request.loop == "longest"
-        else float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
+        look_ahead_s=float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
         budget_s=request.budget_s,
         safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )
@@ -244,16 +238,4 @@ def check_script(path: str) -> None:
         raise PipediagError(
             f"cannot run {path}: it is not a regular file. Save the script to a file first, "
             "because it is read more than once."
-        )
-
-
-def check_tensorflow() -> None:
-    """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
-    Raises PipediagError."""
-    versions = list(installed_builds().values())
-    if versions and all(map(is_too_old, versions)):
-        oldest = ".".join(map(str, OLDEST))
-        raise PipediagError(
-            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag "
-            f"with TensorFlow {oldest} or newer."
         )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pipediag.session.edits import Change, Check, changes_of
 from pipediag.vocabulary import Call, OwnEnding, ScriptOutcome, WindowKind
@@ -19,9 +19,6 @@ SETTINGS_FILE = "settings.json"
 RECORDING_FILE = "recording.json"
 TIMELINE_FILE = "timeline.jsonl"
 TRACE_DIRECTORY = "trace"
-
-WantedLoop = int | Literal["longest"]
-"""Choice among several training loops: the one that begins at a line, or the longest."""
 
 
 class WrittenFile:
@@ -44,9 +41,8 @@ class RunOptions:
 
     steps: int | None = None
     """Baseline steps; None lets the window adapt to the step time."""
-    loop: WantedLoop | None = None
-    """The training loop that is wanted; of a line, no other one is measured, and none ends the
-    run."""
+    loop: int | None = None
+    """Line of the training loop that is wanted: no other one is measured, and none ends the run."""
     epochs: int | None = None
     """Epochs that the script would train, where it does not tell."""
     run_to_end: bool = False
@@ -168,8 +164,6 @@ class TrialsAwaited:
     since_ns: int
     """Time at which the loop's step time was known, later by what the script did between epochs
     since then."""
-    since_ms: float | None = None
-    """Time `since_ns` by the clock of windows and steps, which starts with the recording."""
 
 
 @dataclass(frozen=True)

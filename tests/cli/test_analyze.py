@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from pipediag.cli.analyze import analyze_status, command, script_arguments, wanted_loop
+from pipediag.cli.analyze import analyze_status, command, script_arguments
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner.analysis import AnalysisRequest
 from tests.probe import Behaviour, run
@@ -131,19 +130,6 @@ def test_a_gate_that_cannot_decide_is_configured_where_the_script_is(tmp_path: P
     (tmp_path / "pyproject.toml").write_text("[tool.pipediag]\nallow-inconclusive = true\n")
 
     assert _analyze(tmp_path, "--fail-on", "warn", "train.py").status == ExitStatus.DONE
-
-
-@pytest.mark.parametrize(("given", "wanted"), [(None, None), ("longest", "longest"), ("42", 42)])
-def test_a_loop_is_wanted_by_its_line_or_as_the_longest(
-    given: str | None, wanted: int | str | None
-) -> None:
-    assert wanted_loop(given) == wanted
-
-
-@pytest.mark.parametrize("given", ["0", "-3", "first", "train.py:3", "4.5", ""])
-def test_any_other_loop_is_refused_with_what_to_give(given: str) -> None:
-    with pytest.raises(click.BadParameter, match="Give the line at which the loop begins"):
-        wanted_loop(given)
 
 
 def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(

@@ -9,7 +9,6 @@ import pytest
 from pipediag.measures.loops import cache_filled_meanwhile, chosen_loop, loop_rows
 from pipediag.measures.steps import Missing
 from pipediag.session.ledger import Run
-from pipediag.session.messages import WantedLoop
 from pipediag.session.recorded_loops import Evaluation, NestedCall, RecordedBoundary, RecordedLoop
 from pipediag.session.recording import RecordedOperation, Recording
 from tests.factories import make_part, make_run
@@ -158,7 +157,7 @@ def trained(line: int, elapsed_s: float, **overrides: Any) -> RecordedLoop:
     )
 
 
-def chosen(wanted: WantedLoop | None, *loops: RecordedLoop) -> tuple[int | None, str]:
+def chosen(wanted: int | None, *loops: RecordedLoop) -> tuple[int | None, str]:
     recording: Recording = make_recording(loops=list(loops), windows=[])
     loop, notes = chosen_loop(recording, UNKNOWN, wanted)
     return (loop.line if loop is not None else None), " ".join(notes)

@@ -115,19 +115,14 @@ class Pace:
         return _reached(_LIMITS[window], count, elapsed_ns)
 
     def ends_here(self, loop: Loop) -> bool:
-        """Return True if a measured loop is stopped, and does not go on for what follows it.
-
-        A loop of the script's own goes on only where the longest of all is wanted.
-        """
+        """Return True if a measured loop is stopped, and does not go on for what follows it."""
         seconds_left = loop.seconds_left
         if self.settings.run_to_end:
             return False
         if self.settings.hold_loop is not None:
             return True
         if seconds_left is None or loop.record.kind != "keras":
-            unknown_or_last = seconds_left is None or seconds_left <= self.settings.look_ahead_s
-            # The deadline bounds how long later loops are waited for.
-            return not (self.settings.loop == "longest" and unknown_or_last)
+            return True
         return seconds_left > self.settings.look_ahead_s
 
     def waits_for_epoch_end(self, loop: Loop, waited_ns: int) -> bool:
@@ -148,9 +143,7 @@ class Pace:
 
     def may_be_a_rehearsal(self, seconds_in_all: float | None) -> bool:
         """Return True if the whole loop is so short that what comes after it may matter more."""
-        if seconds_in_all is None:
-            return self.settings.loop == "longest"
-        return seconds_in_all <= self.settings.look_ahead_s
+        return seconds_in_all is not None and seconds_in_all <= self.settings.look_ahead_s
 
 
 def _reached(limits: Iterable[_Limit], count: int, elapsed_ns: float) -> bool:

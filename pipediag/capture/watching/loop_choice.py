@@ -131,7 +131,7 @@ class LoopChoice:
     def __post_init__(self) -> None:
         self._settings = settings = self._with.pace.settings
         self._holds_only = settings.hold_loop is not None
-        self._wanted_line = settings.loop if isinstance(settings.loop, int) else None
+        self._wanted_line = settings.loop
         self._evaluations = Evaluations(self._with)
 
     @property

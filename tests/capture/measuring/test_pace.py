@@ -11,7 +11,7 @@ from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.pace import Pace, fills_a_cache
 from pipediag.capture.measuring.schedule import Diagnosis, Phase
 from pipediag.capture.recorder import Recorder
-from pipediag.session.messages import RunSettings, WantedLoop
+from pipediag.session.messages import RunSettings
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import RecordedOperation
 from tests.capture.instruments import FakeInstruments, FakeSampler, consumer_of, training_loop
@@ -136,14 +136,9 @@ def test_when_a_window_has_enough_steps(
     assert chosen.enough(window, count, elapsed_s * SECOND, left) is done
 
 
-@pytest.mark.parametrize(
-    ("seconds", "wanted", "expected"),
-    [(5.0, None, True), (5.1, None, False), (None, None, False), (None, "longest", True)],
-)
-def test_only_a_short_loop_may_be_a_rehearsal(
-    seconds: float | None, wanted: WantedLoop | None, expected: bool
-) -> None:
-    assert pace(loop=wanted).may_be_a_rehearsal(seconds) is expected
+@pytest.mark.parametrize(("seconds", "expected"), [(5.0, True), (5.1, False), (None, False)])
+def test_only_a_short_loop_may_be_a_rehearsal(seconds: float | None, expected: bool) -> None:
+    assert pace().may_be_a_rehearsal(seconds) is expected
 
 
 @pytest.mark.parametrize(
@@ -153,9 +148,6 @@ def test_only_a_short_loop_may_be_a_rehearsal(
         (6.0, "keras", {}, True),
         (4.0, "eager", {}, True),  # trials need it held
         (None, "keras", {}, True),
-        (None, "eager", {"loop": "longest"}, False),
-        (4.0, "eager", {"loop": "longest"}, False),
-        (6.0, "eager", {"loop": "longest"}, True),
         (0.1, "keras", {"hold_loop": "loop1"}, True),  # a second run ends with its one loop
     ],
 )

@@ -16,7 +16,7 @@ from pipediag.capture.recorder import Recorder
 from pipediag.capture.trying.trials import Trials
 from pipediag.capture.watching.step_clock import StepClock
 from pipediag.capture.watching.updates import UpdateWatch
-from pipediag.session.messages import RunSettings, WantedLoop
+from pipediag.session.messages import RunSettings
 from pipediag.vocabulary import LoopKind, LoopRole
 from tests.capture.instruments import FakeTimeline, training_loop
 
@@ -61,7 +61,7 @@ class Stage:
         self,
         path: Path,
         hold_loop: str | None = None,
-        loop: WantedLoop | None = None,
+        loop: int | None = None,
         *,
         run_to_end: bool = False,
     ) -> None:
