@@ -182,7 +182,6 @@ def gpus(
         return Check("GPU", "ok", f"TensorFlow sees {len(imported.gpus)} of: {names}{version}.")
     hidden = environment.get("CUDA_VISIBLE_DEVICES")
     cpu_only = builds and all(name.endswith("-cpu") for name in builds)
-    nvidia = not all(name.startswith("AMD") for name in present)
     install = 'pip install "tensorflow[and-cuda]"'
     why = "the reason is not known"
     do = "Read what TensorFlow logs while it is imported, with TF_CPP_MIN_LOG_LEVEL=0."
@@ -192,10 +191,10 @@ def gpus(
     elif cpu_only or imported.gpu_build is False:
         why = "this build of TensorFlow has no GPU support"
         do = f"Replace it: pip uninstall tensorflow-cpu; {install}"
-    elif nvidia and driver is None:
+    elif driver is None:
         why = "the NVIDIA driver does not answer"
         do = "Install it; nvidia-smi then lists the GPUs."
-    elif nvidia and not cuda_packages:
+    elif not cuda_packages:
         why, do = "no CUDA libraries are installed as packages", f"Install them: {install}"
     follows = "Training runs on the CPU, and any other advice would be about the wrong machine."
     return Check("GPU", "problem", f"{names}; TensorFlow sees none of them: {why}.", follows, do)

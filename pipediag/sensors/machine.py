@@ -135,30 +135,25 @@ def text_of(path: Path) -> str:
         return ""
 
 
-NVIDIA, AMD = "0x10de", "0x1002"
-_VENDORS = {NVIDIA: "NVIDIA", AMD: "AMD"}
-
+NVIDIA = "0x10de"
 # PCI classes: VGA controller, 3D controller, other display controller, processing accelerator.
 _CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
 
 
 def installed_gpus(root: Path = ROOT) -> list[str]:
-    """Return the names of the GPUs: from the driver where it answers, else from the PCI bus."""
+    """Return the names of NVIDIA's GPUs: from the driver where it answers, else from the PCI bus.
+
+    TensorFlow's own builds run on no other vendor's.
+    """
     nvml = Nvml()
-    nvidia = nvml.names()
+    names = nvml.names()
     nvml.close()
-    return [*(nvidia or pci_gpus(NVIDIA, root)), *pci_gpus(AMD, root)]
-
-
-def pci_gpus(vendor: str, root: Path = ROOT) -> list[str]:
-    """Return the GPUs of this vendor on the PCI bus, with or without a driver."""
-    found = []
-    for device in sorted((root / "sys/bus/pci/devices").glob("*")):
-        is_theirs = text_of(device / "vendor").strip() == vendor
-        if is_theirs and text_of(device / "class").startswith(_CLASSES):
-            model = text_of(device / "device").strip()
-            found.append(f"{_VENDORS[vendor]} GPU {model} at PCI {device.name}")
-    return found
+    return names or [
+        f"NVIDIA GPU {text_of(device / 'device').strip()} at PCI {device.name}"
+        for device in sorted((root / "sys/bus/pci/devices").glob("*"))
+        if text_of(device / "vendor").strip() == NVIDIA
+        and text_of(device / "class").startswith(_CLASSES)
+    ]
 
 
 # What the driver leaves on Linux, and under Windows' Linux subsystem.

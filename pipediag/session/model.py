@@ -128,7 +128,7 @@ class Environment(RecordedEnvironment):
     """CPUs that the control group allows; None where there is no limit."""
     memory_bytes: int
     gpu_installed: list[str] = field(default_factory=list)
-    """GPUs that the driver or the PCI bus shows, whether TensorFlow sees them or not."""
+    """NVIDIA's GPUs that the driver or the PCI bus shows, whether TensorFlow sees them or not."""
     platform: str
     fingerprint: str
     """Hash of what makes two machines comparable: CPU model, cores, quota, devices, TensorFlow."""

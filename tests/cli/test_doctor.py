@@ -105,7 +105,6 @@ def test_no_gpu_and_a_gpu_that_is_seen_are_fine() -> None:
         (["Tesla V100"], None, GPU_BUILD, SEES_NONE, True, None, "driver does not answer"),
         (NVIDIA, "550", GPU_BUILD, SEES_NONE, False, None, "no CUDA libraries"),
         (NVIDIA, "550", GPU_BUILD, SEES_NONE, True, "0", "not known"),
-        (["AMD GPU 0x74a1"], None, GPU_BUILD, SEES_NONE, True, None, "not known"),
     ],
 )
 def test_why_a_gpu_is_not_seen(

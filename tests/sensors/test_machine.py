@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipediag.sensors import machine
-from pipediag.sensors.machine import AMD, NVIDIA, Nvml, describe_machine, installed_gpus, pci_gpus
+from pipediag.sensors.machine import NVIDIA, Nvml, describe_machine, installed_gpus
 from pipediag.session.recording import Device, RecordedEnvironment
 from pipediag.session.timeline import GpuReading
 from tests.fake_proc import add_cgroup_v2, write
@@ -57,13 +57,9 @@ def add_pci(root: Path, slot: str, vendor: str, kind: str) -> None:
 def test_the_bus_shows_gpus_without_a_driver(tmp_path: Path) -> None:
     add_pci(tmp_path, "0000:01:00.0", NVIDIA, "0x030200")
     add_pci(tmp_path, "0000:01:00.1", NVIDIA, "0x040300")
-    add_pci(tmp_path, "0000:02:00.0", AMD, "0x030000")
+    add_pci(tmp_path, "0000:02:00.0", "0x1002", "0x030000")
     add_pci(tmp_path, "0000:03:00.0", "0x1a03", "0x030000")
-    assert pci_gpus(NVIDIA, tmp_path) == ["NVIDIA GPU 0x2335 at PCI 0000:01:00.0"]
-    assert installed_gpus(tmp_path) == [
-        "NVIDIA GPU 0x2335 at PCI 0000:01:00.0",
-        "AMD GPU 0x2335 at PCI 0000:02:00.0",
-    ]
+    assert installed_gpus(tmp_path) == ["NVIDIA GPU 0x2335 at PCI 0000:01:00.0"]
 
 
 class FakeNvmlError(Exception):
