@@ -1,4 +1,4 @@
-"""A process of a tf.data service for a trial: a worker, and the dispatcher where it is the first.
+"""The process of a tf.data service for a trial: the workers and their dispatcher.
 
 It serves on the loopback interface until its standard input is closed, as it is when whoever
 started it is gone, or its time is up.
@@ -18,31 +18,30 @@ takes minutes."""
 _HEARTBEAT_MS = 200
 
 
-def serve(dispatcher: str, directory: str, limit_s: int) -> None:
-    """Serve until standard input ends, for `limit_s` at most, and be the dispatcher as well where
-    no `host:port` of one is given. Names of files may be relative to `directory`, the script's."""
+def serve(workers: int, directory: str, limit_s: int) -> None:
+    """Serve until standard input ends, for `limit_s` at most. Names of files may be relative to
+    `directory`, the script's."""
     signal.alarm(limit_s)
     import tensorflow as tf
 
     os.chdir(directory)
     service = tf.data.experimental.service
-    if not dispatcher:
-        config = service.DispatcherConfig(
+    dispatcher = service.DispatchServer(
+        service.DispatcherConfig(
             port=0, job_gc_check_interval_ms=_LOOK_AGAIN_MS, job_gc_timeout_ms=_LOOK_AGAIN_MS
         )
-        served = service.DispatchServer(config)
-        dispatcher = served.target.partition("://")[2]
-    worker = service.WorkerServer(
-        service.WorkerConfig(
-            dispatcher, worker_address="localhost:%port%", heartbeat_interval_ms=_HEARTBEAT_MS
-        )
     )
-    print(READY, dispatcher, flush=True)
+    address = dispatcher.target.partition("://")[2]
+    config = service.WorkerConfig(
+        address, worker_address="localhost:%port%", heartbeat_interval_ms=_HEARTBEAT_MS
+    )
+    running = [service.WorkerServer(config) for _ in range(workers)]
+    print(READY, address, flush=True)
     sys.stdin.read()
-    del worker
+    del running
     # Servers that wait for their clients must not keep the process.
     os._exit(0)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

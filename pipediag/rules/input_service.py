@@ -78,7 +78,7 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
         place,
         f"a tf.data service after the {place_name(place)}",
         Distribute(place.id, workers),
-        caveat=f"Tried on this machine, with its disks, in worker processes: {workers}.",
+        caveat=f"Tried on this machine, with its disks; workers: {workers}.",
     )
     yield RULE.finding(
         "informative",

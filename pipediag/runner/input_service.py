@@ -1,6 +1,6 @@
-"""A tf.data service of processes on this machine, in which a trial has a pipeline's batches made.
+"""A tf.data service on this machine, in which a trial has a pipeline's batches made.
 
-They take their CPUs from the training, so what they obtain is the least that other hosts would.
+It takes its CPUs from the training, so what it obtains is the least that other hosts would.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipediag.data_service import READY
 from pipediag.errors import PipediagError
@@ -22,92 +23,85 @@ from pipediag.session.pipeline import InputService
 from pipediag.trials import Executor, ExecutorLostError, Variant, VariantRefusedError
 from pipediag.vocabulary import BASE
 
+if TYPE_CHECKING:
+    import psutil
+
 START_LIMIT_S = 60.0
 """Importing TensorFlow takes 3 s of a CPU."""
 END_LIMIT_S = 10.0
 """A killed process that the kernel holds up is not waited for longer."""
 LIFE_LIMIT_S = 3600
-"""Longest life of a process of the service, whatever becomes of its parent."""
+"""Longest life of the service, whatever becomes of its parent."""
 PULL_S = 1.0
 
 
 class LocalService:
-    """Worker processes and their dispatcher; `stop` ends them whatever state they are in."""
+    """A process of workers and their dispatcher; `stop` ends it whatever state it is in."""
 
     def __init__(self, workers: int) -> None:
-        """Start them. Raises PipediagError: they did not come up, and none is left."""
-        self.address = ""
-        self._processes: list[subprocess.Popen[bytes]] = []
+        """Start it. Raises PipediagError: it did not come up, and is not left behind."""
+        environment = {
+            **{name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
+            # The accelerator is the training's.
+            "CUDA_VISIBLE_DEVICES": "-1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
+        }
+        given = [str(workers), str(Path.cwd()), str(LIFE_LIMIT_S)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pipediag.data_service", *given],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Not the script's: a module there could have the name of one of TensorFlow's.
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
         try:
-            for number in range(workers):
-                self._processes.append(_started(self.address))
-                if number == 0:
-                    self.address = self._wait_for(self._processes[0])
-            for process in self._processes[1:]:
-                self._wait_for(process)
+            self.address = self._started()
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        for process in self._processes:
+        """End it; a second call does nothing."""
+        with suppress(OSError):
+            self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_LIMIT_S)
+        for pipe in filter(None, (self._process.stdin, self._process.stdout)):
             with suppress(OSError):
-                process.kill()
-        for process in self._processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(END_LIMIT_S)
-            for pipe in filter(None, (process.stdin, process.stdout)):
-                with suppress(OSError):
-                    pipe.close()
-        self._processes.clear()
+                pipe.close()
 
     def cpu_s(self) -> float:
-        """Return the CPU time that all of them have taken so far."""
-        import psutil
-
-        return sum(sum(psutil.Process(one.pid).cpu_times()[:2]) for one in self._processes)
+        """Return the CPU time that it has taken so far."""
+        return sum(self._seen().cpu_times()[:2])
 
     def memory_bytes(self) -> int:
-        """Return the resident memory of the largest."""
+        """Return its resident memory."""
+        return self._seen().memory_info().rss
+
+    def _seen(self) -> psutil.Process:
         import psutil
 
-        return max(psutil.Process(one.pid).memory_info().rss for one in self._processes)
+        return psutil.Process(self._process.pid)
 
-    def _wait_for(self, process: subprocess.Popen[bytes]) -> str:
-        assert process.stdout is not None
+    def _started(self) -> str:
+        """Wait until it serves; return the dispatcher's address."""
+        assert self._process.stdout is not None
         give_up_at, text, read = time.monotonic() + START_LIMIT_S, b"", b"-"
         while read and not text.endswith(b"\n"):
             left_s = max(0.0, give_up_at - time.monotonic())
-            ready = select.select([process.stdout], [], [], left_s)[0]
-            read = os.read(process.stdout.fileno(), 4096) if ready else b""
+            ready = select.select([self._process.stdout], [], [], left_s)[0]
+            read = os.read(self._process.stdout.fileno(), 4096) if ready else b""
             text += read
         said, _, address = text.decode(errors="replace").strip().rpartition("\n")[2].partition(" ")
         if not read or said != READY:
             raise PipediagError("The tf.data service for the trial did not start.")
         return address
-
-
-def _started(dispatcher: str) -> subprocess.Popen[bytes]:
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
-        # The accelerator is the training's.
-        "CUDA_VISIBLE_DEVICES": "-1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "PYTHONPATH": os.pathsep.join(
-            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        ),
-    }
-    given = [dispatcher, str(Path.cwd()), str(LIFE_LIMIT_S)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pipediag.data_service", *given],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        # Not the script's: a module there could have the name of one of TensorFlow's.
-        cwd="/",
-        env=environment,
-        start_new_session=True,
-    )
 
 
 def measured(

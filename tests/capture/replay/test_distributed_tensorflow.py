@@ -76,7 +76,7 @@ def test_workers_make_the_same_elements(service: LocalService, capturing: Captur
 def test_its_processes_end_with_the_one_that_started_them() -> None:
     code = (
         "import time; from pipediag.runner.input_service import LocalService\n"
-        "started = LocalService(1); print(started._processes[0].pid, flush=True)\n"
+        "started = LocalService(1); print(started._process.pid, flush=True)\n"
         "time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
