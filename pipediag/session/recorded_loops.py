@@ -282,32 +282,14 @@ class GraphStep(TimedPairs):
     """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
     relaxed: bool = True
     """False if a trace for batches of any size failed, so that each shape has one of its own."""
-    seen: int = 0
-    """Steps whose batches' shapes were noted."""
     shapes: int = 0
     shapes_once: int = 0
-    shapes_twice: int = 0
+    """Shapes of batches that were seen, and those of them that one batch had."""
     called_again: bool = False
     """True if the function around the loop is called in a loop, and makes a trace each time."""
     traced_ms: float = 0.0
     traces: int = 0
     """Traces that were made in this time."""
-
-    def traces_in(self, steps: float) -> tuple[float, float, float]:
-        """Return the number of traces in a run of so many steps, with its lowest and highest.
-
-        From the shapes seen so far, by the extrapolation of Chao et al., Ecological Monographs 84
-        (2014), equation 9; the highest is Good's: new ones stay as likely as they are now.
-        """
-        fewest = float(max(1, self.traces if self.relaxed else self.shapes))
-        more = max(0.0, steps - self.seen)
-        if self.relaxed or not self.shapes_once:
-            return fewest, fewest, fewest
-        once, twice = self.shapes_once, self.shapes_twice
-        likely = once / self.seen
-        unseen = max(once * once / (2 * twice) if twice else once * (once - 1) / 2, likely)
-        expected = unseen * (1.0 - (1.0 - once / (self.seen * unseen + once)) ** more)
-        return fewest + expected, fewest, fewest + likely * more
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
@@ -168,6 +167,12 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
     step = loop.graph_step if loop is not None else None
     if loop is None or step is None or steps is None or not step.is_timed:
         return finding
+    if not step.relaxed and step.shapes_once:
+        reason = (
+            "Each shape of a batch would make another trace, and new shapes keep coming: pad the "
+            "batches to a few lengths first."
+        )
+        return finding.model_copy(update={"trial": Trial(state="not_tried", reason=reason)})
     # Batches come no faster than from the pipeline alone.
     alone = session.pipeline_alone
     shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
@@ -179,24 +184,16 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
 
     run = session.run
     calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
-    parts = [one for one in run.parts if one.part == "steps"] if run is not None else []
-    planned = sum(one.count or 0 for one in parts if one.loop_id == loop.id)
-    traces, fewest, most = (calls * one for one in step.traces_in(planned / calls))
+    traces = max(1, step.traces if step.relaxed else step.shapes)
     trace_s = step.traced_ms / 1e3 / max(1, step.traces)
-    return _with_pairs(
-        finding,
-        step,
-        faster,
-        once_s=traces * trace_s,
-        once_ci95_s=(fewest * trace_s, most * trace_s) if fewest < most else None,
-    )
+    return _with_pairs(finding, step, faster, once_s=calls * traces * trace_s)
 
 
 def _with_pairs(
     finding: Finding,
     timed: TimedPairs,
     faster: Callable[[float], float],
-    **given: Any,
+    once_s: float | None = None,
 ) -> Finding:
     """Return the finding with the trial that pairs of times make; `faster` returns the speed-up by
     the part that is left of what was timed."""
@@ -208,7 +205,7 @@ def _with_pairs(
         speedup=round(ratio.value, 4),
         ci95=ratio.interval,
         blocks=ratio.rounds,
-        **given,
+        once_s=once_s,
     )
     return finding.model_copy(update={"trial": trial})
 

@@ -188,21 +188,25 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
 
 
 @pytest.mark.parametrize(
-    ("seen", "steps", "traces"),
+    ("shapes", "state", "once_s"),
     [
-        ({"shapes": 2}, 1000, (2, 2, 2)),
-        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 100, (30, 30, 30)),
-        # Chao's estimate of those that were not seen is 10 * 10 / (2 * 5).
-        ({"shapes": 30, "shapes_once": 10, "shapes_twice": 5}, 1_000_000, (40, 30, 100_020)),
-        ({"shapes": 100, "shapes_once": 100}, 200, (200, 100, 200)),
-        ({"shapes": 9, "shapes_once": 9, "relaxed": True}, 1000, (1, 1, 1)),
+        ({"relaxed": False, "shapes": 3}, "confirmed", 1.5),
+        ({"shapes": 9, "shapes_once": 9}, "confirmed", 0.5),
+        ({"relaxed": False, "shapes": 9, "shapes_once": 2}, "not_tried", None),
     ],
 )
-def test_traces_of_a_run_by_the_shapes_seen_in_100_steps(
-    seen: dict[str, Any], steps: int, traces: tuple[float, ...]
+def test_a_step_that_is_traced_for_ever_new_shapes_is_not_tried(
+    shapes: dict[str, Any], state: str, once_s: float | None
 ) -> None:
-    step = GraphStep("train.py", 20, seen=100, **{"relaxed": False, **seen})
-    assert step.traces_in(steps) == pytest.approx(traces, rel=0.01)
+    step = GraphStep(
+        "train.py", 20, own_ms=[18.0] * 8, other_ms=[3.0] * 8, traced_ms=500.0, traces=1, **shapes
+    )
+    session = make_session(
+        loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
+        steps=make_steps(mean_ms=20.0),
+    )
+    trial = with_prediction_trial(session, only(EAGER_EXECUTION, session)).trial
+    assert (trial.state, trial.once_s) == (state, once_s)
 
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

@@ -239,10 +239,8 @@ def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
     before = step.shapes[shapes]
     step.shapes[shapes] = before + 1
     record = step.record
-    record.seen += 1
     record.shapes = len(step.shapes)
     record.shapes_once += (before == 0) - (before == 1)
-    record.shapes_twice += (before == 1) - (before == 2)
     if not step.lengths_vary:
         lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
         step.lengths_vary = len(lengths) > 1
