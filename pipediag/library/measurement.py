@@ -90,7 +90,7 @@ class Measurement:
             place = out or Path(tempfile.mkdtemp(prefix="pipediag-"))
             self._temporary = None if self._kept else place
             undo.callback(self._clean_up)
-            self._output = prepare_output(place, force=False, option="`out`")
+            self._output = prepare_output(place)
             undo.callback(self._output.abandon)
             settings = RunSettings(
                 script=site.file if site is not None else NO_FILE,

@@ -16,6 +16,7 @@ from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import TRACE_DIRECTORY
 
 CAPTURE_PREFIX = ".capture-"
+_ANOTHER = "Choose another directory (`--output`, or `out` in Python)."
 
 
 class DirectoryLock:
@@ -80,27 +81,24 @@ class OutputDirectory:
         self.lock.release()
 
 
-_OPTION = "--output"
-
-
-def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDirectory:
+def prepare_output(path: Path, force: bool = False) -> OutputDirectory:
     """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
-    Raises PipediagError, which names the `option` that chooses another one: it cannot be written
-    to, another analysis does so, or it holds something other than a report.
+    Raises PipediagError: it cannot be written to, another analysis does so, or it holds something
+    other than a report.
     """
     path = path.absolute()
     made = not path.exists()
     kept_aside = None
     try:
         with ExitStack() as on_failure:
-            lock = _locked(path, option)
+            lock = _locked(path)
             on_failure.callback(lock.release)
-            if not force and (kept_aside := _keep_aside(path, option)) is not None:
+            if not force and (kept_aside := _keep_aside(path)) is not None:
                 # The lock has gone aside with the report.
                 lock.release()
-                lock = _locked(path, option)
+                lock = _locked(path)
                 on_failure.callback(lock.release)
                 made = True
             capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
@@ -108,32 +106,30 @@ def prepare_output(path: Path, force: bool, option: str = _OPTION) -> OutputDire
     except OSError as error:
         raise PipediagError(
             f"cannot write to the output directory {path}: {error.strerror}. "
-            f"Nothing was measured. Choose another directory with {option}."
+            f"Nothing was measured. {_ANOTHER}"
         ) from error
     return OutputDirectory(path, capture, kept_aside, made, lock)
 
 
-def _locked(path: Path, option: str) -> DirectoryLock:
+def _locked(path: Path) -> DirectoryLock:
     path.mkdir(parents=True, exist_ok=True)
     lock = DirectoryLock(path)
     if not lock.is_of(path):
         lock.release()
         raise PipediagError(
             f"another analysis is writing to {path}. Nothing was measured. Wait until that one has "
-            f"ended, or choose another directory with {option}."
+            f"ended. {_ANOTHER}"
         )
     return lock
 
 
-def _keep_aside(path: Path, option: str) -> Path | None:
+def _keep_aside(path: Path) -> Path | None:
     names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
     if not any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names):
-        force = ", or write into this one with --force" if option == _OPTION else ""
         raise PipediagError(
-            f"{path} is not empty and holds no pipediag report. Nothing was measured. Choose "
-            f"another directory with {option}{force}."
+            f"{path} is not empty and holds no pipediag report. Nothing was measured. {_ANOTHER}"
         )
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     aside = next(candidate for candidate in numbered if not candidate.exists())

@@ -12,9 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
-from pipediag.sensors.machine import memory_limit
-
-GIB = 1 << 30
 
 
 def describe_death(number: int, *, out_of_memory: bool) -> str:
@@ -24,9 +21,7 @@ def describe_death(number: int, *, out_of_memory: bool) -> str:
     with suppress(ValueError):
         name = signal.Signals(number).name
     if number == signal.SIGKILL and out_of_memory:
-        limit = memory_limit()
-        allowed = f"; its control group may use {limit / GIB:.1f} GiB" if limit else ""
-        return f"The kernel killed it ({name}) because memory ran out{allowed}."
+        return f"The kernel killed it ({name}) because memory ran out."
     if number == signal.SIGKILL:
         return (
             f"It was killed ({name}), often by the kernel because memory ran out: look for "
@@ -46,21 +41,8 @@ def die_by(number: int) -> None:
 
 
 FORWARDED = frozenset(
-    {
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-        signal.SIGQUIT,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-        signal.SIGALRM,
-        signal.SIGVTALRM,
-        signal.SIGPROF,
-        signal.SIGIO,
-        signal.SIGPWR,
-        signal.SIGWINCH,
-        signal.SIGCONT,
-    }
+    signal.Signals[f"SIG{name}"]
+    for name in "INT TERM HUP QUIT USR1 USR2 ALRM VTALRM PROF IO PWR WINCH CONT".split()
 )
 """Signals that others send to a program to end it or to tell it something."""
 

@@ -74,7 +74,7 @@ def test_a_directory_of_something_else_is_left_alone(
         pass
     assert watch.result_missing == (
         f"{tmp_path} is not empty and holds no pipediag report. Nothing was measured. "
-        "Choose another directory with `out`."
+        "Choose another directory (`--output`, or `out` in Python)."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     assert not measurement._LOCK.locked()
