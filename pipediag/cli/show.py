@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,9 @@ from pipediag.reporters import REPORTERS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pipediag.session.model import Session
 
 TEXT, PERFETTO = "text", "perfetto"
 FORMATS = (*REPORTERS, TEXT, PERFETTO)
-_DURATION = re.compile(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(ms|s)\s*")
 
 
 def _formats(
@@ -34,17 +31,6 @@ def _formats(
             known = ", ".join(FORMATS)
             raise click.BadParameter(f"there is no format {name!r}; the formats are {known}.")
     return names
-
-
-def _duration_ms(_ctx: click.Context, _option: click.Parameter, given: str | None) -> float | None:
-    """Return a duration in milliseconds: `40ms`, `0.04s`."""
-    if given is None:
-        return None
-    found = _DURATION.fullmatch(given)
-    ms = float(found[1]) * (1.0 if found[2] == "ms" else 1e3) if found else 0.0
-    if ms <= 0.0:
-        raise click.BadParameter(f"{given[:32]!r} is no duration. Write 40ms or 0.04s.")
-    return ms
 
 
 @click.command(name="show")
@@ -63,18 +49,10 @@ def _duration_ms(_ctx: click.Context, _option: click.Parameter, given: str | Non
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of the files.  [default: beside the session]",
 )
-@click.option(
-    "--target-step",
-    "target_ms",
-    metavar="TIME",
-    callback=_duration_ms,
-    help="Print what a tf.data service takes for a step of this time, such as 40ms.",
-)
 @click.option("-v", "--verbose", is_flag=True, help="Print everything that was found.")
 def command(
     sessions: tuple[Path, ...],
     *,
-    target_ms: float | None,
     formats: tuple[str, ...] | None,
     output: Path | None,
     verbose: bool,
@@ -92,17 +70,12 @@ def command(
     given = sessions or (newest_report(),)
     of_job = sessions_of_job(given)
     if of_job:
-        if target_ms is not None:
-            raise PipediagError("--target-step is for the session of one process that trains.")
         beside = given[0] if given[0].is_dir() else given[0].parent
         _show_job(of_job, Console(), formats, output or beside)
         return
     [session] = given
     loaded = load_session(session)
     directory = session if session.is_dir() else session.parent
-    if target_ms is not None:
-        _show_plan(loaded, target_ms)
-        return
     wanted = formats or (TEXT,)
     if named := [name for name in wanted if name in REPORTERS]:
         from pipediag.reporters import write_formats
@@ -132,20 +105,6 @@ def _write_perfetto(directory: Path, output: Path) -> Path:
     read, _ = read_profiles([directory])
     write_perfetto(output / PERFETTO_FILE, read)
     return output / PERFETTO_FILE
-
-
-def _show_plan(session: Session, target_ms: float) -> None:
-    from pipediag.facts.service import plan_service
-    from pipediag.reporters.words.pipeline import workers_needed
-
-    plan = plan_service(session, target_ms)
-    if plan is None:
-        raise PipediagError(
-            "The session has no times of a tf.data service. They are measured as its edit is "
-            "tried, where a loop waits for input that other hosts can make and time is left: "
-            "`pipediag explain input-service`."
-        )
-    say(workers_needed(session, plan), err=False)
 
 
 def _show_job(

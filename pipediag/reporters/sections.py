@@ -12,8 +12,7 @@ from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence
 from pipediag.facts.order import known_gain, to_act_on, worth_doing
 from pipediag.facts.promise import promised
 from pipediag.facts.run_gain import limit_of_run
-from pipediag.facts.service import plan_service
-from pipediag.reporters.words import advice, devices, embeddings, labels, pipeline, run, trials
+from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
     byte_count,
@@ -23,7 +22,6 @@ from pipediag.reporters.words.quantities import (
     percent_interval,
     seconds,
 )
-from pipediag.session.edits import distributes
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.vocabulary import BY_ITSELF
@@ -121,12 +119,6 @@ def overview(session: Session) -> Iterator[Row]:
     plan = plan_memory(session)
     if plan is not None and (plan.lacking_bytes or plan.given):
         yield "Memory", embeddings.memory_needed(plan), "bad" if plan.lacking_bytes else ""
-    served = plan_service(session)
-    if served is not None and any(
-        to_act_on(one) and one.edit is not None and distributes(one.edit)
-        for one in session.findings
-    ):
-        yield "Service", pipeline.workers_needed(session, served), ""
     for note in session.notes[:1]:
         yield "Note", clipped(note, _SHORT), ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from pipediag.facts.limits import INPUT_BOUND, WORTH_DOING
+from pipediag.facts.limits import INPUT_BOUND, MOST_FREED, WORTH_DOING
 from pipediag.facts.pipeline import (
     call_name,
     chain,
@@ -15,7 +15,6 @@ from pipediag.facts.pipeline import (
     upstream,
     uses,
 )
-from pipediag.facts.service import most_of_a_service
 from pipediag.facts.step import consumer_ms
 from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Rule, known
@@ -152,9 +151,13 @@ def with_plan(session: Session, finding: Finding) -> Finding:
 
     As its workers took the CPUs of the training, it confirms, and does not refute, what others do.
     """
-    service, most = session.service, most_of_a_service(session)
-    if finding.rule != RULE.id or finding.edit is None or service is None or most is None:
+    service, rest_ms, steps = session.service, consumer_ms(session), session.steps
+    if finding.rule != RULE.id or finding.edit is None:
         return finding
+    if service is None or rest_ms is None or steps is None:
+        return finding
+    # With any number of workers and any link.
+    most = min(steps.mean_ms / max(rest_ms, service.send_ms), 1.0 / (1.0 - MOST_FREED))
     trial = finding.trial
     if trial.state in ("refuted", "inconclusive"):
         reason = "The workers took their CPUs from the training."
@@ -168,7 +171,6 @@ def with_plan(session: Session, finding: Finding) -> Finding:
             "batch_without_service_ms": service.pipeline_ms,
             "batch_by_one_worker_ms": service.served_ms,
             "sending_a_batch_ms": service.send_ms,
-            "memory_of_a_worker_bytes": service.worker_memory_bytes,
         },
     }
     if trial.state == "not_tried" and most >= WORTH_DOING:

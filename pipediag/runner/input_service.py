@@ -13,7 +13,6 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pipediag.data_service import READY
 from pipediag.errors import PipediagError
@@ -22,9 +21,6 @@ from pipediag.session.messages import RunBlock
 from pipediag.session.pipeline import InputService
 from pipediag.trials import Executor, ExecutorLostError, Variant, VariantRefusedError
 from pipediag.vocabulary import BASE
-
-if TYPE_CHECKING:
-    import psutil
 
 START_LIMIT_S = 60.0
 """Importing TensorFlow takes 3 s of a CPU."""
@@ -76,19 +72,6 @@ class LocalService:
             with suppress(OSError):
                 pipe.close()
 
-    def cpu_s(self) -> float:
-        """Return the CPU time that it has taken so far."""
-        return sum(self._seen().cpu_times()[:2])
-
-    def memory_bytes(self) -> int:
-        """Return its resident memory."""
-        return self._seen().memory_info().rss
-
-    def _seen(self) -> psutil.Process:
-        import psutil
-
-        return psutil.Process(self._process.pid)
-
     def _started(self) -> str:
         """Wait until it serves; return the dispatcher's address."""
         assert self._process.stdout is not None
@@ -104,28 +87,17 @@ class LocalService:
         return address
 
 
-def measured(
-    distribute: Distribute, service: LocalService, executor: Executor
-) -> InputService | None:
+def measured(distribute: Distribute, executor: Executor) -> InputService | None:
     """Return what batches of one worker take without the training, and what sending one takes; None
-    where the script's process can't be asked any more, or a worker is gone."""
-    import psutil
-
+    where the script's process can't be asked any more."""
     try:
         executor.prepare(Variant("service alone", (distribute,)))
         own_ms = executor.run(RunBlock(BASE, PULL_S, alone=True)).step_ms
-        cpu_s, began_s = service.cpu_s(), time.monotonic()
         served_ms = executor.run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
-        cores = (service.cpu_s() - cpu_s) / (time.monotonic() - began_s)
         executor.prepare(Variant("sending", (replace(distribute, repeats_element=True),)))
         send_ms = executor.run(RunBlock("sending", PULL_S, alone=True)).step_ms
-        return InputService(
-            after=distribute.after,
-            pipeline_ms=round(own_ms, 4),
-            served_ms=round(served_ms, 4),
-            send_ms=round(send_ms, 4),
-            cores_busy=round(cores, 3),
-            worker_memory_bytes=service.memory_bytes(),
-        )
-    except (VariantRefusedError, ExecutorLostError, OSError, psutil.Error):
+    except (VariantRefusedError, ExecutorLostError):
         return None
+    return InputService(
+        pipeline_ms=round(own_ms, 4), served_ms=round(served_ms, 4), send_ms=round(send_ms, 4)
+    )

@@ -288,7 +288,8 @@ class TrialsOfRun:
             with suppress(PipediagError, OSError):
                 if edit.workers > 1:
                     self.close()
-                found = measured(edit, self._serving(1), executor)
+                self._serving(1)
+                found = measured(edit, executor)
         used_s = round(outcome.run.used_s + time.monotonic() - began_s, 3)
         run = outcome.run.but(used_s=used_s, budget_s=outcome.run.budget_s + kept_s)
         return replace(outcome, service=found, run=run)

@@ -61,8 +61,6 @@ class Pipeline(Record):
 class InputService(Record):
     """Measured in the script's process, which took batches as fast as they came."""
 
-    after: str
-    """The operation whose elements were sent."""
     pipeline_ms: float
     """A batch of the pipeline as written, without a service."""
     served_ms: float
@@ -70,6 +68,3 @@ class InputService(Record):
     for, as each record of an array is, and where the training's host has CPUs to spare."""
     send_ms: float
     """A batch by the worker if it takes nothing to make: compressed, sent and unpacked."""
-    cores_busy: float
-    """CPUs that the worker kept busy while it served."""
-    worker_memory_bytes: int

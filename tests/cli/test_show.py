@@ -25,7 +25,6 @@ from pipediag.reporters.terminal.summary import render
 from pipediag.rules.registry import BY_ID
 from pipediag.session.store import save_session
 from tests import factories
-from tests.facts.test_service import served
 from tests.reporters import trial_sessions
 
 
@@ -178,17 +177,3 @@ def test_a_workflow_is_yaml_with_steps(text: str) -> None:
     content = yaml.safe_load(text)
     assert "pipediag " in text
     assert isinstance(content, dict)
-
-
-def test_a_plan_for_a_target_step_needs_times_of_a_service(tmp_path: Path) -> None:
-    saved = save_session(served(), tmp_path / "session.json")
-    result = CliRunner().invoke(command, [str(saved), "--target-step", "5ms"])
-    assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1].startswith("2 workers")
-    impossible = CliRunner().invoke(command, [str(saved), "--target-step", "0.001s"])
-    assert "No number of workers" in impossible.stdout
-    wrong = CliRunner().invoke(command, [str(saved), "--target-step", "fast"])
-    assert "40ms" in wrong.stderr
-    without = save_session(factories.make_session(), tmp_path / "session.json")
-    with pytest.raises(PipediagError, match="no times of a"):
-        command.main([str(without), "--target-step", "4ms"], standalone_mode=False)

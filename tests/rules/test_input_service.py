@@ -123,12 +123,9 @@ def test_a_cheaper_change_goes_first_and_it_follows_where_that_failed() -> None:
 
 def measured(**overrides: Any) -> InputService:
     values: dict[str, Any] = {
-        "after": "batch",
         "pipeline_ms": 9.0,
         "served_ms": 10.0,
         "send_ms": 1.0,
-        "cores_busy": 1.9,
-        "worker_memory_bytes": 600 * 2**20,
     }
     return InputService(**{**values, **overrides})
 

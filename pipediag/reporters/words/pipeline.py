@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipediag.facts.machine import cpus
-from pipediag.facts.service import LINK_GBIT_PER_S, ServicePlan
 from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     NOTHING,
-    byte_count,
-    counted,
-    measured,
-    milliseconds,
     number,
 )
-from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 
 MAX_ROWS = 50
@@ -121,23 +114,3 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
         outer = titles.get(op.inside_function_of, op.inside_function_of)
         notes.append(f"runs inside {outer}")
     return notes
-
-
-_LINK = f"a link of {LINK_GBIT_PER_S:g} Gbit/s"
-
-
-def workers_needed(session: Session, plan: ServicePlan) -> str:
-    """Return what a step of the target takes, or why no number of workers reaches it."""
-    if plan.step is None:
-        return (
-            f"No number of workers gives a step of {milliseconds(plan.target_ms)}: the rest of the "
-            f"step, or sending a batch over {_LINK}, takes {milliseconds(plan.least_ms)}."
-        )
-    network = f", {byte_count(plan.bytes_per_s)}/s to receive" if plan.bytes_per_s else ""
-    low, high = milliseconds(plan.step.least_ms), milliseconds(plan.step.most_ms)
-    return (
-        f"{counted(plan.step.workers, 'worker')} of {measured(cpus(session))} CPUs for a step of "
-        f"{milliseconds(plan.step.ms)} [{low}, {high}]: {measured(plan.cores)} CPUs busy in "
-        f"all{network}, {byte_count(plan.memory_bytes)} of memory. Assumes {_LINK}, uncompressed "
-        "batches and a dispatcher that answers within twice the time measured here."
-    )

@@ -69,8 +69,6 @@ def test_workers_make_the_same_elements(service: LocalService, capturing: Captur
     assert found["copies"] == 1
     for name in ("drawn", "shuffled", "seeded"):
         assert "seed" in found[name]
-    assert service.memory_bytes() > 0
-    assert service.cpu_s() > 0
 
 
 def test_its_processes_end_with_the_one_that_started_them() -> None:
