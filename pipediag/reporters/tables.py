@@ -106,17 +106,6 @@ def findings(session: Session) -> pandas.DataFrame:
     return _table(session.findings, row)
 
 
-def trials(session: Session) -> pandas.DataFrame:
-    """Return one row for each block of a trial; those of evaluations come last."""
-    runs = [session.trials] if session.trials else []
-    rows = [
-        _cells(TrialBlock, block) | {"loop": run.loop_id}
-        for run in (*runs, *session.evaluation_trials)
-        for block in run.blocks
-    ]
-    return _frame(rows, (*_cells(TrialBlock), "loop"))
-
-
 def gaps(session: Session) -> pandas.DataFrame:
     """Return one row for each idle gap; `step` counts the steps of the profile's window from 0."""
     rows = [_gap(device, gap) for device in session.devices for gap in device.gaps]
@@ -154,7 +143,7 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "pipeline": pipeline,
     "embeddings": embeddings,
     "findings": findings,
-    "trials": trials,
+    "trials": _records(TrialBlock, lambda session: session.trials.blocks if session.trials else []),
     "gaps": gaps,
     "devices": lambda session: device_table(session.devices),
     "host": _records(HostSample, lambda session: session.host_samples),

@@ -165,10 +165,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
     missing = (loop.untried if loop is not None else None) or missing
     tried = _with_outcome(session, outcome, missing)
     edits = [finding.edit for finding in session.findings if finding.edit is not None]
-    # Loops that evaluate and whose pipelines an edit would change, each once.
-    loops = dict.fromkeys(edit.loop_id for edit in edits if edit.loop_id is not None)
-    evaluated = [outcomes[id].run for id in loops if id in outcomes]
-    tried = tried.but(evaluation_trials=evaluated)
+    evaluated = any(edit.loop_id in outcomes for edit in edits if edit.loop_id is not None)
 
     def with_trial(finding: Finding) -> Finding:
         if is_of_prediction(finding):

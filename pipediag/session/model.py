@@ -229,8 +229,6 @@ class Session(Record):
     trials: TrialRun | None = None
     """The trials: loop and consumer, seconds given and used, and `blocks` (`trials.csv`)."""
     trials_missing: str | None = None
-    evaluation_trials: list[TrialRun] = []
-    """Trials of loops that evaluate, whose pipelines were tried alone."""
     predictions: list[Prediction] = []
     """Lines that repeatedly call `predict` on little data, compared with `predict_on_batch`."""
     loops: list[Loop] = []
