@@ -19,7 +19,6 @@ from pipediag.session.loops import (
     Loop,
     Perturbation,
     StepRow,
-    Window,
 )
 from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
@@ -202,15 +201,6 @@ def make_verdict(**overrides: Any) -> Verdict:
     return Verdict(**{**values, **overrides})
 
 
-def make_windows() -> list[Window]:
-    seen = (("warmup", 3000.0, 1000.0, 10), ("baseline", 4000.0, 400.0, 40))
-    windows = (*seen, ("profile", 4500.0, 120.0, 10))
-    return [
-        Window(kind=kind, loop_id="loop_0", start_ms=at, duration_ms=ms, steps=steps, complete=True)
-        for kind, at, ms, steps in windows
-    ]
-
-
 def make_step_rows() -> list[StepRow]:
     return [
         StepRow(
@@ -273,7 +263,6 @@ def make_session(**overrides: Any) -> Session:
         "combined": None,
         "combined_missing": "No edit was tried.",
         "loops": [make_loop()],
-        "windows": make_windows(),
         "step_rows": make_step_rows(),
         "host_samples": make_host_samples(),
         "wall_s": 6.0,

@@ -28,7 +28,6 @@ from pipediag.session.loops import (
     Share,
     StepRow,
     Steps,
-    Window,
 )
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
@@ -111,22 +110,6 @@ def input_waits(block: RecordedBlock, batches: int) -> tuple[Floats, slice]:
     """Return milliseconds of input wait per batch, in `next` or by gaps, and of which steps."""
     inside, steps = next_waits(block, batches)
     return (inside, steps) if len(inside) else gap_waits(block, batches)
-
-
-def window_rows(recording: Recording) -> list[Window]:
-    """Return every window of the run, oldest first."""
-    return [
-        Window(
-            kind=window.kind,
-            loop_id=window.loop_id,
-            start_ms=(window.start_ns - recording.started_ns) / 1e6,
-            duration_ms=(window.end_ns - window.start_ns) / 1e6,
-            steps=sum(len(block.durations_ns) for block in window.blocks),
-            complete=window.complete,
-            reason=window.reason,
-        )
-        for window in recording.windows
-    ]
 
 
 def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:

@@ -23,7 +23,7 @@ from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap
 from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
-from pipediag.session.loops import Embedding, Loop, Share, StepRow, Window
+from pipediag.session.loops import Embedding, Loop, Share, StepRow
 from pipediag.session.model import HostSample, HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.record import Record, annotation_parts
@@ -138,7 +138,6 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "run": _records(RunPart, lambda session: session.run.parts if session.run else []),
     "breakdown": breakdown,
     "loops": _records(Loop, lambda session: session.loops),
-    "windows": _records(Window, lambda session: session.windows),
     "steps": _records(StepRow, lambda session: session.step_rows),
     "pipeline": pipeline,
     "embeddings": embeddings,

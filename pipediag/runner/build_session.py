@@ -20,7 +20,7 @@ from pipediag.measures.host import host_of_loop, host_samples
 from pipediag.measures.loops import chosen_loop, loop_rows
 from pipediag.measures.measured_loop import describe_embeddings, lacking, measure_loop
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
-from pipediag.measures.steps import Missing, window_rows
+from pipediag.measures.steps import Missing
 from pipediag.measures.verdict.decision import decide
 from pipediag.rules.input_service import with_plan
 from pipediag.rules.parallel_maps import settled
@@ -147,7 +147,6 @@ def _sections_of(
         "run_missing": run.reason if isinstance(run, Missing) else None,
         "embeddings_missing": None if loop is None else loop.tables_missing,
         "loops": loop_rows(recording, run, loop),
-        "windows": window_rows(recording),
         "host_samples": host_samples(host, recording.windows, recording.started_ns, cores),
         "predictions": recording.predictions,
         "other_uses": recording.other_uses,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipediag.session.pipeline import Pipeline
 from pipediag.session.record import Interval, Record
 from pipediag.session.recorded_loops import LoopFacts, TableFacts, TableUse
-from pipediag.vocabulary import Contention, InputMethod, SparseOrDense, StepClass, WindowKind
+from pipediag.vocabulary import Contention, InputMethod, SparseOrDense, StepClass
 
 
 class Steps(Record):
@@ -83,17 +83,6 @@ class Differential(Record):
     steps: int
     input_share_percent: float
     """100 * (1 - repeated-batch step / baseline step)."""
-
-
-class Window(Record):
-    kind: WindowKind
-    loop_id: str
-    start_ms: float
-    """Time since the script was started."""
-    duration_ms: float
-    steps: int
-    complete: bool
-    reason: str | None = None
 
 
 class StepRow(Record):

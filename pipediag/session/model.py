@@ -23,7 +23,6 @@ from pipediag.session.loops import (
     StepRow,
     Steps,
     TextWork,
-    Window,
 )
 from pipediag.session.pipeline import InputService, Operation, Pipeline
 from pipediag.session.record import Record
@@ -233,8 +232,6 @@ class Session(Record):
     """Lines that repeatedly call `predict` on little data, compared with `predict_on_batch`."""
     loops: list[Loop] = []
     """Every place in the script that took batches, and which of them was diagnosed."""
-    windows: list[Window] = []
-    """Stretches of steps in which something was measured, oldest first."""
     step_rows: list[StepRow] = []
     """Every recorded step of the diagnosed loop; the rows of `steps.csv`."""
     host_samples: list[HostSample] = []

@@ -56,7 +56,6 @@ def nothing_measured() -> Session:
         findings=[],
         combined_missing=None,
         loops=[],
-        windows=[],
         step_rows=[],
         host_samples=[],
     )

@@ -68,7 +68,6 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
     whole = {
         "steps": ["index", "block", "batches"],
         "gaps": ["step"],
-        "windows": ["steps"],
     }
     for name, columns in whole.items():
         for column in columns:

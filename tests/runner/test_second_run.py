@@ -88,7 +88,6 @@ def first_run(budget_s: float = 60.0, timeout_s: float | None = None, **override
         "script": FINISHED,
         "loops": [make_loop(id="loop1")],
         "findings": [make_finding(edit=make_edit("op2"))],
-        "windows": [],
     }
     settings = RunSettings(SCRIPT, (), False, "first", run_to_end=True)
     request = AnalysisRequest(
