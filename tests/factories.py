@@ -12,14 +12,7 @@ from typing import Any
 from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run, RunPart
-from pipediag.session.loops import (
-    Ceiling,
-    Differential,
-    Embedding,
-    Loop,
-    Perturbation,
-    StepRow,
-)
+from pipediag.session.loops import Ceiling, Differential, Embedding, Loop, Perturbation, StepRow
 from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
 from tests.records import (

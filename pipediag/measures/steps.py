@@ -21,14 +21,7 @@ from numpy.typing import NDArray
 
 from pipediag.estimates import Floats, Measured, interval, resampled_means, resampled_medians
 from pipediag.facts.step import lengths_vary
-from pipediag.session.loops import (
-    Ceiling,
-    Differential,
-    Perturbation,
-    Share,
-    StepRow,
-    Steps,
-)
+from pipediag.session.loops import Ceiling, Differential, Perturbation, Share, StepRow, Steps
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedBlock, RecordedWindow, Recording
 from pipediag.session.timeline import Span, Timeline

@@ -23,14 +23,7 @@ from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.input_service import LocalService, measured
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import (
-    Change,
-    Distribute,
-    Move,
-    Replace,
-    RewriteCall,
-    adds_cache,
-)
+from pipediag.session.edits import Change, Distribute, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,

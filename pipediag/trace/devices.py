@@ -22,12 +22,7 @@ from numpy.typing import NDArray
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceKernel
 from pipediag.trace import GAP_FLOOR_NS
 from pipediag.trace.classes import Activity
-from pipediag.trace.device_events import (
-    NOT_FOUND,
-    DeviceEvents,
-    LaunchCalls,
-    launch_calls,
-)
+from pipediag.trace.device_events import NOT_FOUND, DeviceEvents, LaunchCalls, launch_calls
 from pipediag.trace.events import Plane, Times, TraceEvents
 from pipediag.trace.gaps import DeviceGaps, explain_gaps, host_causes
 from pipediag.trace.intervals import EMPTY, Intervals, normalise, subtract, total, union

@@ -21,12 +21,7 @@ from pipediag.session.trials import Trial
 from pipediag.trials import ExecutorLostError
 from tests.factories import make_finding, make_loop, make_session, make_verdict
 from tests.recordings import make_recording
-from tests.samples.expectation import (
-    SAMPLES,
-    Expectation,
-    all_expectations,
-    read_expectation,
-)
+from tests.samples.expectation import SAMPLES, Expectation, all_expectations, read_expectation
 
 
 @pytest.fixture

@@ -10,14 +10,7 @@ from typing import Any, TypeVar
 
 from pipediag.capture.replay import NotReplayableError, at_start, said
 from pipediag.capture.replay.elements import dataset_of, first_elements
-from pipediag.capture.replay.graph import (
-    Graph,
-    Node,
-    cached,
-    draws_random,
-    nodes_up_to,
-    on_device,
-)
+from pipediag.capture.replay.graph import Graph, Node, cached, draws_random, nodes_up_to, on_device
 from pipediag.capture.replay.replacing import (
     REPLACEMENTS,
     called_in_processes,

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipediag.reporters.words.labels import SourceNames
-from pipediag.reporters.words.quantities import (
-    NO_BREAK,
-    NOTHING,
-    number,
-)
+from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
 from pipediag.session.pipeline import Operation, Pipeline
 
 MAX_ROWS = 50
