@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from pipediag.facts.limits import INPUT_BOUND, MOST_FREED, WORTH_DOING
+from pipediag.facts.limits import INPUT_BOUND, WORTH_DOING
 from pipediag.facts.pipeline import (
     call_name,
     chain,
@@ -146,34 +146,20 @@ def last_resort(
     return [] if there or cheaper else RULE.findings(session)
 
 
-def with_plan(session: Session, finding: Finding) -> Finding:
-    """Return the finding after its trial, with what was measured of the service.
+def with_least(session: Session, finding: Finding) -> Finding:
+    """Return the finding after its trial.
 
     As its workers took the CPUs of the training, it confirms, and does not refute, what others do.
     """
-    service, rest_ms, steps = session.service, consumer_ms(session), session.steps
-    if finding.rule != RULE.id or finding.edit is None:
-        return finding
-    if service is None or rest_ms is None or steps is None:
-        return finding
-    # With any number of workers and any link.
-    most = min(steps.mean_ms / max(rest_ms, service.send_ms), 1.0 / (1.0 - MOST_FREED))
     trial = finding.trial
-    if trial.state in ("refuted", "inconclusive"):
-        reason = "The workers took their CPUs from the training."
-        if trial.speedup is not None:
-            reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
-        trial = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
-    changes: dict[str, object] = {
-        "trial": trial,
-        "evidence": {
-            **finding.evidence,
-            "batch_without_service_ms": service.pipeline_ms,
-            "batch_by_one_worker_ms": service.served_ms,
-            "sending_a_batch_ms": service.send_ms,
-        },
-    }
-    if trial.state == "not_tried" and most >= WORTH_DOING:
-        changes |= {"status": "fail", "severity": RULE.severity}
-        changes["speedup_at_most"] = round(most, 3)
-    return finding.model_copy(update=changes)
+    if finding.rule != RULE.id or trial.state not in ("refuted", "inconclusive"):
+        return finding
+    reason = "The workers took their CPUs from the training."
+    if trial.speedup is not None:
+        reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
+    left = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
+    most = session.ceiling.speedup_if_input_free if session.ceiling is not None else None
+    if most is None or most < WORTH_DOING:
+        return finding.but(trial=left)
+    severity, at_most = RULE.severity, round(most, 3)
+    return finding.but(trial=left, status="fail", severity=severity, speedup_at_most=at_most)

@@ -22,7 +22,7 @@ from pipediag.measures.measured_loop import describe_embeddings, lacking, measur
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
 from pipediag.measures.steps import Missing
 from pipediag.measures.verdict.decision import decide
-from pipediag.rules.input_service import with_plan
+from pipediag.rules.input_service import with_least
 from pipediag.rules.parallel_maps import settled
 from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
@@ -178,7 +178,7 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         if outcome is None:
             return _not_tried(finding, missing)
         found = _of_the_run(session, _tried(finding, outcome), outcome.run)
-        return with_plan(tried, _advised(session, found))
+        return with_least(tried, _advised(session, found))
 
     # A tf.data service is tried where none of these findings helped.
     known = {edit.id for edit in edits}
@@ -211,7 +211,6 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
         combined_missing=outcome.combined_missing,
         pipeline_alone=outcome.pipeline_alone,
         pipeline_alone_missing=outcome.pipeline_alone_missing,
-        service=outcome.service,
         trials=outcome.run,
         trials_missing=None,
     )

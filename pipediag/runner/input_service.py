@@ -11,16 +11,10 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from pipediag.data_service import READY
 from pipediag.errors import PipediagError
-from pipediag.session.edits import Distribute
-from pipediag.session.messages import RunBlock
-from pipediag.session.pipeline import InputService
-from pipediag.trials import Executor, ExecutorLostError, Variant, VariantRefusedError
-from pipediag.vocabulary import BASE
 
 START_LIMIT_S = 60.0
 """Importing TensorFlow takes 3 s of a CPU."""
@@ -28,7 +22,6 @@ END_LIMIT_S = 10.0
 """A killed process that the kernel holds up is not waited for longer."""
 LIFE_LIMIT_S = 3600
 """Longest life of the service, whatever becomes of its parent."""
-PULL_S = 1.0
 
 
 class LocalService:
@@ -85,19 +78,3 @@ class LocalService:
         if not read or said != READY:
             raise PipediagError("The tf.data service for the trial did not start.")
         return address
-
-
-def measured(distribute: Distribute, executor: Executor) -> InputService | None:
-    """Return what batches of one worker take without the training, and what sending one takes; None
-    where the script's process can't be asked any more."""
-    try:
-        executor.prepare(Variant("service alone", (distribute,)))
-        own_ms = executor.run(RunBlock(BASE, PULL_S, alone=True)).step_ms
-        served_ms = executor.run(RunBlock("service alone", 2 * PULL_S, alone=True)).step_ms
-        executor.prepare(Variant("sending", (replace(distribute, repeats_element=True),)))
-        send_ms = executor.run(RunBlock("sending", PULL_S, alone=True)).step_ms
-    except (VariantRefusedError, ExecutorLostError):
-        return None
-    return InputService(
-        pipeline_ms=round(own_ms, 4), served_ms=round(served_ms, 4), send_ms=round(send_ms, 4)
-    )

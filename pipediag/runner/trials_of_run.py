@@ -21,7 +21,7 @@ from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import Workspace, current_file, made_in_a_loop
 from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.input_service import LocalService, measured
+from pipediag.runner.input_service import LocalService
 from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Distribute, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
@@ -160,15 +160,6 @@ SPARE_FOR_EPOCHS = 1.5
 to a third longer than those before it. Own choice."""
 
 
-SERVICE_S = 15.0
-"""Part of the budget that is kept for times of a tf.data service: it takes 4 s to start."""
-
-
-def _service_of(findings: Iterable[Finding]) -> Distribute | None:
-    changes = [change for one in findings if one.edit is not None for change in one.edit.changes]
-    return next((one for one in changes if isinstance(one, Distribute)), None)
-
-
 def edits_of(findings: Iterable[Finding], loop_id: str | None) -> list[Finding]:
     """Return findings whose edits change the pipeline of that loop; None is the diagnosed one."""
     return [
@@ -247,13 +238,11 @@ class TrialsOfRun:
             taken_by = replace(taken_by, basis="pipeline", consumer_ms=consumer_ms(session) or 0.0)
         executor = ChildExecutor(ask, shared, session, self._serving)
         further = last_resort(session, session.findings, failed=True)
-        service = _service_of(session.findings)
-        kept_s = SERVICE_S if service is not None and budget_s >= 2 * SERVICE_S else 0.0
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
             executor,
-            budget_s - kept_s,
+            budget_s,
             taken_by=taken_by,
             further=further,
             input_free=session.ceiling.speedup_if_input_free if session.ceiling else None,
@@ -263,29 +252,7 @@ class TrialsOfRun:
             began_s=waiting.since_ns / 1e9,
             of_run=partial(_speedup_of_run, session),
         )
-        if kept_s or self._service is not None:
-            outcome = self._with_service(outcome, service or _service_of(further), executor, kept_s)
         self._keep(outcome, waiting)
-
-    def _with_service(
-        self,
-        outcome: TrialOutcome,
-        edit: Distribute | None,
-        executor: ChildExecutor,
-        kept_s: float,
-    ) -> TrialOutcome:
-        """Return the outcome with what a tf.data service takes by itself, in `kept_s` of the
-        budget."""
-        began_s, found = time.monotonic(), None
-        if edit is not None:
-            with suppress(PipediagError, OSError):
-                if edit.workers > 1:
-                    self.close()
-                self._serving(1)
-                found = measured(edit, executor)
-        used_s = round(outcome.run.used_s + time.monotonic() - began_s, 3)
-        run = outcome.run.but(used_s=used_s, budget_s=outcome.run.budget_s + kept_s)
-        return replace(outcome, service=found, run=run)
 
     def _try_evaluated(self, session: Session, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try the pipeline of a loop that evaluates, in what its training has left of the time."""

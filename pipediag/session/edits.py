@@ -178,8 +178,6 @@ class Distribute:
     workers: int = 1
     address: str | None = None
     """Host and port of the dispatcher, which is known in a trial only."""
-    repeats_element: bool = False
-    """The first element is sent again and again, which shows what sending takes."""
     do: Literal["distribute"] = "distribute"
 
 

@@ -24,7 +24,7 @@ from pipediag.session.loops import (
     Steps,
     TextWork,
 )
-from pipediag.session.pipeline import InputService, Operation, Pipeline
+from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.record import Record
 from pipediag.session.recorded_loops import KerasUse
 from pipediag.session.recording import OtherUse, Prediction, RecordedEnvironment
@@ -223,8 +223,6 @@ class Session(Record):
     pipeline_alone: PipelineAlone | None = None
     """The pipeline without its consumer: ms per batch, 95 % interval, blocks."""
     pipeline_alone_missing: str | None = None
-    service: InputService | None = None
-    """Batches made by a tf.data service on this machine, and what sending one takes."""
     trials: TrialRun | None = None
     """The trials: loop and consumer, seconds given and used, and `blocks` (`trials.csv`)."""
     trials_missing: str | None = None

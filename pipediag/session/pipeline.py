@@ -1,4 +1,4 @@
-"""The input pipeline as it was written, with what its operations cost, and a tf.data service."""
+"""The input pipeline as it was written, with what its operations cost."""
 
 from __future__ import annotations
 
@@ -56,15 +56,3 @@ class Pipeline(Record):
     options: dict[str, Scalar] = {}
     autotune_enabled: bool = True
     missing: str | None = None
-
-
-class InputService(Record):
-    """Measured in the script's process, which took batches as fast as they came."""
-
-    pipeline_ms: float
-    """A batch of the pipeline as written, without a service."""
-    served_ms: float
-    """A batch by the worker. Longer than without a service where each share of the data is asked
-    for, as each record of an array is, and where the training's host has CPUs to spare."""
-    send_ms: float
-    """A batch by the worker if it takes nothing to make: compressed, sent and unpacked."""

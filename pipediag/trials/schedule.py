@@ -14,7 +14,6 @@ from pipediag.facts.step import lengths_vary
 from pipediag.session.edits import distributes, saves_pauses
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun
-from pipediag.session.pipeline import InputService
 from pipediag.session.recorded_loops import LoopFacts
 from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials import Executor, OnEvent, VariantRefusedError
@@ -43,8 +42,6 @@ class TrialOutcome:
     combined_missing: str | None = None
     pipeline_alone: PipelineAlone | None = None
     pipeline_alone_missing: str | None = None
-    service: InputService | None = None
-    """Times of a tf.data service, if an edit with one was tried."""
 
 
 def run_trials(

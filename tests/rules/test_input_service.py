@@ -1,4 +1,4 @@
-"""A tf.data service: where it is the last candidate, what it can't take over, and its plan."""
+"""A tf.data service: where it is the last candidate, and what it can't take over."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.input_service import RULE, last_resort, with_plan
+from pipediag.rules.input_service import RULE, last_resort, with_least
 from pipediag.session.edits import Distribute
 from pipediag.session.findings import Finding
+from pipediag.session.loops import Ceiling
 from pipediag.session.model import Session
-from pipediag.session.pipeline import InputService, Operation
+from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial
 from pipediag.vocabulary import TrialState
@@ -121,34 +122,21 @@ def test_a_cheaper_change_goes_first_and_it_follows_where_that_failed() -> None:
     assert [one.rule for one in last_resort(slow(), [cheaper], failed=True)] == [RULE.id]
 
 
-def measured(**overrides: Any) -> InputService:
-    values: dict[str, Any] = {
-        "pipeline_ms": 9.0,
-        "served_ms": 10.0,
-        "send_ms": 1.0,
-    }
-    return InputService(**{**values, **overrides})
-
-
 @pytest.mark.parametrize(
-    ("state", "service", "then", "status"),
+    ("state", "free", "then", "status"),
     [
-        ("confirmed", {}, "confirmed", "informative"),
-        ("refuted", {}, "not_tried", "fail"),
-        ("inconclusive", {}, "not_tried", "fail"),
-        # Sending takes as long as the step.
-        ("refuted", {"send_ms": 12.0}, "not_tried", "informative"),
+        ("confirmed", 3.0, "confirmed", "informative"),
+        ("refuted", 3.0, "not_tried", "fail"),
+        ("inconclusive", 3.0, "not_tried", "fail"),
+        ("refuted", 1.01, "not_tried", "informative"),
+        ("refuted", None, "not_tried", "informative"),
     ],
 )
 def test_workers_on_the_training_s_cpus_refute_nothing(
-    state: TrialState, service: dict[str, float], then: TrialState, status: str
+    state: TrialState, free: float | None, then: TrialState, status: str
 ) -> None:
-    session = slow()
-    finding = found(session)
+    session = slow(ceiling=Ceiling(speedup_if_input_free=free, next_bottleneck=None))
     trial = Trial(state=state, reason=None, speedup=0.9)
-    tried = finding.model_copy(update={"trial": trial})
-    session = session.model_copy(update={"service": measured(**service)})
-    known = with_plan(session, tried)
+    known = with_least(session, found(session).but(trial=trial))
     assert (known.trial.state, known.status) == (then, status)
-    assert known.evidence["sending_a_batch_ms"] == service.get("send_ms", 1.0)
-    assert (known.speedup_at_most is not None) is (status == "fail")
+    assert known.speedup_at_most == (free if status == "fail" else None)

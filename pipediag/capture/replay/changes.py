@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 from pipediag.capture.replay import NotReplayableError, at_start, said
-from pipediag.capture.replay.elements import dataset_of, first_elements
 from pipediag.capture.replay.graph import Graph, Node, cached, draws_random, nodes_up_to, on_device
 from pipediag.capture.replay.replacing import (
     REPLACEMENTS,
@@ -210,14 +209,8 @@ def _distributed(change: Distribute, inputs: list[Any]) -> Any:
     from tensorflow.python.data.experimental.ops import data_service_ops
 
     (dataset,) = inputs
-    policy = data_service_ops.ShardingPolicy.DYNAMIC
-    if change.repeats_element:
-        (element,) = first_elements(dataset, 1).elements
-        dataset = dataset_of([element], dataset.element_spec).repeat()
-        policy = data_service_ops.ShardingPolicy.OFF
-    address = f"grpc://{change.address}"
-    served = data_service_ops.distribute(policy, address)
-    return dataset.apply(served)
+    policy, address = data_service_ops.ShardingPolicy.DYNAMIC, f"grpc://{change.address}"
+    return dataset.apply(data_service_ops.distribute(policy, address))
 
 
 def _move(graph: Graph, moves: list[Move]) -> None:
