@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from pipediag.data_service import LocalService
 from pipediag.errors import PipediagError
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import edits_for_held_loop
@@ -21,7 +22,6 @@ from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import Workspace, current_file, made_in_a_loop
 from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.input_service import LocalService
 from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Distribute, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding

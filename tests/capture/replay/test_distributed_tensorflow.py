@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from pipediag.runner.input_service import LocalService
+from pipediag.data_service import LocalService
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -70,7 +70,7 @@ def test_workers_make_the_same_elements(service: LocalService, capturing: Captur
 
 def test_its_processes_end_with_the_one_that_started_them() -> None:
     code = (
-        "import time; from pipediag.runner.input_service import LocalService\n"
+        "import time; from pipediag.data_service import LocalService\n"
         "started = LocalService(1); print(started._process.pid, flush=True)\n"
         "time.sleep(600)"
     )
