@@ -207,12 +207,8 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 def xml_text(value: str) -> str:
     """Return one line of characters that XML can hold; `xml_document` escapes the markup."""
-    return _for_xml(visible_line(value, LONGEST_TEXT))
-
-
-def xml_code(line: str) -> str:
-    """Return a line of code with its indent, in characters that XML can hold."""
-    return _for_xml(visible_start(line, LONGEST_TEXT))
+    shown = visible_line(value, LONGEST_TEXT)
+    return clipped(_NOT_IN_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", shown), LONGEST_TEXT)
 
 
 def xml_document(root: ET.Element) -> str:
@@ -222,10 +218,6 @@ def xml_document(root: ET.Element) -> str:
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'.replace("##", "#&#35;")
-
-
-def _for_xml(text: str) -> str:
-    return clipped(_NOT_IN_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", text), LONGEST_TEXT)
 
 
 def as_csv(frame: pandas.DataFrame, *, header: bool = True) -> str:

@@ -240,8 +240,8 @@ def limit_checks(session: Session, config: GateConfig) -> Iterator[Check]:
             unit="ratio",
             narrower=_MORE_TRIALS,
         )
-        if check.outcome == "fail" and session.patch is not None:
-            check = replace(check, diff=session.patch.diff)
+        if check.outcome == "fail" and session.patch is not None and session.patch.diff:
+            check = replace(check, sentence=f"{check.sentence} `pipediag fix` prints the patch.")
         yield check
 
 

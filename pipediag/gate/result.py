@@ -4,23 +4,19 @@ text, annotations of GitHub Actions, Markdown, JUnit XML and JSON lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate
 from typing import Literal
 from xml.etree import ElementTree as ET
 
 from pipediag.comparison.quantities import Unit
 from pipediag.encoding import (
-    applicable,
     github_command,
     json_line,
-    markdown_code,
     markdown_heading,
     markdown_row,
     markdown_text,
     one_line,
-    xml_code,
     xml_document,
     xml_text,
 )
@@ -47,11 +43,6 @@ _STATUS_WORDS = {
 }
 """Worst first: a limit that was certainly broken comes before a run that could not be judged."""
 
-_MOST_DIFF_LINES = 60
-"""Lines of a diff that are shown below a check. Own choice."""
-_LONGEST_DIFF = 8_000
-"""Characters of a diff that are shown below a check."""
-
 
 @dataclass(frozen=True)
 class Check:
@@ -70,8 +61,6 @@ class Check:
     limit: float | None = None
     file: str | None = None
     line: int | None = None
-    diff: str | None = None
-    """The change of the script that solves it, as a unified diff; None if none is known."""
     unit: Unit = "percent"
     """Unit of value, interval and limit. Percent: of the step or the run; of the baseline's time
     for a slow-down."""
@@ -80,17 +69,6 @@ class Check:
     def location(self) -> str:
         """`file:line` from the root of the repository, as far as known."""
         return location(self.file, self.line)
-
-    @property
-    def diff_lines(self) -> list[str]:
-        """The diff to show; only the beginning of a long one."""
-        if self.diff is None:
-            return []
-        shown = self.diff.rstrip("\n")[:_LONGEST_DIFF].replace("\r\n", "\n")
-        found = applicable(shown).expandtabs().split("\n")
-        if len(found) <= _MOST_DIFF_LINES and len(self.diff) <= _LONGEST_DIFF:
-            return found
-        return [*found[:_MOST_DIFF_LINES], "…", "`pipediag fix` prints all of it."]
 
 
 @dataclass(frozen=True)
@@ -197,9 +175,6 @@ def number(value: float, unit: Unit) -> str:
 MAX_ANNOTATIONS = 10
 """GitHub shows ten annotations of a kind for a step and silently drops the rest."""
 
-LONGEST_MARKDOWN = 60_000
-"""Characters of the tables. A comment on GitHub holds 65,536."""
-
 _OUTCOME_WIDTH = len("INCONCLUSIVE")
 _ANNOTATIONS = {"fail": "error", "warn": "warning", "inconclusive": "warning"}
 _MARKDOWN_HEADER = [
@@ -225,7 +200,6 @@ def as_text(results: Sequence[GateResult]) -> str:
                 where = f" [{check.location}]" if check.file else ""
                 outcome = f"  {check.outcome.upper():{_OUTCOME_WIDTH}}"
                 written.append(f"{outcome}  {check.name}{where}: {check.sentence}")
-                written += [" " * (_OUTCOME_WIDTH + 4) + line for line in check.diff_lines]
             written += [f"  {note}" for note in result.notes]
         written.append("")
     return "".join(f"{one_line(line)}\n" for line in (*written, overall(results)))
@@ -257,39 +231,21 @@ def _annotation(check: Check) -> str:
         if check.line is not None:
             properties["line"] = str(check.line)
     properties["title"] = f"pipediag {check.name}"
-    message = "\n".join([check.sentence, *check.diff_lines])
-    return github_command(_ANNOTATIONS[check.outcome], properties, message)
+    return github_command(_ANNOTATIONS[check.outcome], properties, check.sentence)
 
 
 def as_markdown(results: Sequence[GateResult]) -> str:
-    """Return a table for each result, the worst first, and a closing line.
-
-    It is cut where a comment can hold no more.
-    """
-    blocks = [block for result in worst_first(results) for block in _markdown_blocks(result)]
-    written = ["## pipediag\n", *("\n".join(block) for block in blocks)]
-    lengths = accumulate(len(block) + 1 for block in written)
-    shown = [block for block, end in zip(written, lengths, strict=True) if end <= LONGEST_MARKDOWN]
-    if len(shown) < len(written):
-        shown += ["", "The rest does not fit here; `--format text` shows everything.", ""]
-    return "\n".join([*shown, overall(results), ""])
-
-
-def _markdown_blocks(result: GateResult) -> Iterator[list[str]]:
-    """Yield the lines of what is shown as a whole or not at all."""
-    heading = [markdown_heading(3, result.label, result.status_word), ""]
-    if result.script_failure is not None:
-        yield [*heading, markdown_text(result.script_failure), ""]
-        return
-    yield [*heading, *_MARKDOWN_HEADER]
-    for check in result.worst_checks_first:
-        yield [_markdown_row(check)]
-    yield [""]
-    for note in result.notes:
-        yield [markdown_text(note), ""]
-    for check in result.worst_checks_first:
-        if found := check.diff_lines:
-            yield [f"{markdown_text(check.name)}:", "", *markdown_code("diff", found), ""]
+    """Return a table for each result, the worst first, and a closing line."""
+    lines = ["## pipediag", ""]
+    for result in worst_first(results):
+        lines += [markdown_heading(3, result.label, result.status_word), ""]
+        if result.script_failure is not None:
+            lines += [markdown_text(result.script_failure), ""]
+            continue
+        lines += [*_MARKDOWN_HEADER, *map(_markdown_row, result.worst_checks_first), ""]
+        for note in result.notes:
+            lines += [markdown_text(note), ""]
+    return "\n".join([*lines, overall(results), ""])
 
 
 def _markdown_row(check: Check) -> str:
@@ -362,8 +318,7 @@ def _add_junit_case(
     if kind is not None:
         element.set("type", kind)
     if tag != "skipped":
-        more = check.diff_lines if tag == "failure" else []
-        element.text = "\n".join([said, *map(xml_code, more)])
+        element.text = said
 
 
 def as_json(results: Sequence[GateResult]) -> str:

@@ -161,9 +161,7 @@ def _failure(session: Session, gate: GateResult) -> Iterator[str]:
     broken = [check for check in gate.checks if check.outcome == "fail"]
     if gate.script_failure is not None:
         yield gate.script_failure
-    for check in broken:
-        yield check.sentence
-        yield from (f"  {line}" for line in check.diff_lines)
+    yield from (check.sentence for check in broken)
     verdict = session.verdict
     yield f"Verdict: {verdict.summary} ({verdict.confidence} confidence)"
     yield from _source(session, broken)

@@ -42,13 +42,6 @@ def make_result(*checks: Check, **overrides: Any) -> GateResult:
     return GateResult(**{**values, **overrides})
 
 
-DIFF = """\
---- a/train.py
-+++ b/train.py
-@@ -1 +1,2 @@
- data = data.map(f)
-+data = data.cache()
-"""
 FAILED_SCRIPT = make_result(script_failure="The script ended: killed.")
 MIXED = make_result(
     make_check("pass", name="verdict"),
@@ -167,18 +160,10 @@ def test_json_is_one_line_for_each_script_with_its_figures() -> None:
     assert failed["script_failure"] == "The script ended: killed."
 
 
-def test_a_comment_that_is_cut_has_the_failures_and_whole_blocks() -> None:
-    diff = DIFF + "+x\n" * 50
-    passed = make_result(*[make_check("warn", severity="warn", diff=diff)] * 400, label="passed.py")
-    failed = make_result(make_check("fail"), label="failed.py")
+def test_the_worst_script_comes_first() -> None:
+    passed = make_result(make_check("warn", severity="warn"), label="passed.py")
+    failed = make_result(make_check("fail"), label="failed.py", notes=("a note",))
     said = render("markdown", [passed, FAILED_SCRIPT, failed])
     headings = [line for line in said.splitlines() if line.startswith("###")]
     assert [heading.split()[1] for heading in headings] == ["failed.py:", "train.py:", "passed.py:"]
-    assert 50_000 < len(said) < 61_000
-    assert said.count("```diff") > 10
-    assert said.count("\n```\n") == said.count("```diff")
-
-
-def test_notes_leave_room_for_a_comment() -> None:
-    said = render("markdown", [make_result(make_check(), notes=("y" * 3_000,) * 100)])
-    assert 50_000 < len(said) < 61_000
+    assert "a note" in said
