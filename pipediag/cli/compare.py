@@ -83,9 +83,8 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
     sides: dict[_Side, list[Session]]
     notes: list[str] = []
-    status = 0
     if options["script"]:
-        sides, status, notes = _measured(base, head, options)
+        sides, notes = _measured(base, head, options)
     else:
         from pipediag.session.store import load_runs
 
@@ -93,24 +92,21 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
             "base": [session for _, session in load_runs([base], tell=say)],
             "head": [session for _, session in load_runs([head], tell=say)],
         }
-    if all(sides.values()):
-        from pipediag.gate.baseline import compare_with_baseline
+    from pipediag.gate.baseline import compare_with_baseline
 
-        labels = (str(base), str(head))
-        result = compare_with_baseline(sides["base"], sides["head"], config, labels)
-        show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
-        status = status or result.status.value
-    ctx.exit(status)
+    labels = (str(base), str(head))
+    result = compare_with_baseline(sides["base"], sides["head"], config, labels)
+    show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
+    ctx.exit(result.status.value)
 
 
 def _measured(
     base: Path, head: Path, options: dict[str, Any]
-) -> tuple[dict[_Side, list[Session]], int, list[str]]:
+) -> tuple[dict[_Side, list[Session]], list[str]]:
     """Run both versions in turn: base, head, head, base, and so on.
 
-    A machine that gets steadily slower meets both alike. An interrupt ends it, and what was
-    measured by then is compared; a run that fails ends the program. Returns the sessions, the
-    status of an interrupt, and sentences on batches and losses.
+    A machine that gets steadily slower meets both alike. A run that fails or is interrupted ends
+    the program. Returns the sessions, and sentences on batches and losses.
     """
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
@@ -120,7 +116,7 @@ def _measured(
     _refuse(script, base, head, options)
     INTERRUPTS.finish_first()
     with held_back():
-        import pipediag.gate.baseline  # noqa: F401 - an interrupt while it loads would end in it
+        import pipediag.runner.native_runs  # noqa: F401 - NumPy's threads would take the signals
     directories: dict[_Side, Path] = {"base": base, "head": head}
     sides: dict[_Side, list[Session]] = {"base": [], "head": []}
     # First, so that the files that the script writes are those of a full run in the end.
@@ -139,25 +135,21 @@ def _measured(
                 directories[side],
             )
         made = load_session(into) if (into / SESSION_FILE).exists() else None
-        cut_short = made is not None and made.script.outcome in ("interrupted", "killed")
-        if made is not None and not cut_short and not status:
-            sides[side].append(without_rows(made))
-            continue
-        if into.exists() and (made is None or cut_short):
-            into.rename(options["output"] / UNFINISHED)
-        interrupted = made is None and status in (INTERRUPTED, *range(128, 256))
-        failed = not cut_short and not interrupted
-        what = "a run failed, so nothing" if failed else "interrupted; what was measured"
-        say(f"pipediag: {what} is compared.")
-        break
-    else:
-        status, failed = 0, False
+        if status or made is None or made.script.outcome in ("interrupted", "killed"):
+            if into.exists():
+                into.rename(options["output"] / UNFINISHED)
+            say("pipediag: a run failed or was interrupted, so nothing is compared.")
+            _say_kept(sides, options["output"])
+            raise click.exceptions.Exit(status or INTERRUPTED)
+        sides[side].append(without_rows(made))
+    _say_kept(sides, options["output"])
+    return sides, notes
+
+
+def _say_kept(sides: dict[_Side, list[Session]], output: Path) -> None:
     if all(sides.values()):
-        both = " ".join(str(options["output"] / side) for side in directories)
+        both = " ".join(str(output / side) for side in sides)
         say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
-    if failed:
-        raise click.exceptions.Exit(status)
-    return sides, status, notes
 
 
 def analyze_afresh(arguments: list[str], directory: Path) -> int:
