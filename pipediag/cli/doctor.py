@@ -217,7 +217,6 @@ def all_checks() -> Iterator[Check]:
     yield from (quota(), others)
 
 
-COLOURS = {"ok": "green", "warn": "yellow", "problem": "red"}
 STATE_WIDTH = 9
 TEXT_WIDTH = 100
 
@@ -243,8 +242,6 @@ def render(check: Check) -> str:
     """Return a line, and below it what follows and what to do."""
     width = text_width(sys.stdout, TEXT_WIDTH)
     indent = " " * STATE_WIDTH
-    # The state is added after wrapping: its colour has no width.
     texts = (f"{check.name}: {check.found}", check.follows, check.do and f"To do: {check.do}")
     lines = [click.wrap_text(one_line(text), width, indent, indent) for text in texts if text]
-    state = click.style(f"{check.state:<{STATE_WIDTH}}", fg=COLOURS[check.state])
-    return state + "\n".join(lines)[STATE_WIDTH:]
+    return f"{check.state:<{STATE_WIDTH}}" + "\n".join(lines)[STATE_WIDTH:]

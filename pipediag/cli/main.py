@@ -89,16 +89,11 @@ def _nearest(name: str) -> str:
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pipediag")
-@click.pass_context
-def pipediag(ctx: click.Context) -> None:
+def pipediag() -> None:
     """Find out why TensorFlow training is slow, from a run of your own script.
 
     Terminals get colours. NO_COLOR=1 and FORCE_COLOR=1 in the environment change that.
     """
-    if os.environ.get("NO_COLOR"):
-        ctx.color = False
-    elif os.environ.get("FORCE_COLOR"):
-        ctx.color = True
 
 
 def run() -> NoReturn:

@@ -39,23 +39,8 @@ class Result:
         """The verdict in one sentence; `session.verdict` has its parts."""
         return self.session.verdict.summary
 
-    @property
-    def findings(self) -> pandas.DataFrame:
-        """Findings, the most important first: `findings.csv`."""
-        return self.table("findings")
-
-    @property
-    def steps(self) -> pandas.DataFrame:
-        """Every recorded step of the diagnosed loop: `steps.csv`, in milliseconds."""
-        return self.table("steps")
-
-    @property
-    def operations(self) -> pandas.DataFrame:
-        """The operations of the input pipeline: `pipeline.csv`, in milliseconds of a step."""
-        return self.table("pipeline")
-
     def table(self, name: str) -> pandas.DataFrame:
-        """Return any table of the report by its name, such as `run`, `trials` or `gaps`.
+        """Return a table of the report by its name: `findings`, `pipeline`, `steps`, `run`, ...
 
         Raises:
             PipediagError: there is no such table.

@@ -51,7 +51,6 @@ class Watch:
         self.result_missing: str | None = "Nothing has been measured yet."
         self._pid = 0
         self._measurement: Measurement | None = None
-        self._entered = 0
 
     @property
     def is_open(self) -> bool:
@@ -59,9 +58,7 @@ class Watch:
         return self._measurement is not None
 
     def __enter__(self) -> Watch:
-        self._entered += 1
-        if self._entered == 1:
-            self.begin()
+        self.begin()
         return self
 
     def __exit__(
@@ -70,9 +67,7 @@ class Watch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> Literal[False]:
-        self._entered -= 1
-        if not self._entered:
-            self.end(how_it_ended(error))
+        self.end(how_it_ended(error))
         return False
 
     def begin(self, *, within_fit: bool = False) -> None:

@@ -13,17 +13,6 @@ import pytest
 if TYPE_CHECKING:
     from pipediag.pytest_plugin.measurements import Measurements
 
-REPORTS = "reports/pytest"
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what a project can set for all of its tests."""
-    parser.addini(
-        "pipediag_reports",
-        f"where pipediag writes the report of a test that did not pass (default: {REPORTS})",
-        default=REPORTS,
-    )
-
 
 @pytest.fixture
 def pipediag(request: pytest.FixtureRequest) -> Measurements:

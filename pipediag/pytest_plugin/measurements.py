@@ -28,8 +28,6 @@ MOST_PERCENT = 100.0 * BUSY_SHARE
 """Use of the CPUs by others from which on `pipediag doctor` warns, too."""
 EPOCHS = 1000
 """Number that is more than any measurement needs: it ends as soon as enough was seen."""
-AROUND = 2
-"""Lines of source that are shown above and below the one at fault. Own choice."""
 
 _LONGEST_NAME = 80
 
@@ -150,11 +148,10 @@ class Measurements:
 
 
 def measurements_of(test: pytest.Item) -> Measurements:
-    """Return the fixture of a test, with its reports where its project wants them."""
+    """Return the fixture of a test, with its reports below those of its project."""
     readable = re.sub(r"[^\w.]+", "-", test.nodeid).strip("-.")[-_LONGEST_NAME:]
     folder = f"{readable}-{hashlib.sha256(test.nodeid.encode()).hexdigest()[:8]}"
-    config = test.config
-    return Measurements(config.rootpath / config.getini("pipediag_reports") / folder)
+    return Measurements(test.config.rootpath / "reports" / "pytest" / folder)
 
 
 def _failure(session: Session, gate: GateResult) -> Iterator[str]:
@@ -164,25 +161,19 @@ def _failure(session: Session, gate: GateResult) -> Iterator[str]:
     yield from (check.sentence for check in broken)
     verdict = session.verdict
     yield f"Verdict: {verdict.summary} ({verdict.confidence} confidence)"
-    yield from _source(session, broken)
+    if (place := _place(session, broken)) is not None:
+        yield f"Line: {place}"
     if verdict.next_steps:
         yield f"Do first: {verdict.next_steps[0]}"
 
 
-def _source(session: Session, broken: list[Check]) -> Iterator[str]:
-    """Yield the line at fault with its neighbours; without source, only its place."""
+def _place(session: Session, broken: list[Check]) -> str | None:
     from pipediag.facts.order import culprit_place
 
-    excerpt, place = session.verdict.source, culprit_place(session)
-    if excerpt is not None:
-        yield f"{_path(excerpt.file)}:{excerpt.line}"
-        for number, text in enumerate(excerpt.lines, start=excerpt.first_line):
-            if abs(number - excerpt.line) <= AROUND:
-                yield f"{'>' if number == excerpt.line else ' '} {number:5}  {text}".rstrip()
-    elif place is not None:
-        yield f"{_path(place.file)}:{place.line}" if place.line else _path(place.file)
-    else:
-        yield from [check.location for check in broken if check.location][:1]
+    place = culprit_place(session)
+    if place is not None:
+        return f"{_path(place.file)}:{place.line}" if place.line else _path(place.file)
+    return next((check.location for check in broken if check.location), None)
 
 
 def _path(file: str) -> str:

@@ -15,9 +15,7 @@ from pipediag.facts.run_gain import limit_of_run
 from pipediag.reporters.words import advice, devices, embeddings, labels, run, trials
 from pipediag.reporters.words.pipeline import parallel_calls, pipeline_rows
 from pipediag.reporters.words.quantities import (
-    byte_count,
     milliseconds,
-    number,
     percent,
     percent_interval,
     seconds,
@@ -147,7 +145,7 @@ class Section:
 
 
 def sections(session: Session) -> Iterator[Section]:
-    """Yield the tables: run, step, pipeline, embeddings and findings, those that there are."""
+    """Yield the tables: run, step, pipeline and findings, those that there are."""
     if session.run is not None:
         yield _run(session)
     if session.breakdown is not None and session.steps is not None:
@@ -170,8 +168,6 @@ def sections(session: Session) -> Iterator[Section]:
                 for row in rows
             ],
         )
-    if session.embeddings:
-        yield _embeddings(session)
     groups = advice.group(session)
     found = [*groups.to_do, *groups.to_know, *groups.unsettled]
     if found:
@@ -212,27 +208,6 @@ def _step(session: Session) -> Section:
             )
             for name, share in (session.breakdown or {}).items()
             if share.percent > 0
-        ],
-    )
-
-
-def _embeddings(session: Session) -> Section:
-    plan = plan_memory(session)
-    return Section(
-        "Embeddings",
-        embeddings.memory_needed(plan) if plan is not None else "",
-        ("Table", "Rows x width", "With slots", "Updated", "Rows of lookups", "Remarks"),
-        range(1, 3),
-        [
-            (
-                table.layer,
-                f"{number(table.rows)} x {number(table.dim)}",
-                byte_count(table.table_bytes + (table.slot_bytes or 0)),
-                embeddings.update(table),
-                embeddings.rows_touched(table),
-                embeddings.details(table),
-            )
-            for table in session.embeddings
         ],
     )
 

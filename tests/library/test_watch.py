@@ -119,12 +119,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return log
 
 
-def test_one_block_in_another_of_the_same_watch_is_one(log: list[str]) -> None:
-    with pipediag.watch() as watch, watch:
-        pass
-    assert log == ["finished"]
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, SystemExit])
 def test_an_exception_ends_it_and_passes(log: list[str], error: type[BaseException]) -> None:
     watch = pipediag.watch()

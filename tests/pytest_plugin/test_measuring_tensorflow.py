@@ -86,7 +86,6 @@ def test_what_waits_fails_with_its_line_and_what_does_not_passes(
     )
     assert "PASSED test_training.py::test_has_its_input_at_once" in said
     assert "over the limit of 20 %." in said
-    assert f"E       test_training.py:{place}" in said
-    assert f"> {place:5}      return tf.data.Dataset" in said
+    assert f"Line: test_training.py:{place}" in said
     [report] = (pytester.path / "reports" / "pytest").glob("*/report.html")
     assert str(report.relative_to(pytester.path)) in said

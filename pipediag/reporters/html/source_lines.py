@@ -144,21 +144,14 @@ def _costs(session: Session, file: str) -> dict[int, tuple[str, str]]:
     for hot in reversed(session.host.hot_python if session.host is not None else []):
         if hot.file == file:
             found[hot.line] = percent(hot.percent), "share of stack samples"
-    in_the_run: dict[int, float] = {}
-    projected: set[int] = set()
-    for row in session.run.parts if session.run is not None else []:
-        if row.file == file and row.line is not None and row.part != "steps":
-            in_the_run[row.line] = in_the_run.get(row.line, 0.0) + row.seconds
-            if row.basis == "projected":
-                projected.add(row.line)
-    whole_s = session.run.whole_s if session.run is not None else 0.0
-    found |= {
-        line: (f"~{seconds(spent)}", "projected time in the run (~)")
-        if line in projected
-        else (seconds(spent), "time in the run")
-        for line, spent in in_the_run.items()
-        if spent > _WORTH * whole_s
-    }
+    run = session.run
+    parts = [row for row in run.parts if row.part != "steps"] if run is not None else []
+    for line in {row.line for row in parts if row.file == file and row.line is not None}:
+        rows = [row for row in parts if (row.file, row.line) == (file, line)]
+        spent = sum(row.seconds for row in rows)
+        about = "~" if any(row.basis == "projected" for row in rows) else ""
+        if run is not None and spent > _WORTH * run.whole_s:
+            found[line] = f"{about}{seconds(spent)}", "time in the run (~: projected)"
     in_a_step: dict[int, float] = {}
     for op in session.ops:
         delay = delay_ms(session, op) if op.fused_into is None else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -27,9 +26,6 @@ from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost, Trace
 
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
-_MODERATE_PERCENT = 15.0
-_HIGH_PERCENT = 40.0
-"""Shares without computing; they only choose the colour of the first line."""
 _NO_DEVICE = "Did the profiler reach the GPU (CUPTI, ROCm)? In PyTorch: activities=[CPU, CUDA]."
 _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
@@ -46,7 +42,7 @@ _LONGEST = 240
 
 def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> None:
     """Print a trace report, with a line for each file that was written."""
-    found = sorted(report.devices, key=_by_name)
+    found = sorted(report.devices, key=lambda device: (device.host or "", device.name))
     idlest = max(found, key=lambda device: device.idle_ms, default=None)
     shown: list[RenderableType] = [_headline(idlest), _profile(report)]
     if len(found) > 1:
@@ -62,12 +58,6 @@ def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> 
     console.print(Encoded(Group(*shown)), width=width, highlight=False)
 
 
-def _by_name(device: DeviceActivity) -> tuple[str, list[str | int]]:
-    """Return a key by host, and on each GPU:2 before GPU:10."""
-    parts = re.split(r"(\d+)", device.name)
-    return device.host or "", [int(part) if part.isdecimal() else part for part in parts]
-
-
 def _device_name(device: DeviceActivity) -> str:
     host = f" on {clipped(device.host, _LONGEST_HOST)}" if device.host is not None else ""
     return f"{device.name}{host}"
@@ -76,11 +66,8 @@ def _device_name(device: DeviceActivity) -> str:
 def _headline(device: DeviceActivity | None) -> Text:
     if device is None:
         return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
-    unused = 100.0 - devices.compute_percent(device)
-    moderate = "yellow" if unused >= _MODERATE_PERCENT else "green"
-    style = "red" if unused >= _HIGH_PERCENT else moderate
     lead, rest = devices.summary(device, _device_name(device))
-    return Text.assemble(("● ", style), prose(lead, f"bold {style}"), unbroken(rest))
+    return Text.assemble(prose(f"● {lead}", "bold"), unbroken(rest))
 
 
 def _profile(report: TraceReport) -> Table:
@@ -141,7 +128,7 @@ def _table(found: Sequence[DeviceActivity]) -> Table:
 
 
 def _device(device: DeviceActivity) -> Iterator[RenderableType]:
-    """Yield what is known of one device: of copies, kernels and gaps a few."""
+    """Yield what is known of one device, and a few of its gaps."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.kind == "cpu":
         title.append("  no accelerator: the executor's threads stand for the device", "default")
@@ -162,17 +149,14 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         causes.add_row(f"  {part.label}", bar, *figures)
     if causes.row_count:
         yield causes
-    if device.kernels:
-        yield Text("Kernels", "bold")
-        kernels = _grid()
-        for kernel in device.kernels[:_MOST]:
-            amounts = right(f"  {duration(kernel.ms)}"), right(f"{number(kernel.count)}x")
-            kernels.add_row(*amounts, Text(kernel.name))
-        yield kernels
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        gaps = _grid()
+        # The place is as wide as is left, and may be cut.
+        gaps = Table.grid(padding=(0, 2), expand=True)
+        gaps.add_column(no_wrap=True)
+        gaps.add_column(no_wrap=True)
+        gaps.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         gaps.add_column(no_wrap=True)
         for group in devices.gap_groups(device)[:_MOST]:
             gaps.add_row(*_gaps(group))
@@ -180,27 +164,12 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
 
 
 def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
-    """Yield the cells for all gaps of one cause and place; a single one says when it was."""
+    """Yield the cells for all gaps of one cause and place."""
     whole_ms, first = sum(gap.duration_ms for gap in gaps), gaps[0]
-    times, at = f"{number(len(gaps))} x ", f"{duration(whole_ms)} in all"
-    place = devices.gap_place(first)
-    if len(gaps) == 1:
-        times, at = "", f"at {duration(first.start_ms)}"
-        step = None if first.step is None else f"step {first.step}"
-        place = ", ".join(filter(None, (place, step)))
-    yield right(f"  {times}{duration(whole_ms / len(gaps))}")
+    yield right(f"  {number(len(gaps))} x {duration(whole_ms / len(gaps))}")
     yield Text(labels.name_of(labels.GAP_CAUSE, first.cause))
-    yield Text(place, "dim")
-    yield Text(at, "dim", justify="right")
-
-
-def _grid() -> Table:
-    """Return a grid with two columns, and one as wide as is left, which may be cut."""
-    table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    return table
+    yield Text(devices.gap_place(first), "dim")
+    yield Text(f"{duration(whole_ms)} in all", "dim", justify="right")
 
 
 def _findings(report: TraceReport) -> Iterator[RenderableType]:

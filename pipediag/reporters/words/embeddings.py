@@ -32,12 +32,6 @@ def padding(table: Embedding) -> str:
     return percent(padding_percent(table))
 
 
-def details(table: Embedding) -> str:
-    """Return gradient and padding, as far as they are known."""
-    known = {"gradient": gradient(table), "padding": padding(table)}
-    return "; ".join(f"{name} {text}" for name, text in known.items() if text != NOTHING)
-
-
 def looked_at(ids: EmbeddingIds) -> str:
     """Return the batches that the figures are from."""
     batches = "1 batch" if ids.batches == 1 else f"{ids.batches} batches"
