@@ -88,9 +88,8 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
     A failed finding passes if a trial refuted its advice, unless it is about results: speed does
     not settle these.
 
-    What a rule merely notes, or could not apply to, is no check, unless the configuration names
-    the rule: then it passes, and says so. A rule that the configuration names and the session has
-    no result of is inconclusive.
+    What a rule merely notes, or could not apply to, is no check. A rule that the configuration
+    names and the session has no result of is inconclusive.
     """
     checks = []
     for finding in session.findings:
@@ -98,8 +97,6 @@ def finding_checks(session: Session, config: GateConfig) -> list[Check]:
         if level == "off":
             continue
         outcome = _outcome(finding, level, config.fail_on)
-        if outcome is None and finding.rule in config.rules:
-            outcome = "pass"
         if outcome is not None:
             check = Check(finding.rule, outcome, level, _sentence(finding))
             checks.append(replace(check, file=finding.file, line=finding.line))
@@ -131,8 +128,6 @@ def _sentence(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     if finding.status == "pass" or not finding.advice:
         return f"{title}."
-    if finding.status == "informative":
-        return f"For information only: {title}. {finding.advice}"
     return f"{title}. {finding.advice}{_trial(finding)}"
 
 

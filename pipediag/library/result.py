@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.model import Session
 from pipediag.session.store import load_session, save_session
@@ -60,12 +59,6 @@ class Result:
         from pipediag.reporters import write_all
 
         target = Path(directory)
-        try:
-            target.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise PipediagError(
-                f"cannot write to {target}: {error.strerror}. Choose another directory."
-            ) from error
         save_session(self.session, target / SESSION_FILE)
         write_all(self.session, target)
         return target

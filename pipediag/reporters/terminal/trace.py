@@ -31,9 +31,7 @@ _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
 _BAR_CELLS = 20
 _LONGEST_HOST = 24
-_LONGEST_FIRST = 1_000
-"""Characters of the first advice."""
-
+_LONGEST_ADVICE = 600
 _MOST = 3
 """Things of a kind that are shown; the files have all."""
 _LONGEST = 240
@@ -130,9 +128,7 @@ def _table(found: Sequence[DeviceActivity]) -> Table:
 def _device(device: DeviceActivity) -> Iterator[RenderableType]:
     """Yield what is known of one device, and a few of its gaps."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
-    if device.kind == "cpu":
-        title.append("  no accelerator: the executor's threads stand for the device", "default")
-    elif device.model:
+    if device.model:
         title.append(f"  {device.model}", "default")
     yield title
     busy = "Operations ran" if device.kind == "cpu" else "Busy"
@@ -186,7 +182,6 @@ def _findings(report: TraceReport) -> Iterator[RenderableType]:
         title = f"{'' if gain is None else f'at most {speedup(gain)}: '}{finding.title}"
         style = _FINDING_STYLE[finding.severity]
         grid.add_row(f"{index:2}.", shortened(title, _LONGEST, style))
-        longest = _LONGEST_FIRST if index == 1 else _LONGEST
-        grid.add_row("", shortened(finding.advice, longest, "dim"))
+        grid.add_row("", shortened(finding.advice, _LONGEST_ADVICE, "dim"))
     _add_rest(grid, len(found))
     yield grid
