@@ -121,13 +121,6 @@ class Loop:
         if handed_ns is None:
             self._first_step_of = boundary
 
-    def began_later(self, now_ns: int) -> None:
-        """Move the step's begin: it had to wait for the first batch of another iterator as well."""
-        record = self.record
-        if record.epoch_boundaries and record.epoch_boundaries[-1].handed_ns == record.last_ns:
-            record.epoch_boundaries[-1].handed_ns = now_ns
-        record.last_ns = now_ns
-
     def traced(self) -> None:
         """Note that the running step traced a function: its time says nothing of a wait."""
         self._first_step_of = None

@@ -278,7 +278,7 @@ class StepClock:
         """End a step, and begin the next one, unless the batch is for the one that runs."""
         thread, loop = self._threads.here, consumer.loop
         # A thread that goes on while another one leaves must not end the script once more.
-        if self._over or self._is_part_of_step(thread, consumer, now_ns, wait_ns):
+        if self._over or self._is_part_of_step(thread, consumer, wait_ns):
             return
         self._learn_role(thread, goes_on=thread.last is consumer)
         if thread.last is not consumer:
@@ -315,9 +315,7 @@ class StepClock:
         # This does nothing if the steps that the trials interrupted go on.
         timeline.steps_begin(loop.record.id, now_ns, wait_ns, lines=_only_reads(loop))
 
-    def _is_part_of_step(
-        self, thread: StepParts, consumer: Consumer, now_ns: int, wait_ns: int | None
-    ) -> bool:
+    def _is_part_of_step(self, thread: StepParts, consumer: Consumer, wait_ns: int | None) -> bool:
         """Return True if the batch is for the running step, or for a prediction within it."""
         loop = consumer.loop
         if consumer.hand_over == "fed":
@@ -329,7 +327,7 @@ class StepClock:
         else:
             part = consumer.hand_over != "fed" and thread.joins(consumer)
             if part:
-                self._join(thread, consumer, now_ns, wait_ns)
+                self._join(thread, consumer, wait_ns)
             called = not part and thread.step_begins(loop)
             # Keras' `predict` writes nothing: the step that had called it has gone on.
             if called and thread.last is not consumer and self._updates.take_updated():
@@ -338,9 +336,7 @@ class StepClock:
             loop.record.steps += loop.record.batches_per_call
         return part
 
-    def _join(
-        self, thread: StepParts, consumer: Consumer, now_ns: int, wait_ns: int | None
-    ) -> None:
+    def _join(self, thread: StepParts, consumer: Consumer, wait_ns: int | None) -> None:
         """Count the batch of another iterator among those of the step that `lead` has begun."""
         lead = thread.lead
         assert lead is not None
@@ -351,17 +347,7 @@ class StepClock:
                 record.steps -= (consumer.batches - 1) * record.batches_per_call
             else:
                 join_role(loop, consumer.loop)
-        if consumer.batches != 1 or lead.batches != 1:
-            thread.wait_for_joined(wait_ns)
-            return
-        # The first step of an epoch begins when the last of its iterators hands over its first
-        # batch.
-        asked_ns = now_ns - (wait_ns or 0)
-        self._with.timeline.steps_ended(asked_ns)
-        self._with.timeline.steps_begin(record.id, now_ns, wait_ns)
-        loop.began_later(now_ns)
-        if loop.diagnosis is not None:
-            loop.diagnosis.boundary(lead, now_ns, wait_ns, continuous=False)
+        thread.wait_for_joined(wait_ns)
 
     def _step_over(self, consumer: Consumer, duration_ns: int) -> None:
         loop, record = consumer.loop, consumer.loop.record

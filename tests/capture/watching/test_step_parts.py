@@ -94,24 +94,6 @@ def test_a_zip_that_ends_with_its_second_iterator_has_no_step_more(stage: Stage)
     assert (one.loop.record.steps, one.loop.record.epoch_steps) == (5, 5)
 
 
-def test_the_second_iterator_s_start_belongs_to_the_epoch_s(stage: Stage) -> None:
-    one = stage.consumer()
-    zipped(stage, [one, another(one)], 5, [3, 4])
-    stage.clock.exhausted(one)
-    stage.now += 1000
-    one, two = another(one), another(one)
-    stage.step(one)
-    stage.now += 5000
-    stage.step(two, wait_ns=5003)
-    stage.now += 100
-    zipped(stage, [one, two], 1, [3, 4])
-
-    (boundary,) = one.loop.record.epoch_boundaries
-    assert boundary.handed_ns is not None
-    assert boundary.handed_ns - boundary.asked_ns > 5000
-    assert one.loop.record.elapsed_ns == 4 * 120 - 120 + 110
-
-
 def test_validations_between_epochs_are_no_part_of_a_step(stage: Stage) -> None:
     """Even of epochs that have one step each."""
     train, valid = stage.consumer(), stage.consumer()
