@@ -63,12 +63,3 @@ class TrainersPhase:
 
 class UnreadableStepError(Exception):
     """A step, or the ids in it, can't be read; the text is a sentence."""
-
-
-@dataclass(frozen=True)
-class LookedUp:
-    """The ids of one lookup in one batch, as NumPy has them."""
-
-    ids: Any
-    before: Any = None
-    """The ids before they were cast to a float type; None where they are not."""

@@ -48,8 +48,7 @@ _LONG_ROW = 16
 def padding_percent(table: Embedding) -> float | None:
     """Return the share of the table's lookups that is padding, in percent.
 
-    None where nothing says which id is padding: the model does by `mask_zero`, and the lookup layer
-    in front does where it gives 0 for no token.
+    None where nothing says which id is padding, as the model does by `mask_zero`.
     """
     return table.ids.zero_percent if table.ids is not None and _zero_pads(table) else None
 
@@ -73,12 +72,11 @@ def padded_percent(session: Session) -> float | None:
 
 
 def _zero_pads(table: Embedding) -> bool:
-    given_for_none = table.ids is not None and table.ids.zero_is_a_token is False
-    return (table.mask_zero or given_for_none) and not masks_a_token(table)
+    return table.mask_zero and not masks_a_token(table)
 
 
 def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> bool:
-    many = (ids.zero_percent or 0.0) >= AT_ENDS.value and not ids.zero_is_a_token
+    many = (ids.zero_percent or 0.0) >= AT_ENDS.value
     rows = ids.batches * (batch or 0) * (table.lookups or 1)
     in_a_row = ids.lookups / rows if rows else 0.0
     return many and in_a_row >= _LONG_ROW and within_percent(ids) < WITHIN.value
@@ -87,9 +85,7 @@ def _zeros_end_rows(table: Embedding, ids: EmbeddingIds, batch: int | None) -> b
 def masks_a_token(table: Embedding) -> bool:
     """Return True if the table masks id 0 although that stands for a token."""
     ids = table.ids
-    if ids is None or not table.mask_zero:
-        return False
-    return bool(ids.zero_is_a_token) or within_percent(ids) >= WITHIN.value
+    return ids is not None and table.mask_zero and within_percent(ids) >= WITHIN.value
 
 
 def within_percent(ids: EmbeddingIds) -> float:

@@ -435,18 +435,14 @@ TensorFlow has it)."""
 def _check_colliding_ids(session: Session) -> Iterator[Finding]:
     for table, ids in _seen(session):
         bits = _EXACT_BITS.get(ids.cast_through or "")
-        if bits is None or (not ids.changed and table.rows - 1 <= 2**bits):
+        if bits is None or table.rows - 1 <= 2**bits:
             continue
-        shown = f"some of the {table.rows} rows can't be reached."
-        if ids.changed:
-            shown = ", ".join(f"{one} becomes {other}" for one, other in ids.changed_examples)
         yield COLLIDING_IDS.finding(
             "fail",
             'Put `keras.Input(..., dtype="int32")` before the Embedding, so that ids stay '
             f"integers. On their way to `{table.layer}`, they pass {ids.cast_through}, which "
-            f"rounds integers above {2**bits}: {shown}",
-            evidence={"layer": table.layer, "changed": ids.changed},
-            severity=None if ids.changed else "warn",
+            f"rounds integers above {2**bits}: some of the {table.rows} rows can't be reached.",
+            evidence={"layer": table.layer},
         )
 
 
@@ -464,17 +460,9 @@ def _check_masked_token(session: Session) -> Iterator[Finding]:
     for table, ids in _seen(session):
         if not masks_a_token(table):
             continue
-        advice = (
-            f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids "
-            f"of `{table.layer}` are zeros between other ids of their row."
-        )
-        if ids.zero_is_a_token:
-            advice = (
-                f"Give the lookup layer before `{table.layer}` a `mask_token`, or remove "
-                "`mask_zero`: the layer returns 0 for a token."
-            )
         yield MASKED_TOKEN.finding(
             "fail",
-            advice,
+            f"Start token ids at 1, or remove `mask_zero`. {ids.zeros_within} of {ids.lookups} ids "
+            f"of `{table.layer}` are zeros between other ids of their row.",
             evidence={"layer": table.layer, "zeros_within_percent": within_percent(ids)},
         )

@@ -137,17 +137,10 @@ class EmbeddingIds:
     """Lookups below 0 or past the last row."""
     outside_examples: list[tuple[int, int]] = field(default_factory=list)
     """The first of them: batch and id."""
-    zero_is_a_token: bool | None = None
-    """True if the lookup layer in front gives 0 for a token, which may not be a name for padding.
-    """
     cast_through: str | None = None
     """The narrowest float type that the ids pass before the lookup."""
     incomplete: str | None = None
     """Reason why some lookups are not among these: of random negatives no batch has the ids."""
-    changed: int = 0
-    """Lookups whose id came out of it as another."""
-    changed_examples: list[tuple[int, int]] = field(default_factory=list)
-    """Ids before and after, of the first of these lookups."""
     batches: int
     """Number of batches whose ids were read."""
     first_batch: int

@@ -140,7 +140,5 @@ def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
 def test_padding_is_only_what_the_model_masks() -> None:
     ids = make_ids(zero_percent=62)
     assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62{NO_BREAK}%"
-    for_no_token = make_ids(zero_percent=62, zero_is_a_token=False)
-    assert embeddings.padding(make_embedding(ids=for_no_token)) == f"62{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
     assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING

@@ -112,7 +112,6 @@ def padded(
     **table: Any,
 ) -> Session:
     of_ids: dict[str, Any] = {"zeros_within": table.pop("zeros_within", 0), "batches": 8}
-    of_ids["zero_is_a_token"] = table.pop("zero_is_a_token", None)
     of_ids["lookups"] = 8 * table.pop("per_batch", 1_000)
     ids = None if zeros is None else make_ids(zero_percent=zeros, **of_ids)
     tables = [make_embedding(**{"mask_zero": True, "ids": ids, **table})]
@@ -156,7 +155,7 @@ test_batches_that_are_padded = decides(
         "short rows, no mask": (unpadded(mask_zero=False, per_batch=256), NOTHING),
         "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ("informative", CUT)),
         "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
-        "one length, a token": (unpadded(zero_is_a_token=True), NOTHING),
+        "one length, a token": (unpadded(zeros_within=500), NOTHING),
         "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),
         "unknown lengths": (unpadded(None), NOTHING),
     },

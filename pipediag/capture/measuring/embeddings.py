@@ -16,7 +16,7 @@ from pipediag.capture.loops.loop import Consumer, Loop, Stage
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.runtime import LookedUp, StepTable, StepTables, UnreadableStepError
+from pipediag.capture.runtime import StepTable, StepTables, UnreadableStepError
 from pipediag.session.recorded_loops import EmbeddingIds, RecordedVariable
 
 _MOST_BATCHES = 32
@@ -96,7 +96,7 @@ class Embeddings:
         if self._read:
             return
         self._read = True
-        record, known = self._loop.record, self._ask_trainer("known_tables")
+        record, known = self._loop.record, self._known_tables()
         functions = [one for ref in self._loop.step_functions if (one := ref()) is not None]
         try:
             self._step = step = self._loop.runtime.step_tables(functions)
@@ -114,7 +114,7 @@ class Embeddings:
         record.metric_operations = list(step.metric_operations)
         record.softmaxes = list(step.softmaxes)
         record.constant_bytes = step.constant_bytes
-        lack, vocabularies = lack_of(), self._ask_trainer("vocabularies")
+        lack = lack_of()
         for table in step.tables:
             counted = _Counted(table, self._record_of(table, known))
             self._tables.append(counted)
@@ -123,8 +123,6 @@ class Embeddings:
                 continue
             counted.tally = tally = IdTally(counted.record.rows, table.cast_through)
             tally.record.incomplete = table.ids_incomplete
-            zeros = [is_token for one, is_token in vocabularies if id(one) in table.vocabularies]
-            tally.record.zero_is_a_token = any(zeros) if zeros else None
 
     def _record_of(
         self, table: StepTable, known: list[tuple[Any, RecordedVariable]]
@@ -154,13 +152,13 @@ class Embeddings:
             return _SEVERAL_DRAWS
         return self._loop.runtime.not_handed_once(consumer.iterator(), consumer.element_spec)
 
-    def _ask_trainer(self, method: str) -> list[Any]:
-        model = self._loop.model() if self._loop.model is not None else None
-        found: list[Any] = []
-        if self._loop.trainer is not None and model is not None:
-            ask = getattr(self._loop.trainer, method)
+    def _known_tables(self) -> list[tuple[Any, RecordedVariable]]:
+        model, trainer = self._loop.model and self._loop.model(), self._loop.trainer
+        found: list[tuple[Any, RecordedVariable]] = []
+        if trainer is not None and model is not None:
             asking = "asking the layers of a model for their tables"
-            self._with.recorder.attempt(asking, lambda: found.extend(list(ask(model))))
+            ask = trainer.known_tables
+            self._with.recorder.attempt(asking, lambda: found.extend(ask(model)))
         return found
 
     def _count(self, given_by: Callable[..., Any]) -> None:
@@ -222,9 +220,10 @@ class IdTally:
             cast_through=through,
         )
 
-    def add(self, batch: int, looked_up: list[LookedUp]) -> None:
+    def add(self, batch: int, looked_up: list[Any]) -> None:
+        """Count the ids of each lookup in a batch."""
         np, record = self._np, self.record
-        ids = np.concatenate([one.ids.ravel() for one in looked_up])
+        ids = np.concatenate([one.ravel() for one in looked_up])
         if not len(ids):
             return
         record.first_batch = record.first_batch or batch
@@ -239,10 +238,7 @@ class IdTally:
         record.outside += len(outside)
         examples = [(batch, int(one)) for one in np.unique(outside)[:_EXAMPLES]]
         record.outside_examples = [*record.outside_examples, *examples][:_EXAMPLES]
-        for one in looked_up:
-            record.zeros_within += self._zeros_within(one.ids)
-            if one.before is not None and one.before.size == one.ids.size:
-                self._count_changed(one.before.ravel(), one.ids.ravel())
+        record.zeros_within += sum(map(self._zeros_within, looked_up))
 
     def _zeros_within(self, ids: Any) -> int:
         if ids.ndim < 2 or ids.shape[-1] < 2:
@@ -252,11 +248,3 @@ class IdTally:
         before = np.logical_or.accumulate(used, axis=1)
         behind = np.logical_or.accumulate(used[:, ::-1], axis=1)[:, ::-1]
         return int((~used & before & behind).sum())
-
-    def _count_changed(self, before: Any, after: Any) -> None:
-        different = before != after
-        self.record.changed += int(different.sum())
-        pairs = self._np.unique(self._np.stack([before[different], after[different]]), axis=1)
-        examples = [(int(b), int(a)) for b, a in pairs.T[:_EXAMPLES]]
-        known = dict.fromkeys([*self.record.changed_examples, *examples])
-        self.record.changed_examples = list(known)[:_EXAMPLES]

@@ -23,7 +23,6 @@ from pipediag.capture.frameworks.keras.facts import (
     phase_of,
     settings_of,
     variable_bytes,
-    vocabularies,
 )
 from pipediag.capture.guard import Guard
 
@@ -210,16 +209,6 @@ def test_tables_of_a_model() -> None:
     assert (words.trainable, words.mask_zero) == (True, False)
     assert (frozen.layer, frozen.trainable) == ("tied", False)
     assert (frozen.mask_zero, frozen.path) == (True, "model/tied/embeddings")
-
-
-def test_vocabularies_whose_first_id_is_a_token() -> None:
-    def tokens(mask_token: str | None) -> Any:
-        table = SimpleNamespace(resource_handle="handle")
-        return SimpleNamespace(mask_token=mask_token, lookup_table=table)
-
-    text = SimpleNamespace(_lookup_layer=tokens(""))
-    found = vocabularies(SimpleNamespace(layers=[tokens(""), tokens(None), text, object()]))
-    assert [zero_is_a_token for _, zero_is_a_token in found] == [False, True, False]
 
 
 class Layer:

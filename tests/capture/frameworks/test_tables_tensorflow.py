@@ -44,8 +44,7 @@ def told(name, table, given):
         slots=use.slot_bytes, temporaries=use.temporary_bytes,
         operations=sorted(use.whole_table_operations),
         copies=use.copies, lookups=use.lookups, through=table.cast_through,
-        work=work_of(table), ids=ids.ids.tolist(),
-        before=None if ids.before is None else ids.before.tolist(),
+        work=work_of(table), ids=ids.tolist(),
         rows=table.record.rows, mask=table.record.mask_zero)
 
 def functions_of(model):
@@ -139,7 +138,7 @@ given = step.of_batch(batch)
 say("two", slots=[table.use.slot_bytes for table in step.tables],
     lookups=[table.use.lookups for table in step.tables],
     operations=[table.use.pass_operations for table in step.tables],
-    ids=[[one.ids.tolist() for one in table.looked_up(given)] for table in step.tables])
+    ids=[[one.tolist() for one in table.looked_up(given)] for table in step.tables])
 
 table = tf.Variable(tf.random.normal((rows, 3)), name="mine")
 adam = optimizers.Adam()
@@ -315,7 +314,7 @@ for name, dataset, ids_of in [
     step = TracedTables([function])
     (found,) = step.tables
     (ids,) = found.looked_up(step.of_batch(one))
-    say(name, lack=lack, ids=ids.ids.tolist(),
+    say(name, lack=lack, ids=ids.tolist(),
         traced=function.experimental_get_tracing_count())
 
 for name, steps_per_call in [("one step", 1), ("several steps", 4)]:
@@ -431,11 +430,10 @@ def test_an_array_that_the_step_reads_is_a_constant_of_its_graph(steps: Steps) -
     assert 16_000 <= steps["constants of an array"]["held"] < 17_000
 
 
-def test_ids_that_pass_a_float_are_seen_before_and_after(steps: Steps) -> None:
+def test_ids_that_pass_a_float_are_those_that_are_looked_up(steps: Steps) -> None:
     step = steps["bfloat16"]
 
     assert step["through"] == "bfloat16"
-    assert step["before"][0] == [1000, 1001, 1002, 1003, 1004]
     assert step["ids"][0] == [1000, 1000, 1000, 1004, 1004]
 
 
@@ -454,7 +452,6 @@ def test_ids_are_seen_on_each_way_to_look_rows_up(steps: Steps, way: str, masked
     step = steps[way]
 
     assert (step["rows"], step["through"], step["mask"]) == (50, "float16", masked)
-    assert step["before"] == [[0, 2048, 2049, 49, 7]]
     assert step["ids"] == [[0, 2048, 2048, 49, 7]]
 
 

@@ -15,7 +15,7 @@ from pipediag.capture.loops.loop import ScriptsOwnError, Stage
 from pipediag.capture.measuring import schedule as module
 from pipediag.capture.measuring.embeddings import IdTally, read_next
 from pipediag.capture.measuring.schedule import Phase
-from pipediag.capture.runtime import LookedUp, UnreadableStepError
+from pipediag.capture.runtime import UnreadableStepError
 from pipediag.session.recorded_loops import RecordedTableUse, RecordedVariable, Softmax
 from tests.capture.instruments import FakeSampler
 from tests.capture.measuring.test_schedule import Measured
@@ -33,7 +33,6 @@ class ToyTable:
     softmax: Softmax | None = None
 
     def __init__(self) -> None:
-        self.vocabularies: set[int] = set()
         self.record = RecordedVariable("words", 10, 4, "float32", trainable=True)
         self.use = RecordedTableUse(
             variable="words", gradient="sparse", slot_bytes=320, writes_whole=True
@@ -42,8 +41,8 @@ class ToyTable:
     def answers(self, given: Any) -> bool:
         return given is not None
 
-    def looked_up(self, given: Any) -> list[LookedUp]:
-        return [LookedUp(np.array(given))]
+    def looked_up(self, given: Any) -> list[Any]:
+        return [np.array(given)]
 
 
 class ToyTables:
@@ -88,15 +87,11 @@ def draws(measured: Measured, *batches: Any) -> list[Any]:
     return [next(read(measured, data)) for _ in batches]
 
 
-def knows(measured: Measured, tables: Callable[..., Any], vocabularies: Callable[..., Any]) -> None:
+def knows(measured: Measured, tables: Callable[..., Any]) -> None:
     """Have a trainer run the loop, whose model tells these of its layers."""
-    trainer: Any = SimpleNamespace(known_tables=tables, vocabularies=vocabularies)
+    trainer: Any = SimpleNamespace(known_tables=tables)
     model: Any = lambda: "model"  # noqa: E731
     measured.loop.trainer, measured.loop.model = trainer, model
-
-
-def nothing(_: Any) -> list[Any]:
-    return []
 
 
 def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured) -> None:
@@ -134,7 +129,7 @@ def test_an_error_of_ours_costs_the_step_no_batch(
 def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
     measured.until(Phase.IDS)
     measured.runtime.tables.tables[0].looked_up = lambda given: [
-        LookedUp(np.array(given) if given[0] == 1 else None)
+        np.array(given) if given[0] == 1 else None
     ]
     assert draws(measured, [1, 2], [object()], [3, 3])[2] == [3, 3]
     (table,) = measured.recording.variables
@@ -195,7 +190,7 @@ def test_where_no_batch_can_be_looked_at_that_is_said(measured: Measured, lack: 
 def test_without_a_traced_step_the_models_tables_say_so(measured: Measured) -> None:
     known = RecordedVariable("words", 10, 4, "float32", trainable=True)
     measured.runtime.tables = None
-    knows(measured, lambda _: [(None, known)], nothing)
+    knows(measured, lambda _: [(None, known)])
     measured.until(Phase.PROFILE)
 
     assert known.use_missing == known.ids_missing == "A toy has no tables."
@@ -205,7 +200,7 @@ def test_layers_that_can_not_be_asked_leave_the_steps_own_tables(measured: Measu
     def fails(_: Any) -> list[Any]:
         raise AttributeError("no input_dim")
 
-    knows(measured, fails, fails)
+    knows(measured, fails)
     measured.until(Phase.IDS)
     draws(measured, [1, 1])
     measured.diagnosis.finish("the script ended")
@@ -221,28 +216,11 @@ def test_output_weights_that_are_a_table_are_named_by_its_path(measured: Measure
     softmax = replace(TOY_SOFTMAX, weights="model/embeddings")
     tables.softmaxes, tables.tables[0].softmax = [softmax], softmax
     measured.runtime.tables = tables
-    knows(measured, lambda _: [(ToyTable.variable, record)], nothing)
+    knows(measured, lambda _: [(ToyTable.variable, record)])
     measured.until(Phase.IDS)
 
     assert [one.weights for one in measured.loop.record.softmaxes] == ["model/words/embeddings"]
     assert [one.variable for one in measured.recording.variables] == ["model/words/embeddings"]
-
-
-@pytest.mark.parametrize(("in_front", "zero_is_a_token"), [(True, True), (False, None)])
-def test_a_lookup_layer_in_front_tells_what_zero_stands_for(
-    measured: Measured, in_front: bool, zero_is_a_token: bool | None
-) -> None:
-    handle, tables = object(), ToyTables()
-    tables.tables[0].vocabularies = {id(handle)} if in_front else set()
-    measured.runtime.tables = tables
-    knows(measured, nothing, lambda _: [(handle, True)])
-    measured.until(Phase.IDS)
-    draws(measured, [1, 1])
-    measured.diagnosis.finish("the script ended")
-
-    (table,) = measured.recording.variables
-    assert table.ids is not None
-    assert table.ids.zero_is_a_token is zero_is_a_token
 
 
 def test_variables_of_one_name_are_told_apart(measured: Measured) -> None:
@@ -260,7 +238,7 @@ ROWS = 300
 def tally_of(*batches: Any, rows: int = ROWS) -> Any:
     tally = IdTally(rows)
     for number, ids in enumerate(batches, 1):
-        tally.add(number, [LookedUp(np.asarray(ids))])
+        tally.add(number, [np.asarray(ids)])
     return tally.record
 
 
@@ -275,13 +253,3 @@ def test_ids_outside_are_shown_with_their_batch() -> None:
 
     assert record.outside == 4
     assert record.outside_examples == [(1, ROWS), (3, -1), (3, ROWS + 5)]
-
-
-def test_ids_that_a_float_type_changes() -> None:
-    tally = IdTally(1000, "bfloat16")
-    before = np.array([[255, 256, 257, 258, 640, 642]])
-    tally.add(1, [LookedUp(np.array([[255, 256, 256, 258, 640, 640]]), before)])
-    record = tally.record
-
-    assert (record.cast_through, record.changed) == ("bfloat16", 2)
-    assert record.changed_examples == [(257, 256), (642, 640)]

@@ -317,18 +317,6 @@ def known_tables(model: Any) -> list[tuple[Any, RecordedVariable]]:
     ]
 
 
-def vocabularies(model: Any) -> list[tuple[Any, bool]]:
-    """Return the tables of tokens in front of embeddings: those of its IntegerLookup, StringLookup
-    and TextVectorization layers, by their handles; True if id 0 is a token's, and no padding's."""
-    found = []
-    for outer in all_layers(model):
-        layer = getattr(outer, "_lookup_layer", outer)
-        handle = getattr(getattr(layer, "lookup_table", None), "resource_handle", None)
-        if handle is not None:
-            found.append((handle, layer.mask_token is None))
-    return found
-
-
 def _record(layer: Any) -> RecordedVariable:
     file, line = MADE.of(layer)
     return RecordedVariable(

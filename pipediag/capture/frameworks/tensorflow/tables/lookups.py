@@ -92,25 +92,20 @@ def masks_zero(step: StepGraph, lookups: Sequence[Lookup]) -> bool:
     )
 
 
-def cast_of(step: StepGraph, ids: At) -> tuple[str, At | None] | None:
-    """Return the narrowest float type that ids pass, one for one, on their way from the batch, and
-    the integers that were cast; None for these where the batch has floats."""
+def cast_of(step: StepGraph, ids: At) -> str | None:
+    """Return the narrowest float type that ids pass, one for one, on their way from the batch."""
     floats: list[Any] = []
     at = step.source(ids)
-    while True:
+    while not (floats and at.tensor.dtype.is_integer):
         if at.tensor.dtype.is_floating:
             floats.append(at.tensor.dtype)
-        elif floats and at.tensor.dtype.is_integer:
-            return _narrowest(floats), at
         if at.op.type not in _ONE_TO_ONE:
-            return (_narrowest(floats), None) if floats and is_source(step, at) else None
+            if not is_source(step, at):
+                return None
+            break
         at = step.source(at.inputs()[0])
-
-
-def vocabularies_of(step: StepGraph, ids: At) -> list[Any]:
-    """Return the handles of the tables of tokens that ids are looked up in."""
-    tables = (at.inputs()[0] for at in step.upwards([ids]) if at.op.type in LOOKUP)
-    return [handle for one in tables if (handle := step.captured(one)) is not None]
+    digits = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+    return min((one.name for one in floats), key=lambda name: digits.get(name, 64), default=None)
 
 
 def _gathers(step: StepGraph) -> Iterator[Lookup]:
@@ -158,11 +153,6 @@ def _constant(step: StepGraph, at: At) -> Any:
 
     value = tensor_util.constant_value(step.source(at).tensor)
     return value.item() if value is not None and value.size == 1 else None
-
-
-def _narrowest(floats: list[Any]) -> str:
-    digits = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
-    return str(min((one.name for one in floats), key=lambda name: digits.get(name, 64)))
 
 
 def draws_one_batch(step: StepGraph) -> bool:

@@ -24,7 +24,6 @@ from pipediag.capture.frameworks.tensorflow.tables.lookups import (
     lookups_in,
     masks_zero,
     sources_of,
-    vocabularies_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
     At,
@@ -38,7 +37,7 @@ from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
 )
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import WholeTables, Writes, writes
 from pipediag.capture.pipelines.functions import constant_bytes
-from pipediag.capture.runtime import LookedUp, UnreadableStepError
+from pipediag.capture.runtime import UnreadableStepError
 from pipediag.session.recorded_loops import RecordedVariable, Softmax
 from pipediag.vocabulary import SparseOrDense
 
@@ -277,8 +276,6 @@ class TableInStep:
         """Reason why its ids can't be computed from a batch."""
         self.cast_through: str | None = None
         """The narrowest float type that the ids are cast to on the way to a lookup."""
-        self.vocabularies: set[int] = set()
-        """Lookup tables that turn tokens into the ids, by the ids of their handles."""
         self.ids_incomplete: str | None = None
         """Reason why some of its lookups are not counted."""
         self._followed: list[Lookup] = []
@@ -299,13 +296,12 @@ class TableInStep:
                 continue
             self._followed.append(lookup)
             self._needed |= {one.key for one in sources}
-            self.vocabularies |= {id(one) for one in vocabularies_of(self._step, lookup.ids)}
         if not self._needed:
             why = lacks[0] if lacks else "they do not come from the batch"
             self.ids_missing = f"The ids can't be computed from a batch: {why}."
             return
         casts = (cast_of(self._step, one.ids) for one in self._followed)
-        self.cast_through = next((cast[0] for cast in casts if cast), None)
+        self.cast_through = next(filter(None, casts), None)
         if lacks:
             self.ids_incomplete = (
                 f"{len(lacks)} of {len(lookups)} lookups could not be followed, as their ids can't "
@@ -316,18 +312,9 @@ class TableInStep:
         """Return True if its ids can be computed from `given`."""
         return self._needed <= given.keys()
 
-    def looked_up(self, given: Given) -> list[LookedUp]:
-        """Compute the ids as the step computes them."""
-        found = []
-        for lookup in self._followed:
-            _, before = cast_of(self._step, lookup.ids) or (None, None)
-            found.append(
-                LookedUp(
-                    compute(self._step, lookup.ids, given).numpy(),
-                    None if before is None else compute(self._step, before, given).numpy(),
-                )
-            )
-        return found
+    def looked_up(self, given: Given) -> list[Any]:
+        """Compute the ids of each lookup as the step computes them; they are NumPy's arrays."""
+        return [compute(self._step, one.ids, given).numpy() for one in self._followed]
 
 
 class Step:
