@@ -40,8 +40,6 @@ class Frame:
     """The operation that calls it."""
     given: Sequence[Any] = ()
     """Expression that the call passes for each input."""
-    compiled_itself: bool = False
-    """True if XLA compiles all of the outermost function."""
     positions: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,14 +58,6 @@ class Frame:
         if self.caller is None:
             return None
         return self.caller.branch if self.call.type in _CALLS else self
-
-    @property
-    def compiled(self) -> bool:
-        """Return True if XLA compiles it, alone or within what calls it."""
-        if self.caller is None:
-            return self.compiled_itself
-        marked = _COMPILED in self.call.node_def.attr and bool(self.call.get_attr(_COMPILED))
-        return marked or self.caller.compiled
 
 
 class At(NamedTuple):
@@ -97,7 +87,9 @@ class StepGraph:
 
     def __init__(self, concrete: Any) -> None:
         graph = concrete.graph
-        self.root = Frame(0, graph, compiled_itself=bool(concrete.function_def.attr[_COMPILED].b))
+        self.root = Frame(0, graph)
+        self.compiled = bool(concrete.function_def.attr[_COMPILED].b)
+        """True if XLA compiles it, or a function in it."""
         self.frames = [self.root]
         self.operations: list[tuple[Frame, Any]] = []
         self._called: dict[tuple[int, str], list[Frame]] = {}
@@ -150,17 +142,6 @@ class StepGraph:
         captured = self._captured.values()
         return {id(one): one for one in captured if one.dtype.name == "resource"}
 
-    def same(self) -> Iterator[tuple[At, At]]:
-        """Yield both names of a tensor that is an argument or a result of a call."""
-        for (index, name), callees in self._called.items():
-            frame = self.frames[index]
-            call = frame.graph.get_operation_by_name(name)
-            for callee in callees:
-                for outer, inner in zip(callee.given, callee.graph.inputs, strict=False):
-                    yield At(frame, outer), At(callee, inner)
-                for outer, inner in zip(call.outputs, callee.graph.outputs, strict=False):
-                    yield At(frame, outer), At(callee, inner)
-
     def _unfold(self, frame: Frame) -> None:
         for op in frame.graph.get_operations():
             self.operations.append((frame, op))
@@ -169,6 +150,7 @@ class StepGraph:
                     f"The graph of the step has more than {_MOST_OPERATIONS} operations."
                 )
             if op.type in _FUNCTIONS:
+                self.compiled |= _COMPILED in op.node_def.attr and bool(op.get_attr(_COMPILED))
                 callees = [self._enter(frame, op, name) for name in _functions_of(op)]
                 self._called[frame.index, op.name] = callees
 

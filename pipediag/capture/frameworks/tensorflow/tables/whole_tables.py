@@ -121,12 +121,12 @@ class WholeTables:
             and handle in writes
             and (not copied or handle.device == variable.device)
         ]
-        reads = {one.read.key for one in lookups if one.read is not None and not one.frame.compiled}
+        reads = {one.read.key for one in lookups if one.read is not None}
         return RecordedTableUse(
             variable=variable.name,
             lookups=len(lookups),
             # XLA takes the rows of a read alone.
-            copies=len(reads) if id(own) in writes.rows else 0,
+            copies=0 if self._step.compiled or id(own) not in writes.rows else len(reads),
             gradient=gradient if own in writes else None,
             writes_whole=any(id(one) in writes.whole for one in (own, *slots)),
             whole_table_operations=dict(sorted(Counter(types).items())),
@@ -150,9 +150,6 @@ class _OfShape:
         self._touching: list[tuple[Frame, Any, list[Any], _Node]] = []
         """Operations that are given, or make, members of a set, with the tensors of the shape that
         they make, and with one of the members."""
-        for one, other in step.same():
-            if self._fits(one):
-                self._join([self._node(one), self._node(other)])
         for frame, op in step.operations:
             if not calls_functions(op):
                 self._add(frame, op)
