@@ -274,15 +274,10 @@ class GraphStep(TimedPairs):
     numbers: list[str] = field(default_factory=list)
     """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
     relaxed: bool = True
-    """False if a trace for batches of any size failed, so that each shape has one of its own."""
-    shapes: int = 0
-    shapes_once: int = 0
-    """Shapes of batches that were seen, and those of them that one batch had."""
+    """False if a trace for batches of any size failed, so that each size has one of its own."""
     called_again: bool = False
     """True if the function around the loop is called in a loop, and makes a trace each time."""
     traced_ms: float = 0.0
-    traces: int = 0
-    """Traces that were made in this time."""
 
 
 @dataclass

@@ -167,12 +167,6 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
     step = loop.graph_step if loop is not None else None
     if loop is None or step is None or steps is None or not step.is_timed:
         return finding
-    if not step.relaxed and step.shapes_once:
-        reason = (
-            "Each shape of a batch would make another trace, and new shapes keep coming: pad the "
-            "batches to a few lengths first."
-        )
-        return finding.model_copy(update={"trial": Trial(state="not_tried", reason=reason)})
     # Batches come no faster than from the pipeline alone.
     alone = session.pipeline_alone
     shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
@@ -184,15 +178,14 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
 
     run = session.run
     calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
-    traces = max(1, step.traces if step.relaxed else step.shapes)
-    trace_s = step.traced_ms / 1e3 / max(1, step.traces)
-    return _with_pairs(finding, step, faster, once_s=calls * traces * trace_s)
+    return _with_pairs(finding, step, faster, once_s=calls * step.traced_ms / 1e3)
 
 
 def _with_pairs(
     finding: Finding,
     timed: TimedPairs,
     faster: Callable[[float], float],
+    *,
     once_s: float | None = None,
 ) -> Finding:
     """Return the finding with the trial that pairs of times make; `faster` returns the speed-up by

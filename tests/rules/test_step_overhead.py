@@ -174,7 +174,7 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
 ) -> None:
     """Steps of 20 ms, of which 18 become 3, come no faster than batches from the pipeline."""
     own_ms, other_ms = [18.0] * 8, [3.0 + n / 100 for n in range(8)]
-    step = GraphStep("train.py", 20, own_ms=own_ms, other_ms=other_ms, traced_ms=500.0, traces=1)
+    step = GraphStep("train.py", 20, own_ms=own_ms, other_ms=other_ms, traced_ms=500.0)
     session = make_session(
         loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
         steps=make_steps(mean_ms=20.0),
@@ -185,28 +185,6 @@ def test_a_step_in_the_loop_gains_what_the_function_saves_of_it(
     trial = with_prediction_trial(session, finding).trial
     assert (trial.state, trial.once_s) == ("confirmed", 0.5)
     assert trial.speedup == pytest.approx(speedup, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("shapes", "state", "once_s"),
-    [
-        ({"relaxed": False, "shapes": 3}, "confirmed", 1.5),
-        ({"shapes": 9, "shapes_once": 9}, "confirmed", 0.5),
-        ({"relaxed": False, "shapes": 9, "shapes_once": 2}, "not_tried", None),
-    ],
-)
-def test_a_step_that_is_traced_for_ever_new_shapes_is_not_tried(
-    shapes: dict[str, Any], state: str, once_s: float | None
-) -> None:
-    step = GraphStep(
-        "train.py", 20, own_ms=[18.0] * 8, other_ms=[3.0] * 8, traced_ms=500.0, traces=1, **shapes
-    )
-    session = make_session(
-        loops=[make_loop(kind="eager", keras=None, step_functions=[], graph_step=step)],
-        steps=make_steps(mean_ms=20.0),
-    )
-    trial = with_prediction_trial(session, only(EAGER_EXECUTION, session)).trial
-    assert (trial.state, trial.once_s) == (state, once_s)
 
 
 SLOW = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])

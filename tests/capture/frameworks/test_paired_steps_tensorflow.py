@@ -171,23 +171,20 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
 def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> None:
     _, step, _ = results["of one length at first"]
     assert len(step["other_ms"]) == 8
-    assert step["lacking"] is None
-    assert (step["relaxed"], step["traces"]) == (False, 1)
-    assert (step["shapes"], step["shapes_once"]) == (2, 0)
+    assert "one length" in step["lacking"]
 
 
 def test_batches_that_the_script_would_not_have_had_tell_nothing(results: dict[str, Any]) -> None:
     values, step, _ = results["of a trial"]
     assert values == results["alone"]
-    assert (step["shapes"], step["other_ms"]) == (0, [])
+    assert (step["lacking"], step["other_ms"]) == (None, [])
 
 
-def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) -> None:
+def test_a_model_for_one_length_is_not_timed_with_several(results: dict[str, Any]) -> None:
     values, step, _ = results["static"]
     assert values == results["alone"]
-    assert step["lacking"] is None
-    assert (step["relaxed"], step["traces"], step["shapes"]) == (False, 3, 3)
-    assert len(step["other_ms"]) == 8
+    assert "one length" in step["lacking"]
+    assert step["other_ms"] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import linecache
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import dedent
@@ -26,12 +25,13 @@ from pipediag.capture.pipelines.functions import (
     UNKNOWN,
     closure_of,
     module_functions,
+    operations_of,
     side_effect,
     value_of,
 )
 from pipediag.capture.process import let_pass
 from pipediag.capture.watching.step_clock import StepClock
-from pipediag.session.recorded_loops import FEWEST_PAIRS, GraphStep
+from pipediag.session.recorded_loops import GraphStep
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
 
 _SEEN = 5
@@ -39,10 +39,11 @@ _SEEN = 5
 _PAIRS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
-_LONGEST_TRACING_MS = 30_000.0
-"""Own choice: nobody waits longer for traces of a step whose every batch has another shape."""
-_MOST_COUNTED = 1_000
-"""Own choice: steps whose shapes are looked at, which costs each of them some microseconds."""
+_MOST_COMPARED = 1_000
+"""Own choice: steps whose batches' lengths are compared, some microseconds each."""
+_ONE_LENGTH = (
+    "A trace of it takes batches of one length alone, and they have several: each would be traced."
+)
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
@@ -62,15 +63,10 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
-    shapes: Counter[tuple[tuple[int | None, ...], ...]] = field(default_factory=Counter)
-    """Steps by the shapes of the tensors that they were given."""
-    tracing_ms: float = 0.0
-    """Time for all traces, also those that failed or were for trying alone."""
-    python: Any = None
+    lengths: set[tuple[tuple[int | None, ...], ...]] = field(default_factory=set)
+    """Shapes of the tensors that steps were given, without the number of rows."""
     function: Any = None
     variables: Sequence[Any] = ()
-    lengths_vary: bool = False
-    """True if steps had batches of several lengths."""
     takes_any: bool = False
     """True if one trace served batches of any shape."""
     is_over: bool = False
@@ -133,17 +129,20 @@ class PairedSteps:
             else:
                 loop.graph_step = step.record
         step.seen += 1
-        counts = not step.takes_any and step.seen <= _MOST_COUNTED
-        over = step.is_over and not counts
+        compares = not step.takes_any and step.seen <= _MOST_COMPARED
+        over = step.is_over and not compares
         # Batches of a trial tell nothing: the script would not have had them.
         own_batch = last is not None and last.stage is Stage.OWN
         if step.record.lacking is not None or over or not own_batch:
             return
         try:
             given = _given(step, frame)
-            if counts:
-                _count_shapes(step, given)
-            if not step.is_over and step.seen > _SEEN:
+            if compares:
+                step.lengths.add(tuple(tuple(one.shape[1:]) for one in _tensors(given.values())))
+            is_traced = step.is_over or step.function is not None
+            if is_traced and compares and len(step.lengths) > 1:
+                self._give_up(step, _ONE_LENGTH)
+            elif not step.is_over and step.seen > _SEEN:
                 self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
@@ -178,11 +177,7 @@ class PairedSteps:
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {_cause_of(error)}."
-        pairs = len(step.record.other_ms)
-        too_long = step.tracing_ms > _LONGEST_TRACING_MS
-        if lacking is None and too_long and pairs < FEWEST_PAIRS:
-            lacking = "Tracing it takes too long."
-        if lacking is not None or too_long or pairs >= _PAIRS:
+        if lacking is not None or len(step.record.other_ms) >= _PAIRS:
             self._give_up(step, lacking)
         self._clock.interrupted_by_us(applied_ns, time.monotonic_ns())
 
@@ -190,7 +185,7 @@ class PairedSteps:
         """End the pairs of a step, and hold on to nothing of it."""
         step.record.lacking = lacking
         self._open, step.is_over = None, True
-        step.python, step.function, step.variables = None, None, ()
+        step.function, step.variables = None, ()
 
 
 def _cause_of(error: BaseException) -> str:
@@ -233,24 +228,6 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
     return given | {name: constant(float(given[name])) for name in known}
 
 
-def _count_shapes(step: _Step, given: Mapping[str, Any]) -> None:
-    """Note the shapes of a step's batch; each makes a trace where none serves batches of any."""
-    shapes = tuple(tuple(one.shape) for one in _tensors(given.values()))
-    before = step.shapes[shapes]
-    step.shapes[shapes] = before + 1
-    record = step.record
-    record.shapes = len(step.shapes)
-    record.shapes_once += (before == 0) - (before == 1)
-    if not step.lengths_vary:
-        lengths = {tuple(one[1:] for one in seen) for seen in step.shapes}
-        step.lengths_vary = len(lengths) > 1
-    if step.lengths_vary and step.record.traces and not step.takes_any and record.relaxed:
-        # A relaxed trace was tried for any number of rows, and not for another length.
-        record.relaxed = False
-        if step.python is not None:
-            step.function = sys.modules["tensorflow"].function(step.python)
-
-
 def _tensors(values: Iterable[Any]) -> list[Any]:
     """Return tensors and arrays of a fixed rank; sparse and ragged ones are none."""
     leaves = sys.modules["tensorflow"].nest.flatten(list(values))
@@ -274,16 +251,13 @@ def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
     return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
 
 
-def _is_traced(step: _Step, python: FunctionType, specs: tuple[Any, ...]) -> bool:
+def _is_traced(python: FunctionType, specs: tuple[Any, ...]) -> bool:
     """Return True if the step can be traced for such arguments."""
-    start_ns = time.monotonic_ns()
     try:
         sys.modules["tensorflow"].function(python).get_concrete_function(*specs)
     except Exception as error:
         let_pass(error)
         return False
-    finally:
-        step.tracing_ms += (time.monotonic_ns() - start_ns) / 1e6
     return True
 
 
@@ -311,28 +285,27 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     changed = _changes(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    step.takes_any = _is_traced(step, python, _relaxed(arguments, lengths=True))
+    step.takes_any = _is_traced(python, _relaxed(arguments, lengths=True))
+    if not step.takes_any and len(step.lengths) > 1:
+        return _ONE_LENGTH
     # The last batch of an epoch may be smaller.
-    step.record.relaxed = step.takes_any or (
-        not step.lengths_vary and _is_traced(step, python, _relaxed(arguments, lengths=False))
-    )
+    step.record.relaxed = step.takes_any or _is_traced(python, _relaxed(arguments, lengths=False))
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
     step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
-    step.tracing_ms += step.record.traced_ms
-    step.record.traces = 1
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
-    repeated = next((op.type for op in _operations(concrete) if _is_seen(op.type)), None)
+    operations = {op.type for op in operations_of(concrete.graph)}
+    repeated = next(filter(_is_seen, operations), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
-    types = {op.type for op in _operations(concrete) if not op.type.startswith("Stateless")}
-    step.draws = any("Random" in one or "Dropout" in one for one in types)
-    step.python, step.function = python, function
+    stateful = [one for one in operations if not one.startswith("Stateless")]
+    step.draws = any("Random" in one or "Dropout" in one for one in stateful)
+    step.function = function
     return None
 
 
@@ -401,14 +374,6 @@ def _call_of(value: Any) -> Any:
     return getattr(value, "call", None) if hasattr(type(value), "call") else None
 
 
-def _operations(concrete: Any) -> Iterator[Any]:
-    yield from concrete.graph.get_operations()
-    for inner in getattr(concrete.graph, "_functions", {}).values():
-        graph = getattr(inner, "graph", None)
-        if graph is not None:
-            yield from graph.get_operations()
-
-
 def _is_seen(operation: str) -> bool:
     """Return True for what prints, writes, reads on, calls Python or waits for other processes."""
     return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
@@ -426,12 +391,9 @@ def _made_twice(
         traces = step.function.experimental_get_tracing_count()
         took_ns = _again(step, arguments, before)
         # The first call of a trace also optimises its graph.
-        made = step.function.experimental_get_tracing_count() - traces
-        if made or not step.is_warm:
+        if not step.is_warm or step.function.experimental_get_tracing_count() != traces:
             traced_ns, took_ns = took_ns, _again(step, arguments, before)
             step.record.traced_ms += (traced_ns - took_ns) / 1e6
-            step.tracing_ms += (traced_ns - took_ns) / 1e6
-            step.record.traces += made
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
         # Without copies, for which there may be no memory.

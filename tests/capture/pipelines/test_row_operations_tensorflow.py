@@ -72,7 +72,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 sys.path.insert(0, {folder!r})
-from pipediag.capture.pipelines.rows import row_operations
+from pipediag.capture.pipelines.functions import row_operations
 from pipediag.capture.replay.replacing import attributes_set
 from pipediag.capture.replay.sources import exchanged
 from pipediag.patching.batch_forms import rows_rewritten
