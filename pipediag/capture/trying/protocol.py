@@ -307,7 +307,11 @@ class Variants:
         of_code = RewriteCall | CompileFunction
         changes = [change for change in asked.changes if not isinstance(change, of_code)]
         if self._loop.record.from_python:
-            self._build_for_python(asked.variant, changes, code)
+            if changes:
+                raise NotReplayableError(NO_PIPELINE)
+            refuse_running(code)
+            size = self._loop.record.batch_size or 1
+            self.built[asked.variant] = Variant(None, {}, size, 1, code)
             return None
         verify_code(self._dataset, asked.changes, code)
         settings: Settings = model_settings(changes)
@@ -331,15 +335,6 @@ class Variants:
         batches = settings.get("steps_per_execution") or self._loop.record.batches_per_call
         self.built[asked.variant] = Variant(dataset, settings, rows, batches, code)
         return same
-
-    def _build_for_python(
-        self, variant: str, changes: Sequence[Change], code: list[Attribute]
-    ) -> None:
-        """Make a variant of a loop whose own Python goes on making its batches."""
-        if changes:
-            raise NotReplayableError(NO_PIPELINE)
-        refuse_running(code)
-        self.built[variant] = Variant(None, {}, self._loop.record.batch_size or 1, 1, code)
 
     def _verify_outputs(self, changes: Sequence[Change]) -> None:
         refuse_to_disturb(Graph(self._dataset))

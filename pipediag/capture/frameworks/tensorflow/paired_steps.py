@@ -49,9 +49,11 @@ _FURTHEST = 0.02
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
 _BEYOND = (
-    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier"
+    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
+    "PrintV2", "PyFunc", "EagerPyFunc",
 )  # fmt: skip
-"""Begins of names of operations whose effects reach beyond the variables."""
+"""Begins of names of operations whose effects reach beyond the variables: they print, write, read
+on, call Python or wait for other processes."""
 _WHAT = "timing a step as a `tf.function`"
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
@@ -298,8 +300,8 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
-    operations = {op.type for op in operations_of(concrete.graph)}
-    repeated = next(filter(_is_seen, operations), None)
+    operations = dict.fromkeys(op.type for op in operations_of(concrete.graph))
+    repeated = next((one for one in operations if one.startswith(_BEYOND)), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
@@ -366,17 +368,9 @@ def _called_by(function: FunctionType) -> Iterator[Any]:
                 yield value
             elif value is not UNKNOWN:
                 layers = getattr(value, "_flatten_layers", None)
-                yield from map(_call_of, layers() if callable(layers) else [value])
-
-
-def _call_of(value: Any) -> Any:
-    """Return the method of a model or a layer that computes; None for anything else."""
-    return getattr(value, "call", None) if hasattr(type(value), "call") else None
-
-
-def _is_seen(operation: str) -> bool:
-    """Return True for what prints, writes, reads on, calls Python or waits for other processes."""
-    return operation in ("PrintV2", "PyFunc", "EagerPyFunc") or operation.startswith(_BEYOND)
+                for one in layers() if callable(layers) else [value]:
+                    # The method of a model or a layer that computes.
+                    yield getattr(one, "call", None) if hasattr(type(one), "call") else None
 
 
 def _made_twice(

@@ -151,7 +151,9 @@ class StepGraph:
                 )
             if op.type in _FUNCTIONS:
                 self.compiled |= _COMPILED in op.node_def.attr and bool(op.get_attr(_COMPILED))
-                callees = [self._enter(frame, op, name) for name in _functions_of(op)]
+                values = [op.get_attr(attribute) for attribute in _FUNCTIONS[op.type]]
+                functions = [f for one in values for f in (one if isinstance(one, list) else [one])]
+                callees = [self._enter(frame, op, one.name) for one in functions]
                 self._called[frame.index, op.name] = callees
 
     def _enter(self, frame: Frame, op: Any, name: str) -> Frame:
@@ -185,12 +187,6 @@ def of_all_devices(variable: Any) -> Any:
     at_handle = getattr(variable.handle, "_distributed_container", None)
     container = at_handle or getattr(variable, "_distributed_container", None)
     return variable if container is None else container() or variable
-
-
-def _functions_of(op: Any) -> Iterator[str]:
-    for attribute in _FUNCTIONS[op.type]:
-        value = op.get_attr(attribute)
-        yield from (one.name for one in (value if isinstance(value, list) else [value]))
 
 
 def _graph_of(frame: Frame | None, name: str) -> Any:

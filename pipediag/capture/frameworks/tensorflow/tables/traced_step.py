@@ -61,14 +61,11 @@ def work_on_table(
     regulariser's, and those that read or cast all of it for a lookup."""
     found = whole.of_shape(tuple(variable.shape.as_list()))
     for frame, op, _ in found.touching(variable.handle):
-        if op.type == _READ or _casts_what_was_read(step, frame, op):
+        casts = op.type == "Cast" and step.source(At(frame, op.inputs[0])).op.type == _READ
+        if op.type == _READ or casts:
             yield place_of(frame, op), "copy"
         elif op.type not in _NO_PASS and not gathers_rows(step, frame, op):
             yield place_of(frame, op), "pass"
-
-
-def _casts_what_was_read(step: StepGraph, frame: Frame, op: Any) -> bool:
-    return bool(op.type == "Cast" and step.source(At(frame, op.inputs[0])).op.type == _READ)
 
 
 def agreed(values: Iterable[tuple[Name, Label | None]]) -> dict[Name, Label | None]:
