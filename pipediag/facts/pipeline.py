@@ -32,7 +32,7 @@ def operations(session: Session, *kinds: str) -> list[Operation]:
     return [
         op
         for op in session.ops
-        if not (op.inserted_by_tensorflow or op.removed_by_tensorflow)
+        if not op.inserted_by_tensorflow
         and (op.helper is not None or not op.made_by_framework)
         and (not kinds or op.kind in kinds)
     ]

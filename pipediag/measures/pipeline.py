@@ -54,8 +54,6 @@ def with_python_calls(
             python_calls_per_step=sum(one.calls for one in own) / steps,
             python_wall_ms_per_step=wall_ms,
             python_cpu_ms_per_step=cpu_ns / 1e6 / steps,
-            # The two clocks differ by their resolution.
-            python_off_cpu_percent=100.0 * max(0, wall_ns - cpu_ns) / wall_ns if wall_ns else None,
         )
 
     return [filled(op) if op.id in owners.values() else op for op in ops]
@@ -87,10 +85,6 @@ def plan_of(operations: list[RecordedOperation], root_id: str | None) -> list[Re
             waiting += [(op_id, True), *((source, False) for source in reversed(sources))]
     return list(ordered.values())
 
-
-REMOVABLE = frozenset({"take", "skip", "repeat", "shard", "prefetch", "map", "rebatch"})
-"""Operations that TensorFlow leaves out where they do nothing: `take(-1)`, `skip(0)`, an identity
-map; others without an iterator are only not running at the moment."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _VERSION = re.compile(r"V\d+$")
@@ -125,7 +119,7 @@ def measure_pipeline(
     slowed = max(1.0, (perturbation.ratio if perturbation is not None else None) or 1.0)
     ran = ran_iterators(rates, trace, names, others, slowed, loop.replicas)
     joined = join(plan, ran)
-    ops = _with_inserted(_written(plan, joined, bool(ran)), joined)
+    ops = _with_inserted(_written(plan, joined), joined)
     ops = with_python_calls(ops, recording, loop)
     ops = with_latency(ops)
     limiting = slowest(ops)
@@ -146,7 +140,7 @@ def written_pipeline(recording: Recording, loop: RecordedLoop) -> Pipeline | Non
     if not plan:
         return None
     return Pipeline(
-        ops=_written(plan, Joined(), any_ran=False),
+        ops=_written(plan, Joined()),
         bottleneck_op_id=None,
         options=dict(loop.dataset_options),
         autotune_enabled=loop.autotune_enabled,
@@ -185,14 +179,12 @@ def with_latency(ops: list[Operation]) -> list[Operation]:
     ]
 
 
-def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> list[Operation]:
+def _written(plan: list[RecordedOperation], joined: Joined) -> list[Operation]:
     carrier_of = {fused: carrier for carrier, ids in joined.fused.items() for fused in ids}
     behind_cache = _behind_cache(plan, joined)
-    fed = _fed(plan, {*joined.of_operation, *carrier_of})
     rows = []
     for operation in plan:
         iterators = joined.of_operation.get(operation.id, [])
-        absent = any_ran and not iterators and operation.id not in carrier_of
         row = _operation(operation, iterators)
         row.fused_from = joined.fused.get(operation.id, [])
         row.fused_into = carrier_of.get(operation.id)
@@ -203,10 +195,8 @@ def _written(plan: list[RecordedOperation], joined: Joined, any_ran: bool) -> li
             row.elements *= batch
             if row.bytes_per_element is not None:
                 row.bytes_per_element /= batch
-        if absent and operation.id in behind_cache:
+        if operation.id in behind_cache and not iterators and operation.id not in carrier_of:
             row.elements = row.self_ms_per_step = 0.0
-        elif absent and operation.inside_function_of is None and operation.id in fed:
-            row.removed_by_tensorflow = operation.kind in REMOVABLE
         rows.append(row)
     return rows
 
@@ -248,16 +238,6 @@ def _behind_cache(plan: list[RecordedOperation], joined: Joined) -> set[str]:
         if reading or operation.id in behind:
             behind.update(operation.parent_ids)
     return behind
-
-
-def _fed(plan: list[RecordedOperation], running: set[str]) -> set[str]:
-    """Return operations that read from a running one, directly or not. Where nothing runs above
-    one, its branch is exhausted, which says nothing of what TensorFlow left out."""
-    fed: set[str] = set()
-    for operation in plan:
-        if not (running | fed).isdisjoint(operation.parent_ids):
-            fed.add(operation.id)
-    return fed
 
 
 def _with_inserted(ops: list[Operation], joined: Joined) -> list[Operation]:

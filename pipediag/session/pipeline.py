@@ -36,13 +36,10 @@ class Operation(IteratorFigures, RecordedOperation):
     """Wall time of these calls, summed over calls that run at once."""
     python_cpu_ms_per_step: float | None = None
     """CPU time that the threads which called them took meanwhile."""
-    python_off_cpu_percent: float | None = None
-    """Part of the wall time in which the calling thread waited, be it for the GIL."""
     inserted_by_tensorflow: bool = False
     fused_from: list[str] = field(default_factory=list)
     fused_into: str | None = None
     """The operation that TensorFlow fused this one into; its cost is counted there."""
-    removed_by_tensorflow: bool = False
     latency_ms_per_step: float | None = None
     """Self time divided by the calls in flight: what the operation adds to a batch's delay."""
 

@@ -134,7 +134,6 @@ def test_a_loop_that_evaluates_has_its_pipeline_as_written_and_a_look_at_its_ste
     pipeline = rows[1].pipeline
     assert [op.id for op in pipeline.ops][-1] == rows[1].root_op_id == training.root_op_id
     assert {op.self_ms_per_step for op in pipeline.ops} == {None}
-    assert not any(op.removed_by_tensorflow for op in pipeline.ops)
     assert rows[1].evaluation == Evaluation(steps=32, step_ms=2.0, consumer_ms=1.5)
 
 

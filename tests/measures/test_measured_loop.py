@@ -58,8 +58,6 @@ def test_python_that_computes_in_the_steps_is_measured_by_its_calls() -> None:
     found, _ = measured(recording, host)
 
     assert found.input_wait.contention == "python"
-    (op,) = [one for one in found.pipeline.ops if one.python_calls_per_step]
-    assert op.python_off_cpu_percent == 25.0
 
 
 @pytest.mark.parametrize(("kind", "contention"), [("CPU", "cpu"), ("GPU", None)])

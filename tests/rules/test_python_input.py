@@ -152,7 +152,6 @@ DRAWS = ["numpy.random.uniform"]
         (traced(["print"]), "informative"),
         (traced(["open"]), "informative"),
         (traced(DRAWS), "informative"),
-        (traced(["time.sleep"], removed_by_tensorflow=True), "informative"),
         (traced(["time.sleep"], {"PyFunc": 1}), "pass"),
         (traced(["print"], {"PrintV2": 1}), "pass"),
         (traced(DRAWS, {"RandomUniform": 1}), "pass"),

@@ -104,8 +104,6 @@ def _notes(op: Operation, titles: dict[str, str]) -> list[str]:
     if op.fused_from:
         parts = " + ".join(titles.get(part, part) for part in op.fused_from)
         notes.append(f"fused from {parts}")
-    if op.removed_by_tensorflow:
-        notes.append("removed by TensorFlow")
     if op.inside_function_of is not None:
         outer = titles.get(op.inside_function_of, op.inside_function_of)
         notes.append(f"runs inside {outer}")
