@@ -84,9 +84,7 @@ def settle_input_wait(
     chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
     apart = usable is not None and native is not None and clearly_apart(native, usable)
     difference = doubt
-    if doubt is None and compiles:
-        difference = _compiling_sentence(native, alone)
-    elif doubt is None and native is not None and usable is not None:
+    if doubt is None and native is not None and usable is not None:
         if method == "differential" and contention is not None:
             difference = (
                 f"Input takes between {native.percent:.0f} % of the step (by tf.data's gap times) "
@@ -235,15 +233,3 @@ def _share(rows: Floats) -> Measured:
         (100.0 * drawn[:, 0] / drawn[:, 1]).clip(0.0, 100.0),
     )
 
-
-def _compiling_sentence(native: Measured | None, alone: ConsumerAlone | None) -> str | None:
-    if alone is None:
-        return None
-    shorter, waits = alone.share.percent, native.percent if native is not None else 0.0
-    if shorter - waits < COMPILED_PERCENT:
-        return None
-    more = f", of which {waits:.0f} points are the input wait" if waits >= 1.0 else ""
-    return (
-        f"With a repeated batch, the step is {shorter:.0f} % shorter{more}: the batch has one "
-        "shape, so nothing is traced or compiled any more."
-    )
