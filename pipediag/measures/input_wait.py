@@ -232,4 +232,3 @@ def _share(rows: Floats) -> Measured:
         float(np.clip(100.0 * means[0] / means[1], 0.0, 100.0)),
         (100.0 * drawn[:, 0] / drawn[:, 1]).clip(0.0, 100.0),
     )
-

@@ -155,24 +155,20 @@ def chosen_loop(
         return None, []
     loop = max(among, key=rank, default=None)
     others = _named(_place(one) for one in training if one is not loop)
-    note = None
     if loop is None:
         note = (
             f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
             f"diagnosed. Training loops were seen at {others}: give the line of one of these."
         )
-    elif len(training) > 1 and wanted is not None:
-        note = (
-            f"The training loop at {_place(loop)} is diagnosed, as `--loop` asks. Others were "
-            f"seen at {others}."
-        )
-    elif len(training) > 1:
-        note = (
-            f"Of {len(training)} training loops, the one at {_place(loop)} is diagnosed: of those "
-            f"that could be measured, it takes the longest ({costs_s[loop.id]:.3g} s). Others were "
-            f"seen at {others}; `--loop LINE` selects another."
-        )
-    return loop, [note] if note is not None else []
+        return None, [note]
+    if len(training) == 1:
+        return loop, []
+    why = "the longest of those that could be measured" if wanted is None else "as `--loop` asks"
+    note = (
+        f"Of {len(training)} training loops, the one at {_place(loop)} is diagnosed, {why} "
+        f"({costs_s[loop.id]:.3g} s). Others were seen at {others}; `--loop LINE` selects another."
+    )
+    return loop, [note]
 
 
 def _named(places: Iterable[str]) -> str:

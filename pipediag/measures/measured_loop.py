@@ -65,19 +65,14 @@ _summary = lru_cache(maxsize=1)(summarise)
 
 
 def measure_text_work(steps: Steps, trace: TraceSummary | None) -> TextWork | None:
-    """Return the share of the step, and of which types of operations; zero where there are none."""
-    if trace is None or trace.steps is None or trace.text is None:
+    """Return the share of the step that works on text; zero where none does."""
+    if trace is None or trace.steps is None or trace.text_ns is None:
         return None
     whole_ns = float(trace.steps.durations_ns.sum())
     if not whole_ns:
         return None
-    percents = {kind: 100.0 * ns / whole_ns for kind, ns in trace.text.by_type.items()}
-    percent = 100.0 * trace.text.total_ns / whole_ns
-    return TextWork(
-        percent=percent,
-        ms=steps.mean_ms * percent / 100.0,
-        operations=dict(sorted(percents.items(), key=lambda item: -item[1])),
-    )
+    percent = 100.0 * trace.text_ns / whole_ns
+    return TextWork(percent=percent, ms=steps.mean_ms * percent / 100.0)
 
 
 NO_METHOD = (

@@ -44,7 +44,6 @@ PREPROCESSING_IN_MODEL = Rule(
     thresholds=(INPUT_BOUND, TEXT_WORK),
     untried="The model has to be built without these layers, and saved with them.",
 )
-_MOST_TYPES = 3
 _ARITHMETIC = frozenset({"Normalization"})
 
 
@@ -57,7 +56,6 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     if work is not None:
         evidence["text_work_percent_of_step"] = work.percent
         evidence["text_work_ms_per_step"] = work.ms
-        evidence["text_operations"] = ", ".join(list(work.operations)[:_MOST_TYPES]) or None
     behind = f"after {call_name(after)}" if after is not None else "after the batch"
     if loop.keras is not None and loop.keras.input_layers:
         movable = [layer for layer in loop.keras.input_layers if layer.behind_input]

@@ -142,5 +142,3 @@ class TextWork(Record):
     """Percent of the profiled step in which any of them ran."""
     ms: float
     """Time of that share in the mean step without a profiler."""
-    operations: dict[str, float] = {}
-    """Percent of the step by type, the largest first; what runs at once counts for each."""

@@ -19,7 +19,7 @@ from pipediag.tensorflow_names import TEXT_WORK
 from pipediag.trace.classes import Activity
 from pipediag.trace.device_events import DeviceEvents
 from pipediag.trace.events import CompiledWork, Indices, Line, Program, TraceEvents
-from pipediag.trace.intervals import EMPTY, Intervals, intersect, normalise, total, union
+from pipediag.trace.intervals import EMPTY, intersect, normalise, total, union
 from pipediag.trace.threads import THUNK
 
 _OPERATION_STAT = "tf_op"
@@ -146,42 +146,21 @@ def _open(places: NDArray[np.intp], edges: int) -> NDArray[np.int64]:
     return np.cumsum(begun)
 
 
-@dataclass(frozen=True)
-class TextTimes:
-    """Work on text within all steps of a profile together, in nanoseconds."""
-
-    total_ns: int
-    """Time in which any such operation ran."""
-    by_type: dict[str, int]
-    """Time of each type alone: what runs at once counts for each."""
-
-
-def text_times(activity: Activity, windows: NDArray[np.int64]) -> TextTimes:
-    """Measure work on text in the graph of the steps, whose windows are given.
+def text_ns(activity: Activity, windows: NDArray[np.int64]) -> int:
+    """Return the time of the steps, whose windows are given, in which their graph works on text.
 
     Such operations split, hash and look up strings, or decode bytes. They run on the host, so the
     input pipeline could do the same during the step before.
     """
-    if not any(map(_types, activity.graph.lines)):
-        return TextTimes(0, {})
-    ran: dict[str, Intervals] = {}
+    if not any(map(_of_text, activity.graph.lines)):
+        return 0
+    ran = EMPTY
     for line, indices, spans in activity.graph.operation_pieces():
-        keys = line.name_ids[indices]
-        for key, kind in _types(line).items():
-            found = spans[keys == key]
-            ran[kind] = union(ran.get(kind, EMPTY), normalise(found[:, 0], found[:, 1]))
-    steps = normalise(windows[:, 0], windows[:, 1])
-    by_type = {kind: total(intersect(spans, steps)) for kind, spans in ran.items()}
-    return TextTimes(
-        total_ns=total(intersect(union(*ran.values()), steps)),
-        by_type={kind: ns for kind, ns in by_type.items() if ns},
-    )
+        found = spans[np.isin(line.name_ids[indices], _of_text(line))]
+        ran = union(ran, normalise(found[:, 0], found[:, 1]))
+    return total(intersect(ran, normalise(windows[:, 0], windows[:, 1])))
 
 
-def _types(line: Line) -> dict[int, str]:
-    """Return such operations' names on the line, by their places, and their types."""
-    return {
-        key: kind
-        for key, name in line.used_names.items()
-        if (kind := name.rpartition(":")[2]) in TEXT_WORK
-    }
+def _of_text(line: Line) -> list[int]:
+    """Return the places of such operations' names on the line."""
+    return [key for key, name in line.used_names.items() if name.rpartition(":")[2] in TEXT_WORK]

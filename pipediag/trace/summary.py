@@ -15,7 +15,7 @@ from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
 from pipediag.trace.files import host_of, read, read_profile
-from pipediag.trace.operations import ComputeTimes, TextTimes, compute_times, text_times
+from pipediag.trace.operations import ComputeTimes, compute_times, text_ns
 from pipediag.trace.pipeline import IteratorActivity, iterator_activity, pipeline_records
 from pipediag.trace.steps import StepSplit, StepWindows, find_steps, split_steps
 from pipediag.vocabulary import Framework, TraceFormat
@@ -55,8 +55,8 @@ class TraceSummary:
     """Batches that were asked for in the window; each replica asks for its own."""
     compute: ComputeTimes | None = None
     """Operations of the steps' compute, where they were asked for and there are steps."""
-    text: TextTimes | None = None
-    """Work on text within the steps, where there are steps."""
+    text_ns: int | None = None
+    """Time of work on text within the steps, where there are steps."""
     steps_missing: str | None = None
     """Reason why there are no steps, as a sentence."""
     framework: Framework = "tensorflow"
@@ -89,7 +89,7 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         iterators = described.result()
     compute, text = None, None
     if split is not None:
-        text = text_times(activity, split.windows)
+        text = text_ns(activity, split.windows)
         if by_operation:
             total_ns = int(split.column("device_compute").sum())
             compute = compute_times(events, activity, split.windows, total_ns)
@@ -104,7 +104,7 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         devices=tuple(devices),
         get_next_calls=_batches(iterators),
         compute=compute,
-        text=text,
+        text_ns=text,
         steps_missing=None if steps is not None else NO_STEPS,
         framework=_framework_of(events),
         warnings=tuple(events.warnings),

@@ -42,8 +42,8 @@ WORDS, CODES = layer("to_ids", "TextVectorization"), layer("codes", "CategoryEnc
 DAYS = layer("days", "StringLookup", handed_on=False)
 DEEP = layer("deep", "Hashing", behind=False, handed_on=False)
 SCALED = layer("scaled", "Normalization")
-SPLITS = TextWork(percent=40.0, ms=4.0, operations={"StringSplitV2": 30.0, "LookupTableFindV2": 10})
-LITTLE = TextWork(percent=3.0, ms=0.3, operations={"StringSplitV2": 3.0})
+SPLITS = TextWork(percent=40.0, ms=4.0)
+LITTLE = TextWork(percent=3.0, ms=0.3)
 
 
 def prepared(*layers: InputLayer, inseparable: bool = False, **more: Any) -> Session:

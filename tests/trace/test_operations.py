@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipediag.trace.events import CompiledWork, Program, TraceEvents
 from pipediag.trace.files import read
 from pipediag.trace.intervals import intersect, normalise, total
-from pipediag.trace.operations import ComputeTimes, TextTimes, shares
+from pipediag.trace.operations import ComputeTimes, shares
 from pipediag.trace.summary import summarise_events
 from tests.trace.builder import (
     CudaProfile,
@@ -175,8 +175,7 @@ def test_operations_on_text_are_known_by_their_type(
         ("f/dense/MatMul:MatMul", 300, 600),
         ("f/words/Find:LookupTableFindV2", 600, 700),
     )
-    found = summarise_events(builder.events(tmp_path)).text
-    assert found == TextTimes(300, {"StringSplitV2": 200, "LookupTableFindV2": 100})
+    assert summarise_events(builder.events(tmp_path)).text_ns == 300
 
 
 Kept = Callable[[ProgramBuilder], Program]

@@ -280,7 +280,7 @@ def no_loop_sentence(session: Session) -> str:
         return _SERVERS
     others = _others_sentence(session.other_processes)
     where = " in the script's own process" if others else ""
-    what = _seen(session) or _tensorflow_sentence(session, own=bool(others))
+    what = _seen(session) or _tensorflow_sentence(session)
     early = cut_short(session.script)
     how = session.script.detail or ending(session.script)
     how = how if how.endswith((".", "!", "?")) else f"{how}."
@@ -303,18 +303,13 @@ def _seen(session: Session) -> str | None:
     return "What was seen: " + "; ".join(seen[:_MOST_SEEN]) + more + "." if seen else None
 
 
-def _tensorflow_sentence(session: Session, own: bool) -> str:
-    """Return how far it came with TensorFlow; with `own`, other processes may be further."""
+def _tensorflow_sentence(session: Session) -> str:
+    """Return how far its own process came with TensorFlow."""
     if "No module named 'tensorflow'" in (session.script.detail or ""):
         return NO_TENSORFLOW
-    if session.script.outcome in ("killed", "timed-out"):
-        if session.environment.tensorflow is None:
-            return "It had not imported TensorFlow by then."
-        return "It had imported TensorFlow by then; no step of a training was recorded yet."
-    subject = "That process" if own else "The script"
     if session.environment.tensorflow is None:
-        return f"{subject} did not import TensorFlow."
-    return f"{subject} imported TensorFlow and took no batch from a dataset."
+        return "The script's process did not import TensorFlow."
+    return "The script's process imported TensorFlow; no step of a training was recorded."
 
 
 def _others_sentence(others: OtherProcesses | None) -> str:
