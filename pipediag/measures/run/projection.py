@@ -62,49 +62,36 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
     if len(fits) < 2:
         return Rounds(planned, left, not_seen=[BETWEEN_ROUNDS] if left else [])
     begun = [min(one.start_ns for one in spent if one.fit == fit) for fit in fits]
-    ended = [max(one.end_ns for one in spent if one.fit == fit) for fit in fits]
-    others: dict[Place, Projected] = {}
     # Stretches of each place before the first `fit`, and from each to the next one.
     places: dict[Place, list[list[Spent]]] = {}
     for one in spent:
         if one.place != PIPEDIAG:
             in_rounds = places.setdefault(one.place, [[] for _ in range(len(begun) + 1)])
             in_rounds[bisect_right(begun, one.start_ns)].append(one)
-    for place, stretches in places.items():
-        _, *whole, stopped = stretches
-        # The projection of the training that was stopped holds what lies within its `fit`.
-        within = any(
-            one.start_ns < end for mine, end in zip(whole, ended, strict=False) for one in mine
-        )
-        tell = whole[1:] or whole
-        if len(whole) == 1 and place.part == "compile":
-            # If the round that was stopped has not traced it again, later rounds will not either.
-            tell = [stopped]
-        to_come = planned - len(whole) - (within or bool(stopped))
-        again = _again(place, stretches, tell, to_come, amounts)
-        if again is not None:
-            others[place] = again
-    return Rounds(planned, left, others)
+    others = {place: _in_all_rounds(place, places[place], planned, amounts) for place in places}
+    return Rounds(planned, left, {place: one for place, one in others.items() if one is not None})
 
 
-def _again(
-    place: Place,
-    here: Sequence[Sequence[Spent]],
-    tell: Sequence[Sequence[Spent]],
-    to_come: int,
-    amounts: Amounts,
+def _in_all_rounds(
+    place: Place, stretches: Sequence[Sequence[Spent]], planned: int, amounts: Amounts
 ) -> Projected | None:
-    """Return the time of a place with the rounds to come, projected from the rounds in `tell`."""
-    whole_ns = sum(one.ns for stretches in here for one in stretches)
-    took = amounts.ns.get(place, 0)
-    rounds_ns = [sum(one.ns for one in stretches) for stretches in tell]
-    if to_come <= 0 or not whole_ns or not sum(rounds_ns):
+    """Return the time of a place where each round that was not seen to its end takes what those
+    took that were; None where it comes in no such round."""
+    _, *whole, stopped = stretches
+    # If the second round has not traced it again, later rounds will not either.
+    tell = whole[1:] or ([stopped] if place.part == "compile" else whole)
+    rounds_ns = [sum(one.ns for one in here) for here in tell]
+    whole_ns = sum(one.ns for here in stretches for one in here)
+    if not sum(rounds_ns):
         return None
-    each = sum(len({one.time for one in stretches}) for stretches in tell) / len(tell)
-    count = amounts.count.get(place)
+    to_come, took, count = planned - len(whole), amounts.ns.get(place, 0), amounts.count.get(place)
     # Time that hooks can't separate is divided in `amounts`, and is in no stretch by itself.
-    again = projected(rounds_ns, to_come).share(took / whole_ns).plus_ns(took)
-    return replace(again, count=None if count is None else round(count + each * to_come))
+    part = took / whole_ns
+    over = took - round(part * sum(one.ns for one in stopped))
+    again = projected(rounds_ns, to_come).share(part).plus_ns(over)
+    each = sum(len({one.time for one in here}) for here in tell) / len(tell)
+    more = each * to_come - len({one.time for one in stopped})
+    return replace(again, count=None if count is None else round(count + more))
 
 
 _LEAVING_NS = 1_000_000_000
