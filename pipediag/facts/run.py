@@ -215,18 +215,16 @@ class LoopTime:
     """Time that steps took beyond their mean."""
     first_batches_s: float
     """Waits for the first batch of each epoch after the first."""
-    making_s: float
-    """Time to make the iterators of these epochs."""
     between_s: float
-    """Other time between an epoch's last step and the request for the next batch."""
+    """Other time between an epoch's last step and the request for the next batch, and that to make
+    these epochs' iterators."""
     first_batch_ms: float | None
     """Mean wait for one of these first batches; None where nothing is known of later epochs."""
     ends_seen: int
 
     @property
     def total_s(self) -> float:
-        parts = (self.slower_s, self.first_batches_s, self.making_s, self.between_s)
-        return self.steps_s + sum(parts)
+        return self.steps_s + self.slower_s + self.first_batches_s + self.between_s
 
 
 def loop_time(session: Session) -> LoopTime | None:
@@ -257,8 +255,7 @@ def loop_time(session: Session) -> LoopTime | None:
         steps_s=explained_s,
         slower_s=in_steps_s - explained_s,
         first_batches_s=waits_s,
-        making_s=made_s,
-        between_s=_seconds(session, "evaluation") + _seconds(session, "epoch_end"),
+        between_s=made_s + _seconds(session, "evaluation") + _seconds(session, "epoch_end"),
         first_batch_ms=each_ms,
         ends_seen=loop.epoch_ends,
     )

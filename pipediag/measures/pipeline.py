@@ -284,8 +284,6 @@ def _missing(
         return None
     if not plan:
         return "No tf.data operation was recorded for this loop."
-    why = "tf.data's model of the iterator could not be read"
-    if not loop.autotune_enabled:
-        why = "the dataset switches autotune off, so tf.data keeps no model of the pipeline"
+    why = "could not be read" if loop.autotune_enabled else "is not kept where autotune is off"
     profile = "the profile shows no iterator" if trace else "there is no profile"
-    return f"The cost of each operation is not known: {why}, and {profile}."
+    return f"The cost of each operation is not known: tf.data's model {why}, and {profile}."

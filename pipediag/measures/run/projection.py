@@ -210,8 +210,7 @@ class Projection:
     def without_plan(self, length: int | None, *, filled: bool) -> None:
         """Project one epoch, or 1,000 steps where its length is not known either."""
         self.scope = "epoch" if length else "1000_steps"
-        given = None if self.loop.from_python else self._given_epochs()
-        self.missing = _why_not_the_run(self.scope, given, filled=filled)
+        self.missing = _why_not_the_run(self.scope, filled=filled)
         steps = (length or 1000) / self.loop.batches_per_call
         if length:
             self._add_epochs(1, steps)
@@ -324,7 +323,7 @@ class Projection:
         return seen_ns / self.step.ns if self.step.ns else 0.0
 
 
-def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool) -> str:
+def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
     if filled:
         these = "this is that epoch" if scope == "epoch" else "these are 1,000 steps of it"
         return (
@@ -333,12 +332,7 @@ def _why_not_the_run(scope: RunScope, given_epochs: int | None, *, filled: bool)
         )
     if scope == "epoch":
         return "The script was stopped, and its number of epochs is not known: this is one of them."
-    if given_epochs:
-        return (
-            f"The script trains for {given_epochs} epochs, but it was stopped before the first "
-            "one ended, and the number of steps in an epoch is not known: these are 1,000 steps."
-        )
     return (
-        "The script was stopped, and the length of its training is not known: these are 1,000 "
-        "steps."
+        "The script was stopped, and the number of steps in an epoch, or of epochs, is not known: "
+        "these are 1,000 steps."
     )

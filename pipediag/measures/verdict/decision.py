@@ -70,8 +70,6 @@ on two shared cores a group moves by up to 10 between quiet runs of one script, 
 interval within a run. By how much the profiler made steps longer moves from 0.8 to 1.6, so that
 says nothing about how sure the division is."""
 NOT_MEASURED = "the step was not measured."
-FEWEST_EPOCH_ENDS = 2
-"""Own choice: one wait may have been the machine's."""
 
 
 def decide(session: Session) -> Verdict:
@@ -190,10 +188,10 @@ def _decide_first_batches(session: Session) -> Verdict:
         # A strategy asks all workers whether they have a batch, so the wait may be for a peer.
         culprit = None
     reasons = list(about_loop_time(session))
-    if time.ends_seen == 0:
-        reasons.append(Doubt(NO_END_SEEN))
-    elif time.ends_seen < FEWEST_EPOCH_ENDS:
-        reasons.append(Doubt("1 end of an epoch was seen, with its waits."))
+    if time.ends_seen < 2:
+        # One wait may have been the machine's.
+        one = "1 end of an epoch was seen, with its waits."
+        reasons.append(Doubt(one if time.ends_seen else NO_END_SEEN))
     summary = first_batches_sentence(run, time, culprit) + _for_peers(session)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
@@ -297,7 +295,7 @@ def _inconclusive(session: Session, summary: str, straddled: Sequence[float]) ->
 
 
 def _reasons(session: Session, sentences: list[str]) -> list[str]:
-    steps, host, others = session.steps, session.host, missed_cores(session.host)
+    steps = session.steps
     if steps is None:
         return sentences
     measured = (
@@ -305,10 +303,6 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         f"{_digits(steps.mean_ms)} ms, median {_digits(steps.median_ms)} ms (95 % interval "
         f"{_digits(steps.ci95_ms[0])} to {_digits(steps.ci95_ms[1])} ms)."
     )
-    if host is not None and others is not None:
-        measured += (
-            f" Meanwhile, other programs used {others:.1f} of the {host.cores_allowed:g} CPUs."
-        )
     apart = uneven(steps)
     return [measured, *([apart] if apart else []), *sentences]
 
@@ -402,8 +396,11 @@ def _about_the_measurement(session: Session) -> Iterator[Doubt]:
             f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
             "compete for the CPU and the GIL. Only one of them was measured."
         )
-    if missed_cores(session.host) is not None:
-        yield Doubt("On an idle machine, the script runs faster and the shares may differ.")
+    if (others := missed_cores(session.host)) is not None:
+        yield Doubt(
+            f"Meanwhile, other programs used {others:.1f} of the CPUs. On an idle machine, the "
+            "script runs faster and the shares may differ."
+        )
 
 
 def about_loop_time(session: Session) -> Iterator[Doubt]:

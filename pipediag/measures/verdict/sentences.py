@@ -205,7 +205,6 @@ def elsewhere(time: LoopTime) -> str:
     """Return where the loop's time went apart from its steps, the largest part first."""
     parts = {
         "waiting for the first batch of each epoch": time.first_batches_s,
-        "creating the iterators of each epoch": time.making_s,
         "between epochs (validation, callbacks and other work)": time.between_s,
         "in slower steps and work that no measured step contained": time.slower_s,
     }

@@ -321,7 +321,9 @@ def test_what_the_first_round_alone_built_is_built_once(whole: int) -> None:
 
 
 @pytest.mark.parametrize(("tested_s", "whole_s"), [(1.0, 9.0), (3.0, 9.0), (4.0, 10.0)])
-def test_a_round_that_was_cut_short_takes_what_the_others_took(tested_s: float, whole_s: float) -> None:
+def test_a_round_that_was_cut_short_takes_what_the_others_took(
+    tested_s: float, whole_s: float
+) -> None:
     run = Written()
     for number in range(3):
         begun = 10.0 * number
