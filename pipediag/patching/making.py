@@ -92,7 +92,7 @@ def _changed(
     after = workspace.contents()
     if all(data == read(path) for path, data in after.items()):
         raise NotPatchableError("The source already does this.")
-    return after, [_shared(*each) for each in workspace.makers.items()]
+    return after, [*(_shared(*each) for each in workspace.makers.items()), *workspace.notes]
 
 
 def _shared(maker: str, callers: Sequence[tuple[str, int]]) -> str:

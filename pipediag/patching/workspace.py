@@ -64,6 +64,8 @@ class Workspace:
         """Operations behind which a cache was written."""
         self.moved: set[str] = set()
         """Operations that a change has moved."""
+        self.notes: list[str] = []
+        """Sentences on how the files differ from what was measured."""
 
     def source(self, path: str | None) -> Source:
         if path is None:

@@ -67,6 +67,12 @@ _THREADS = frozenset({"autotune.enabled", "threading.private_threadpool_size"})
 """Options of which the same is true."""
 
 
+TAKEN_APART = (
+    "The patch takes batches apart between operations that handed them on in the trial, as other "
+    "code may come between them: it gains less than was measured."
+)
+
+
 def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     """Write all of the changes into the files."""
     kept = [one for one in changes if isinstance(one, edits.Replace) and one.kind == "PyDataset"]
@@ -97,6 +103,8 @@ def _alone_where_parted(
             together = len({source.path for source, _ in found}) == 1 and hand_batches_on(
                 found[0][0], [call for _, call in found]
             )
+            if not together:
+                workspace.notes.append(TAKEN_APART)
             alone = {"elements": change.parameters["elements"]}
             written += [one if together else replace(one, parameters=alone) for one in group]
             group.clear()

@@ -51,7 +51,7 @@ class Patch(Record):
     files: list[PatchedFile] = []
     left_out: list[LeftOut] = []
     shared: list[str] = []
-    """Sentences on functions of which it changes more than the pipeline that was measured."""
+    """Sentences on where it changes more, or otherwise, than what was measured."""
 
 
 class Verdict(Record):

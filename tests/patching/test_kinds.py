@@ -30,7 +30,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RowOperation
-from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
+from tests.patching.scripts import SCRIPT, line_of, op, patch, patched, refused, session_of
 from tests.records import make_function
 
 HEAD = "import tensorflow as tf\n\n"
@@ -254,9 +254,10 @@ def test_a_map_and_a_filter_get_batches_of_their_own(old: str, new: str, expecte
     function = make_function(file=SCRIPT, line=line_of(text, "def parse"))
     places = {"map": ".map(", "filter": ".filter(lambda", "batch": ".batch("}
     calls = [op(text, kind, place, function=function) for kind, place in places.items()]
-    after = patched(text, calls, *in_own_batches(["map", "filter"]))
+    made, after = patch(text, calls, *in_own_batches(["map", "filter"]))
     assert expected in after
     assert "def rows_where(predicate):" in after
+    assert (made.shared == []) == (after.count(".unbatch()") == 1)
 
 
 @pytest.mark.parametrize(
