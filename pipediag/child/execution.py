@@ -48,11 +48,14 @@ class _Replaced:
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = {os.path.realpath(path): other for path, other in files.items()}
+        self._names = {os.path.basename(path) for path in self._files}  # noqa: PTH119
         if files:
             self._replace_modules()
 
     def file(self, path: str) -> str:
         """The path of the file to run."""
+        if os.path.basename(path) not in self._names:  # noqa: PTH119
+            return path
         return self._files.get(os.path.realpath(path), path)
 
     def _replace_modules(self) -> None:

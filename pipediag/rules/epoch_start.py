@@ -142,6 +142,9 @@ def _judged(
 ) -> Iterator[Finding]:
     """Yield what a long wait before the first batch is: a fill, and with what."""
     costly = [one for one in upstream(session, op) if one.kind in RUNS_A_FUNCTION]
+    # TensorFlow leaves out what changes nothing, which has no time then.
+    timed = [one for one in costly if delay_ms(session, one) is not None]
+    costly = timed or costly
     filling = 1.0 if estimate is None or fill_ms <= 0.0 else min(1.0, estimate / fill_ms)
     # Too small a part of the loop for a trial to show it.
     little = estimate is not None and share is not None and share * filling < FILL_SHARE.value

@@ -26,7 +26,7 @@ from pipediag.session.trials import Trial
 from pipediag.tensorflow_names import CACHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
 MOST_WORKERS = 4
-"""Workers of a trial. Own choice: each takes 0.6 GB and 3 s of a CPU to start."""
+"""Workers of a trial. Own choice."""
 _ORDER = "if other hosts can run its workers, and examples may come in another order"
 _HOSTS = "if other hosts can run its workers"
 _COUNTS = frozenset(

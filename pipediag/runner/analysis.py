@@ -22,6 +22,7 @@ from pipediag.runner.output import CAPTURE_PREFIX, OutputDirectory, prepare_outp
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.session.messages import ChildResult, RunOptions, RunSettings, TrialsAwaited
 from pipediag.session.worker import worker_of
+from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
 if TYPE_CHECKING:
     from pipediag.runner.build_session import EndedRun
@@ -82,6 +83,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
     INTERRUPTS.finish_first()
     if not request.module:
         check_script(request.script)
+    check_tensorflow()
     directory = request.output or default_directory(request.script, module=request.module)
     worker = worker_of()
     if worker is not None:
@@ -238,4 +240,16 @@ def check_script(path: str) -> None:
         raise PipediagError(
             f"cannot run {path}: it is not a regular file. Save the script to a file first, "
             "because it is read more than once."
+        )
+
+
+def check_tensorflow() -> None:
+    """Refuse a TensorFlow that can't be measured, where the installer noted which one is there.
+    Raises PipediagError."""
+    versions = list(installed_builds().values())
+    if versions and all(map(is_too_old, versions)):
+        oldest = ".".join(map(str, OLDEST))
+        raise PipediagError(
+            f"{too_old_sentence(versions[0])} The script was not run. Install pipediag "
+            f"with TensorFlow {oldest} or newer."
         )

@@ -93,12 +93,13 @@ def test_ascii_and_no_control_characters(make: Callable[[], TraceReport]) -> Non
     assert "\x1b" not in shown(make())
 
 
-def test_says_steps_causes_gaps_and_findings() -> None:
+def test_says_steps_causes_kernels_gaps_and_findings() -> None:
     text = shown(one_device(), width=120).replace("\N{NO-BREAK SPACE}", " ")
     assert HEADLINE in text
     assert "4, found by the framework's step annotations; median 24.5 ms" in text
     assert "45 % waiting for input, 35 % device compute" in " ".join(text.split())
     assert "Waiting for input     ███████████████·····   75 %  45.0 ms" in text
+    assert "20.0 ms   24x  ampere_sgemm_128x64_tn" in text
     assert "Gaps under 5 µs" in text
     assert "1 x 30.0 ms  Waiting for input     Prefetch::ParallelMapV2" in text
     assert "30.0 ms in all" in text

@@ -10,7 +10,8 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
-from pipediag.runner.analysis import AnalysisRequest, analyse, check_script
+from pipediag.runner import analysis
+from pipediag.runner.analysis import AnalysisRequest, analyse, check_script, check_tensorflow
 from pipediag.runner.build_session import Recorded
 from pipediag.session import files
 from tests.factories import make_finding, make_session
@@ -140,6 +141,40 @@ def test_what_is_no_script_is_refused(path: str, words: str) -> None:
     os.mkfifo("pipe")
     with pytest.raises(PipediagError, match=f"cannot run {path}: .*{words}"):
         check_script(path)
+
+
+def install(monkeypatch: pytest.MonkeyPatch, **builds: str) -> None:
+    monkeypatch.setattr(analysis, "installed_builds", lambda: builds)
+
+
+def test_it_is_refused_before_anything_is_run_or_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, tensorflow="2.13.1")
+    Path("train.py").write_text("open('ran', 'w')", encoding="utf-8")
+    Path("reports/train").mkdir(parents=True)
+    Path("reports/train/session.json").write_text("earlier")
+
+    with pytest.raises(PipediagError, match=r"TensorFlow 2.13.1 is too old .* 2.14 or newer"):
+        analyse(AnalysisRequest(script="train.py"), _ignore)
+
+    assert not Path("ran").exists()
+    assert Path("reports/train/session.json").read_text() == "earlier"
+
+
+@pytest.mark.parametrize(
+    "builds",
+    [
+        {},
+        {"tensorflow": "2.14.0"},
+        # Which of the two is imported depends on the order in which they came.
+        {"tensorflow": "2.13.1", "tensorflow-cpu": "2.18.0"},
+        {"tf-nightly": "unknown"},
+    ],
+)
+def test_what_may_be_measured_is_not_refused(
+    builds: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, **builds)
+    assert check_tensorflow() is None
 
 
 SCRIPT = """

@@ -40,7 +40,7 @@ _LONGEST = 240
 
 def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> None:
     """Print a trace report, with a line for each file that was written."""
-    found = sorted(report.devices, key=lambda device: (device.host or "", device.name))
+    found = sorted(report.devices, key=lambda one: (one.host or "", len(one.name), one.name))
     idlest = max(found, key=lambda device: device.idle_ms, default=None)
     shown: list[RenderableType] = [_headline(idlest), _profile(report)]
     if len(found) > 1:
@@ -126,7 +126,7 @@ def _table(found: Sequence[DeviceActivity]) -> Table:
 
 
 def _device(device: DeviceActivity) -> Iterator[RenderableType]:
-    """Yield what is known of one device, and a few of its gaps."""
+    """Yield what is known of one device: of kernels and gaps a few."""
     title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.model:
         title.append(f"  {device.model}", "default")
@@ -145,14 +145,17 @@ def _device(device: DeviceActivity) -> Iterator[RenderableType]:
         causes.add_row(f"  {part.label}", bar, *figures)
     if causes.row_count:
         yield causes
+    if device.kernels:
+        yield Text("Kernels", "bold")
+        kernels = _grid()
+        for kernel in device.kernels[:_MOST]:
+            amounts = right(f"  {duration(kernel.ms)}"), right(f"{number(kernel.count)}x")
+            kernels.add_row(*amounts, Text(kernel.name))
+        yield kernels
     if device.gaps:
         left_out = device.gap_count > devices.GROUPED_GAPS
         yield Text(f"The {devices.GROUPED_GAPS} longest gaps" if left_out else "Gaps", "bold")
-        # The place is as wide as is left, and may be cut.
-        gaps = Table.grid(padding=(0, 2), expand=True)
-        gaps.add_column(no_wrap=True)
-        gaps.add_column(no_wrap=True)
-        gaps.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        gaps = _grid()
         gaps.add_column(no_wrap=True)
         for group in devices.gap_groups(device)[:_MOST]:
             gaps.add_row(*_gaps(group))
@@ -166,6 +169,15 @@ def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
     yield Text(labels.name_of(labels.GAP_CAUSE, first.cause))
     yield Text(devices.gap_place(first), "dim")
     yield Text(f"{duration(whole_ms)} in all", "dim", justify="right")
+
+
+def _grid() -> Table:
+    """Return a grid with two columns, and one as wide as is left, which may be cut."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    return table
 
 
 def _findings(report: TraceReport) -> Iterator[RenderableType]:

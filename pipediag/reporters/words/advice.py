@@ -337,8 +337,12 @@ def what_else(session: Session) -> list[str]:
     verdict = session.verdict
     budget = _longer_budget(session)
     if budget is not None:
-        count = counted(len(_left_open(session)), "change")
-        found.append(f"Undecided: {count}. `--budget {budget}` gives the trials more time.")
+        undecided = [_undecided(finding) for finding in _left_open(session)]
+        more = f"; {len(undecided) - 2} more" if len(undecided) > 2 else ""
+        found.append(
+            f"Undecided: {'; '.join(undecided[:2])}{more}. `--budget {budget}` gives the trials "
+            "more time."
+        )
     if verdict.bottleneck == "inconclusive":
         alone = only_input_is_told(session)
         longer = f"Measure longer: `--steps {_longer_run(session.steps)}`."
@@ -358,6 +362,13 @@ def _longer_budget(session: Session) -> int | None:
 
 def _left_open(session: Session) -> list[Finding]:
     return [finding for finding in session.findings if finding.trial.state == "inconclusive"]
+
+
+def _undecided(finding: Finding) -> str:
+    """Return `a cache after the map at train.py:12, 1.04x [0.97, 1.11]`."""
+    bounds = speedup_interval(finding.trial.ci95) if finding.trial.ci95 else ""
+    measured = f", {speedup(finding.trial.speedup)} {bounds}" if finding.trial.speedup else ""
+    return f"{finding.edit.label if finding.edit else finding.title}{measured.rstrip()}"
 
 
 def _longer_run(steps: Steps) -> int:
