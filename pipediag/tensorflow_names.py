@@ -52,7 +52,7 @@ BROADCASTING = {
 }
 """Operations on two values of which one may have more dimensions, as operators and functions."""
 PARSING = "ParseExampleV2"
-PADDING = frozenset({"Pad", "PadV2", "RaggedTensorToTensor", "SparseToDense"})
+PADDING = frozenset({"RaggedTensorToTensor", "SparseToDense"})
 """Operations that give the rows of a batch the length of its longest."""
 ROW_FUNCTIONS = {
     **REDUCING,

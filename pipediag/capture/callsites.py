@@ -259,6 +259,10 @@ def call_site(stack: Iterable[FrameType] | None = None) -> CallSite | None:
     return None
 
 
+_REFERENCES = 3
+"""References to what `f_locals` gave: the frame's, a variable of ours, and the argument."""
+
+
 def locals_of(frame: FrameType) -> dict[str, Any]:
     """Return a copy of the frame's variables.
 
@@ -268,7 +272,9 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     """
     shown = frame.f_locals
     found = dict(shown)
-    if isinstance(shown, dict) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+    # Whoever called `locals()` holds it, too.
+    ours = sys.getrefcount(shown) <= _REFERENCES
+    if ours and isinstance(shown, dict) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         shown.clear()
     return found
 

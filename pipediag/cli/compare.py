@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pipediag.cli.common import format_option, load_gate_config, say, show_results
-from pipediag.errors import ExitStatus, PipediagError
+from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
 
 if TYPE_CHECKING:
@@ -140,10 +140,7 @@ def _measured(
                 into.rename(options["output"] / UNFINISHED)
             say("pipediag: a run failed or was interrupted, so nothing is compared.")
             _say_kept(sides, options["output"])
-            killed = made is not None and made.script.outcome == "killed"
-            raise click.exceptions.Exit(
-                status or (ExitStatus.SCRIPT_FAILED if killed else INTERRUPTED)
-            )
+            raise click.exceptions.Exit(status or INTERRUPTED)
         sides[side].append(without_rows(made))
     _say_kept(sides, options["output"])
     return sides, notes

@@ -116,9 +116,10 @@ def _say_what_is_left(session: Session) -> None:
     from pipediag.facts.run_gain import limit_of_run
 
     limit, gain = limit_of_run(session), promised(session)
+    measured = gain is not None and gain.basis == "measured"
     left = limit.speedup / gain.speedup if limit is not None and gain is not None else 1.0
     script = session.script
-    if left >= _WORTH_ANOTHER_LOOK and script.call is None:
+    if measured and left >= _WORTH_ANOTHER_LOOK and script.call is None:
         ran = [*(["-m"] if script.module else []), script.path, *script.args]
         again = shlex.join(["pipediag", "analyze", *ran])
         say(f"At most {left:.1f}x is left. What these changes uncover: {again}")

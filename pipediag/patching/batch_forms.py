@@ -439,8 +439,10 @@ def _others_moved(
 ) -> list[Change]:
     """Move other maps of the function behind their batches; raise if other code calls it."""
     changes: list[Change] = []
+    own = _batch_behind(source, call, padded=True)
+    padded = own is not None and called(own) == "padded_batch"
     for where, other in _other_calls(workspace, source, call, function):
-        batch = _batch_behind(where, other) if where is source else None
+        batch = _batch_behind(where, other, padded=padded) if where is source else None
         if batch is None:
             raise _is_shared(function.name.rpartition(".")[2])
         changes += moved(where, other, batch)
@@ -480,13 +482,14 @@ def _other_calls(
 _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
 
 
-def _batch_behind(source: Source, call: cst.Call) -> cst.Call | None:
-    for batch in source.calls_of("batch", "padded_batch"):
-        if called(batch) == "padded_batch" and argument(batch, "padded_shapes") is not None:
-            continue  # those of what the map makes
+def _batch_behind(source: Source, call: cst.Call, *, padded: bool) -> cst.Call | None:
+    """Return the batch behind a map, which may be one that pads what is given to the map alike."""
+    for batch in source.calls_of("batch", *(["padded_batch"] if padded else [])):
         with suppress(NotPatchableError):
             between = chain_up(source, batch, call)[1:-1]
-            if all(called(each) in _KEEP_ROWS for each in between):
+            given = (argument(batch, name) for name in ("padded_shapes", "padding_values"))
+            shaped = called(batch) == "padded_batch" and any(given)
+            if not shaped and all(called(each) in _KEEP_ROWS for each in between):
                 return batch
     return None
 

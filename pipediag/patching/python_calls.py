@@ -108,9 +108,11 @@ def through_a_function(source: Source, change: CompileCall) -> list[Change]:
     calls = [
         call
         for call in source.calls.values()
-        if call.args and source.line(call) == change.line and source.code(call.func) == code
+        if source.line(call) == change.line and source.code(call.func) == code
     ]
     call = only(calls, f"Line {change.line} calls `{code}` {len(calls)} times.")
+    if not call.args:
+        raise NotPatchableError(f"`{code}` is called without arguments.")
     function = "call_model" if method is None else "call_method"
     name, definition = defined(source, function, source.span(call).start)
     given = change.model if method is None else f'{change.model}, "{method}"'

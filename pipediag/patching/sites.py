@@ -281,20 +281,23 @@ def uses_in(
 
 
 def _objects_in(where: Source, source: Source, owner: cst.ClassDef) -> list[cst.CSTNode]:
-    """Return what stands for an object of a class in a file, but where its attributes are read."""
+    """Return what stands for an object of a class in a file, but where its attributes are read, and
+    the class itself where it is more than called."""
     found: list[cst.CSTNode] = []
     if where is source:
         found += [one for one in where.all(cst.Name, owner) if one.value == "self"]
-    for name in uses_in(where, source, owner):
-        call = call_of(where, name)
-        if call is None:
-            continue  # an annotation, or an import
-        above = next((one for one in where.ancestors(call) if assigned(one)), None)
-        given = assigned(above) if above is not None else None
-        if given is None or given[1] is not call:
-            found.append(call)
-        else:
-            found += where.references(given[0])
+    for file in [where] if where is source else [where, source]:
+        for name in uses_in(file, source, owner):
+            call = call_of(file, name)
+            above = next((one for one in file.ancestors(name) if assigned(one)), None)
+            given = assigned(above) if above is not None else None
+            if call is None and file.around(name, cst.Annotation) is None:
+                found += [name] if file is where else []
+            elif given is not None and given[1] is call:
+                found += where.references(given[0]) if file is where else []
+                found += where.imported_as(given[0]) if file is not where else []
+            elif call is not None and file is where:
+                found.append(call)
     return [one for one in found if not _is_set_or_read(where, one)]
 
 

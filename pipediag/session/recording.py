@@ -26,6 +26,8 @@ class Prediction(TimedPairs):
     """The code that names that model, which is called eagerly: `self.model`."""
     method: str | None = None
     """The method of the model that is called, if not the model itself."""
+    traced_ms: float = 0.0
+    """Time to trace it once, as a run with a `tf.function` does."""
     loop_id: str | None = None
     """The loop whose batch the model is then called on; None between epochs of a training."""
 

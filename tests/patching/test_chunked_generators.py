@@ -94,13 +94,15 @@ def load(line):
 
 """
 READ = "ds = tf.data.TextLineDataset(files).map(load).shuffle(99).batch(8)\nmodel.fit(ds)\n"
+PADDED = READ.replace(".batch", ".padded_batch")
 ROWS = Move("map", "batch")
 
 
 def mapped(text: str) -> list[Operation]:
     line = line_of(text, "def load") if "def load" in text else 1
     python = make_function(file=SCRIPT, line=line, stateful=True, graph_ops={"EagerPyFunc": 1})
-    return [op(text, "map", ".map(", function=python), op(text, "batch")]
+    batch = "padded_batch" if ".padded_batch(8)" in text else "batch"
+    return [op(text, "map", ".map(", function=python), op(text, batch, f".{batch}(8)", id="batch")]
 
 
 @pytest.mark.parametrize("function", ["load", "lambda line: load(line)"])
@@ -146,6 +148,8 @@ class Reader:
         ("reader = Reader()\nds = reader.rows(files)\nother = others.map(reader)\n", False),
         ("reader = Reader()\nds = reader.rows(files)\nfirst = reader(next(files))\n", False),
         ("reader = Reader()\nval = rest.map(reader).batch(4)\n", True),
+        ("class Other(Reader):\n    pass\n\nother = others.map(Other())\n", False),
+        ("reader = build(Reader)\n", False),
     ],
 )
 def test_python_of_an_object_that_maps_is_called_for_each_row(used: str, written: bool) -> None:
@@ -165,12 +169,12 @@ def test_python_of_an_object_that_maps_is_called_for_each_row(used: str, written
 
 @pytest.mark.parametrize("batch", ["batch", "padded_batch"])
 def test_another_map_of_the_function_moves_behind_its_batch_too(batch: str) -> None:
-    text = HEAD + LOAD + READ + "val = tf.data.TextLineDataset(rest).map(load)\n"
+    read = READ.replace(".batch", f".{batch}")
+    text = HEAD + LOAD + read + "val = tf.data.TextLineDataset(rest).map(load)\n"
     text += f"val = val.{batch}(9)\n"
-    ops = [mapped(HEAD + LOAD + READ)[0], op(text, "batch", ".batch(8)")]
-    changed = patched(text, ops, ROWS)
+    changed = patched(text, mapped(HEAD + LOAD + read), ROWS)
 
-    assert ".shuffle(99).batch(8).map(load)\n" in changed
+    assert f".shuffle(99).{batch}(8).map(load)\n" in changed
     assert f"val = tf.data.TextLineDataset(rest)\nval = val.{batch}(9).map(load)\n" in changed
 
 
@@ -180,13 +184,26 @@ def test_another_map_of_the_function_moves_behind_its_batch_too(batch: str) -> N
         HEAD + LOAD + READ + "other = other.map(load).cache().batch(3)\n",
         HEAD + LOAD + READ + "other = [load(line) for line in lines]\n",
         HEAD + LOAD + READ + "other = other.map(load)\n",
-        HEAD + LOAD + READ + "other = other.map(load).padded_batch(3, padded_shapes=([9], []))\n",
+        HEAD + LOAD + READ + "other = other.map(load).padded_batch(3)\n",
+        HEAD + LOAD + PADDED + "other = other.map(load).padded_batch(3, padded_shapes=([9], []))\n",
+        HEAD + LOAD + PADDED + "other = other.map(load).padded_batch(3, padding_values=(-1, 0))\n",
         HEAD + LOAD.replace("SHAPE", "shape_of(3)") + READ,
         HEAD + READ.replace("load", "imported"),
         HEAD + LOAD.replace("parse, [line], TYPES", "*given") + READ,
         LOAD + READ,
     ],
-    ids=["cached", "called", "used twice", "shapes", "shape", "elsewhere", "stars", "no import"],
+    ids=[
+        "cached",
+        "called",
+        "used twice",
+        "padded",
+        "shapes",
+        "values",
+        "shape",
+        "elsewhere",
+        "stars",
+        "no import",
+    ],
 )
 def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
     ops = mapped(text.split("other =", maxsplit=1)[0])

@@ -10,7 +10,7 @@ import io
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
-from types import CodeType, MappingProxyType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 from pipediag.capture.callsites import is_users, source_location, unwrap
@@ -102,6 +102,64 @@ def side_effect(function: Callable[..., Any]) -> str | None:
         return None
     outside = _Outside(definition, plain, getattr(function, "__self__", None))
     return next(outside.changes(), None)
+
+
+BEYOND = (
+    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
+    "PrintV2", "PyFunc", "EagerPyFunc",
+)  # fmt: skip
+"""Begins of names of operations whose effects reach beyond the variables: they print, write, read
+on, call Python or wait for other processes."""
+_BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
+
+
+def changes_of(function: Callable[..., Any]) -> str | None:
+    """Return what a function, or what it calls of the script's, changes, draws or prints."""
+    waiting: list[Any] = [function]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        plain = getattr(one, "__func__", one)
+        code = getattr(plain, "__code__", None)
+        if code is None or id(code) in seen:
+            continue
+        if one is not function and not is_users(code.co_filename):
+            continue
+        seen.add(id(code))
+        changed = side_effect(one)
+        if changed is not None:
+            return changed
+        named = module_functions(plain)
+        by_chance = [name for name in named if name == "print" or name.startswith(_BY_CHANCE)]
+        if by_chance:
+            return f"it calls `{by_chance[0]}`"
+        waiting += _called_by(plain, getattr(one, "__self__", None))
+    return None
+
+
+def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:
+    """Yield functions that its calls name, also as methods of its `owner`, and those of all layers
+    of models that they name."""
+    names = {**function.__globals__, **closure_of(function)}
+    me = function.__code__.co_varnames[0] if owner is not None else None
+    if me is not None:
+        names[me] = owner
+    try:
+        tree = ast.parse(dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            value = value_of(node.func, names)
+            if isinstance(value, FunctionType):
+                # A method of its class is found as a function.
+                of_owner = ast.unparse(node.func) == f"{me}.{value.__name__}"
+                yield MethodType(value, owner) if of_owner else value
+            elif value is not UNKNOWN:
+                layers = getattr(value, "_flatten_layers", None)
+                for one in layers() if callable(layers) else [value]:
+                    # The method of a model or a layer that computes.
+                    yield getattr(one, "call", None) if hasattr(type(one), "call") else None
 
 
 class _Outside:

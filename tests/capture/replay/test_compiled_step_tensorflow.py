@@ -155,7 +155,8 @@ SCRIPT = """
         def __init__(self):
             super().__init__()
             self.dense = keras.layers.Dense(3)
-            self.asked = []
+            self.asked, self.factor = [], 1.0
+            self.count = tf.Variable(0.0, trainable=False)
         def call(self, x):
             return self.dense(x)
         def encode(self, x, *, scale=1.0):
@@ -165,12 +166,55 @@ SCRIPT = """
         def keeps(self, x):
             self.asked.append(1)
             return self.dense(x)
+        def of_number(self, x, number):
+            return self.dense(x) + number
+        def scaled(self, x):
+            return self.dense(x) * self.factor
+        def counts(self, x):
+            self.count.assign_add(1.0)
+            return self.dense(x)
+        def shows(self, x):
+            print("rows", len(x))
+            return self.dense(x)
+        def sized(self, x):
+            return self.dense(x) + tf.zeros((x.shape[0], 3))
+        def with_size(self, x):
+            return self.dense(x), 3
+        def changed(self, x):
+            x = x * 2.0
+            return self.dense(x)
+        def looped(self, x):
+            for _ in range(2):
+                x = self.dense(x)
+            return x
+        def cool(self):
+            self.factor = self.factor / 2.0
     ranks, states = Ranks(), None
     for _ in range(20):
         states = ranks.encode(x, scale=2.0)
     results["as_before"] = bool(tf.reduce_all(states == 2.0 * ranks.dense(ranks.dense(x))))
     for _ in range(20):
         ranks.keeps(x)
+    results["before"] = len(predictions)
+    ranks.factor = 3.0
+    for number in range(20):
+        ranks.of_number(x, number)
+    for _ in range(20):
+        ranks.scaled(x)
+    for _ in range(20):
+        ranks.counts(x)
+    for _ in range(20):
+        ranks.shows(x)
+    for _ in range(20):
+        ranks.sized(x)
+    for _ in range(20):
+        ranks.with_size(x)
+    results["methods"] = {one.method: one.lacking for one in predictions[-6:]}
+    for _ in range(20):
+        ranks.changed(x)
+    for _ in range(20):
+        ranks.looped(x)
+    results["untimed"] = len(predictions) == len(results["methods"]) + results["before"]
     results["calls"] = [
         [one.method or one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
@@ -210,11 +254,34 @@ def test_calls_of_a_model_are_timed_unless_they_train_or_would_lose_something(
 
 
 def test_methods_of_a_model_that_call_layers_are_timed_as_a_whole(results: dict[str, Any]) -> None:
-    encodes, keeps = results["calls"][-2:]
+    encodes, keeps = results["calls"][-8:-6]
     assert encodes == ["encode", 20, 8, None]
     assert (keeps[0], keeps[2]) == ("keeps", 0)
     assert "`self.asked`" in keeps[3]
     assert results["as_before"]
+
+
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        ("of_number", "traced anew"),
+        ("scaled", "`self.factor`"),
+        ("counts", "`AssignAdd"),
+        ("shows", "`print`"),
+        ("sized", "raised"),
+        ("with_size", "other values"),
+    ],
+)
+def test_a_method_that_a_trace_would_change_is_not_timed(
+    results: dict[str, Any], method: str, why: str
+) -> None:
+    assert why in results["methods"][method]
+
+
+def test_a_method_that_has_set_its_arguments_or_calls_layers_in_a_loop_is_left_alone(
+    results: dict[str, Any],
+) -> None:
+    assert results["untimed"]
 
 
 def test_pairs_of_calls_are_no_part_of_the_steps_of_an_evaluation(results: dict[str, Any]) -> None:

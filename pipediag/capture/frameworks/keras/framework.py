@@ -162,7 +162,9 @@ class Keras:
         self._on_models(module)
 
     def _on_models(self, module: Any) -> None:
-        if self._paired is not None:
+        configuration = sys.modules.get("keras.src.backend.config")
+        other = configuration is not None and configuration.backend() != "tensorflow"
+        if self._paired is not None and not other:
             self._paired.install(module.Model, self._guard)
 
     def _on_epoch_iterator(self, module: Any) -> None:

@@ -6,18 +6,24 @@ import ast
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from dis import get_instructions
 from functools import partial
-from inspect import CO_VARARGS, CO_VARKEYWORDS
+from inspect import CO_VARARGS, CO_VARKEYWORDS, getattr_static
 from types import CodeType, FrameType
 from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of, unwrap
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.registry import parsed
-from pipediag.capture.pipelines.functions import side_effect, value_of
-from pipediag.capture.process import let_pass
+from pipediag.capture.pipelines.functions import (
+    BEYOND,
+    changes_of,
+    operations_of,
+    value_of,
+)
+from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.watching.step_clock import StepClock
 from pipediag.session.recorded_loops import RecordedLoop
@@ -29,6 +35,11 @@ _PAIRS = 8
 _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
 _TAKES_MORE = CO_VARARGS | CO_VARKEYWORDS
+_MOST_TRACES = 3
+"""Traces of one line: for batches of any number of rows, and for shapes of their own."""
+_CHANGE = ("Assign", "ResourceApply", "ResourceScatter", *BEYOND)
+"""Begins of names of operations that change what the script has."""
+_OF_PYTHON = (bool, int, float, str)
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """Tolerances of results: batches of other sizes are added up in another order."""
@@ -50,7 +61,7 @@ class PairedCalls:
     _timeline: Timeline
     _steps: StepClock
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
-    _compiled: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _compiled: dict[tuple[str, int, str | None], Any] = field(default_factory=dict)
     _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
     """Where a method calls its first layer."""
     _nested: threading.local = field(default_factory=threading.local)
@@ -124,12 +135,14 @@ class PairedCalls:
         frame, model, here = found
         code = frame.f_code
         site = call_site(_from(frame.f_back))
-        if self._first_layers.setdefault(code, here) != here or site is None or site.by_framework:
+        first = self._first_layers.setdefault(code, here) == here
+        if not first or any(_is_in_a_loop(*one) for one in here) or site is None:
             return True
         values, taken = locals_of(frame), code.co_argcount + code.co_kwonlyargcount
         names = code.co_varnames[1:taken]
         given = {name: values[name] for name in names if name in values}
-        if len(given) == len(names) and not code.co_flags & _TAKES_MORE:
+        as_given = len(given) == len(names) and not _sets(code, names, frame.f_lasti)
+        if as_given and not code.co_flags & _TAKES_MORE:
             method = getattr(model, code.co_name)
             own = partial(_timed, partial(method, **given))
             self._compiled_too(site, own, model, code.co_name, (), given)
@@ -156,24 +169,27 @@ class PairedCalls:
             if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
                 # They would be tensors of the graph where the script reads them after its own call.
                 return "Layers of the model add losses in each call."
-            changed = side_effect(getattr(model, method or "call"))
-            if changed is not None:
-                return f"Its Python would run only while it is traced, and {changed}."
-            place = (site.file, site.line)
-            if place not in self._compiled:
-                function = sys.modules["tensorflow"].function
-                self._compiled[place] = function(_call, reduce_retracing=True)
-            compiled = self._compiled[place]
+            place = (site.file, site.line, method)
+            compiled = self._compiled.get(place)
+            if compiled is None:
+                compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
+                began_ns = time.monotonic_ns()
+                lacking = _unfit(compiled, model, method, args, kwargs)
+                if lacking is not None:
+                    return lacking
+                found.traced_ms = (time.monotonic_ns() - began_ns) / 1e6
+                self._compiled[place] = compiled
             traces = compiled.experimental_get_tracing_count()
             made = partial(compiled, model, method, *args, **kwargs)
             timed = _timed(made)
-            if compiled.experimental_get_tracing_count() != traces:
-                timed = _timed(made)
-            return timed
+            if compiled.experimental_get_tracing_count() > max(traces, _MOST_TRACES):
+                return "Its arguments are others in each call, and each would be traced anew."
+            return timed if traces == compiled.experimental_get_tracing_count() else _timed(made)
 
         last = self._steps.last_here
         evaluates = None if last is None or last.loop.trains else last.loop.record
-        what = f"The {'model' if method is None else 'method'} as a `tf.function`"
+        what = "The model" if method is None else f"`{method}`"
+        what += " as a `tf.function`"
         self._pair(what, (*args, *kwargs.values()), own, other, evaluates, site)
 
     def _pair(
@@ -227,8 +243,7 @@ def _kept(
     what: str, found: Prediction, data: Any, own: tuple[Any, int], other: tuple[Any, int]
 ) -> str | None:
     """Keep the times of a pair; return how the results differ, if so."""
-    results, others = list(_leaves(own[0])), list(_leaves(other[0]))
-    if len(results) != len(others) or not all(map(_close, results, others)):
+    if not _alike(own[0], other[0]):
         return f"{what} gives other values."
     rows = (each.shape[0] for each in _leaves(data) if _is_array(each))
     found.rows = int(next(rows, None) or 0)
@@ -259,6 +274,17 @@ def _is_array(value: Any) -> bool:
     return shape is not None and len(shape) > 0 and hasattr(value, "dtype")
 
 
+def _alike(one: Any, other: Any) -> bool:
+    """Return True if results have equal keys and close values, and numbers of Python stay such."""
+    if isinstance(one, dict):
+        same = isinstance(other, dict) and one.keys() == other.keys()
+        return same and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        same = type(one) is type(other) and len(one) == len(other)
+        return same and all(map(_alike, one, other))
+    return hasattr(one, "dtype") == hasattr(other, "dtype") and _close(one, other)
+
+
 def _close(one: Any, other: Any) -> bool:
     np = sys.modules["numpy"]
     one, other = np.asarray(one), np.asarray(other)
@@ -272,24 +298,86 @@ def _call(model: Any, method: str | None, *args: Any, **kwargs: Any) -> Any:
     return called(*args, **kwargs)
 
 
+def _unfit(
+    compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> str | None:
+    """Trace a call for batches of any number of rows, of which nothing is run; return why it would
+    not do the same, if so."""
+    called = getattr(model, method or "call")
+    changed = changes_of(called)
+    if changed is not None:
+        return f"Its Python would run only while it is traced, and {changed}."
+    changing = _set_elsewhere(model, called)
+    if changing is not None:
+        return f"It reads `self.{changing}`, which other code sets, and a trace would keep."
+    tensorflow = sys.modules["tensorflow"]
+
+    def any_rows(value: Any) -> Any:
+        if not _is_array(value):
+            return value
+        return tensorflow.TensorSpec([None, *value.shape[1:]], value.dtype)
+
+    specs = tensorflow.nest.map_structure(any_rows, (list(args), kwargs))
+    with random_state_kept():
+        concrete = compiled.get_concrete_function(model, method, *specs[0], **specs[1])
+    operations = dict.fromkeys(op.type for op in operations_of(concrete.graph))
+    changes = next((one for one in operations if one.startswith(_CHANGE) or "Random" in one), None)
+    return f"It runs `{changes}`, which would be seen twice." if changes is not None else None
+
+
+def _set_elsewhere(model: Any, called: Callable[..., Any]) -> str | None:
+    """Return an attribute with a value of Python that the method reads and other code of its file
+    sets, but for `__init__`."""
+    code = getattr(unwrap(called), "__code__", None)
+    if code is None or (tree := parsed(code.co_filename)) is None:
+        return None
+    read = (name for name in code.co_names if isinstance(vars(model).get(name), _OF_PYTHON))
+    made = [one for one in ast.walk(tree) if getattr(one, "name", None) == "__init__"]
+    within = {id(node) for one in made for node in ast.walk(one)}
+    attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
+    set_there = {
+        one.attr for one in attributes if isinstance(one.ctx, ast.Store) and id(one) not in within
+    }
+    return next((name for name in read if name in set_there), None)
+
+
 def _outermost_method(model_class: type) -> tuple[FrameType, Any, _Place] | None:
     """Return the method of a model that calls a layer now, with the model, and the place of that
     call: of methods that call one another the outermost; None within `call`, which Keras calls."""
     found, places = None, list[tuple[CodeType, int]]()
     for frame in frames():
-        if not is_users(frame.f_code.co_filename):
+        code = frame.f_code
+        if not is_users(code.co_filename):
             if found is not None:
                 break
             continue
-        code = frame.f_code
-        owner = locals_of(frame).get(code.co_varnames[0]) if code.co_argcount else None
+        if not code.co_argcount or code.co_name.startswith("<"):
+            break
+        owner = locals_of(frame).get(code.co_varnames[0])
         if not isinstance(owner, model_class) or (found is not None and owner is not found[1]):
             break
-        if getattr(unwrap(getattr(owner, code.co_name, None)), "__code__", None) is not code:
+        method = getattr_static(owner, code.co_name, None)
+        if getattr(unwrap(method), "__code__", None) is not code:
             break
         places.append((code, frame.f_lasti))
         found = frame, owner
     return None if found is None else (*found, tuple(places))
+
+
+def _sets(code: CodeType, names: Collection[str], before: int) -> bool:
+    """Return True if code may have set one of these variables before an instruction."""
+    return any(
+        one.opname.startswith("STORE_") and one.argval in names and one.offset < before
+        for one in get_instructions(code)
+    )
+
+
+def _is_in_a_loop(code: CodeType, at: int) -> bool:
+    """Return True if code jumps back over an instruction."""
+    return any(
+        "JUMP" in one.opname and isinstance(one.argval, int) and one.argval <= at < one.offset
+        for one in get_instructions(code)
+    )
 
 
 def _from(frame: FrameType | None) -> Iterator[FrameType]:

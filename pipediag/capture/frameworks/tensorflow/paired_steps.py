@@ -6,15 +6,12 @@ the step; the values after the script's own step stay.
 
 from __future__ import annotations
 
-import ast
-import inspect
 import linecache
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from textwrap import dedent
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
@@ -22,12 +19,9 @@ from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.pipelines.functions import (
-    UNKNOWN,
-    closure_of,
-    module_functions,
+    BEYOND,
+    changes_of,
     operations_of,
-    side_effect,
-    value_of,
 )
 from pipediag.capture.process import let_pass
 from pipediag.capture.watching.step_clock import StepClock
@@ -48,14 +42,7 @@ _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
-_BEYOND = (
-    "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
-    "PrintV2", "PyFunc", "EagerPyFunc",
-)  # fmt: skip
-"""Begins of names of operations whose effects reach beyond the variables: they print, write, read
-on, call Python or wait for other processes."""
 _WHAT = "timing a step as a `tf.function`"
-_BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 
 @dataclass
@@ -284,7 +271,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
-    changed = _changes(python)
+    changed = changes_of(python)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
     step.takes_any = _is_traced(python, _relaxed(arguments, lengths=True))
@@ -301,7 +288,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
     operations = dict.fromkeys(op.type for op in operations_of(concrete.graph))
-    repeated = next((one for one in operations if one.startswith(_BEYOND)), None)
+    repeated = next((one for one in operations if one.startswith(BEYOND)), None)
     if repeated is not None:
         return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
@@ -329,48 +316,6 @@ def _made(source: StepSource, frame: FrameType) -> FunctionType:
     made = space["around"](*(local.get(one) for one in source.constants))
     assert isinstance(made, FunctionType)
     return made
-
-
-def _changes(function: FunctionType) -> str | None:
-    """Return what Python in the step, or in what it calls of the script's, changes or draws."""
-    waiting: list[Any] = [function]
-    seen: set[int] = set()
-    while waiting:
-        one = waiting.pop()
-        plain = getattr(one, "__func__", one)
-        code = getattr(plain, "__code__", None)
-        if code is None or id(code) in seen:
-            continue
-        if one is not function and not is_users(code.co_filename):
-            continue
-        seen.add(id(code))
-        changed = side_effect(one)
-        if changed is not None:
-            return changed
-        by_chance = [name for name in module_functions(plain) if name.startswith(_BY_CHANCE)]
-        if by_chance:
-            return f"it calls `{by_chance[0]}`"
-        waiting += _called_by(plain)
-    return None
-
-
-def _called_by(function: FunctionType) -> Iterator[Any]:
-    """Yield functions that its calls name, and those of all layers of models that they name."""
-    names = {**function.__globals__, **closure_of(function)}
-    try:
-        tree = ast.parse(dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            value = value_of(node.func, names)
-            if isinstance(value, FunctionType):
-                yield value
-            elif value is not UNKNOWN:
-                layers = getattr(value, "_flatten_layers", None)
-                for one in layers() if callable(layers) else [value]:
-                    # The method of a model or a layer that computes.
-                    yield getattr(one, "call", None) if hasattr(type(one), "call") else None
 
 
 def _made_twice(
