@@ -159,7 +159,7 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
             return faster_ends(session.run, found, left)
         return faster_evaluation(loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
-    return _with_pairs(finding, found, faster, once_s=found.traced_ms / 1e3)
+    return _with_pairs(finding, found, faster, once_s=found.traced_ms / 1e3 or None)
 
 
 def _with_timed_step(session: Session, finding: Finding) -> Finding:
