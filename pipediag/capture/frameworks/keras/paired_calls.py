@@ -40,6 +40,7 @@ _MOST_TRACES = 3
 _CHANGE = ("Assign", "ResourceApply", "ResourceScatter", *BEYOND)
 """Begins of names of operations that change what the script has."""
 _OF_PYTHON = (bool, int, float, str)
+_WHILE_MADE = ("__init__", "build")
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """Tolerances of results: batches of other sizes are added up in another order."""
@@ -327,12 +328,12 @@ def _unfit(
 
 def _set_elsewhere(model: Any, called: Callable[..., Any]) -> str | None:
     """Return an attribute with a value of Python that the method reads and other code of its file
-    sets, but for `__init__`."""
+    sets, but while a model is made."""
     code = getattr(unwrap(called), "__code__", None)
     if code is None or (tree := parsed(code.co_filename)) is None:
         return None
     read = (name for name in code.co_names if isinstance(vars(model).get(name), _OF_PYTHON))
-    made = [one for one in ast.walk(tree) if getattr(one, "name", None) == "__init__"]
+    made = [one for one in ast.walk(tree) if getattr(one, "name", None) in _WHILE_MADE]
     within = {id(node) for one in made for node in ast.walk(one)}
     attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
     set_there = {
