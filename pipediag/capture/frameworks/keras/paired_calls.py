@@ -314,9 +314,10 @@ def _unfit(
     tensorflow = sys.modules["tensorflow"]
 
     def any_rows(value: Any) -> Any:
-        if not _is_array(value):
+        if not _is_array(value) or not hasattr(value, "ndim"):  # ragged and sparse ones
             return value
-        return tensorflow.TensorSpec([None, *value.shape[1:]], value.dtype)
+        dtype = tensorflow.convert_to_tensor(value[:1]).dtype  # NumPy has strings of many types
+        return tensorflow.TensorSpec([None, *value.shape[1:]], dtype)
 
     specs = tensorflow.nest.map_structure(any_rows, (list(args), kwargs))
     with random_state_kept():
