@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
     from pipediag.session.findings import LeftOut, Patch
+    from pipediag.session.ledger import RunGain
     from pipediag.session.model import Session
 
 _HARMLESS = ("same results", "same up to order or rounding")
@@ -28,6 +30,11 @@ _HARMLESS = ("same results", "same up to order or rounding")
     "--verify",
     is_flag=True,
     help="Run the script and a patched copy alternately, and compare with the promised gain.",
+)
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Analyse the patched script, too, and print one patch with what both analyses found.",
 )
 @click.option(
     "--rounds",
@@ -51,12 +58,11 @@ _HARMLESS = ("same results", "same up to order or rounding")
     flag_value="markdown",
     help="Print what a rewrite by hand needs to know, for findings that no patch holds.",
 )
-@click.pass_context
 def command(
-    ctx: click.Context,
     session: Path | None,
     apply: bool,
     verify: bool,
+    again: bool,
     rounds: int,
     rules: tuple[str, ...],
     brief: str | None,
@@ -76,34 +82,73 @@ def command(
     path = session or newest_report()
     loaded = load_session(path)
     if brief is not None:
-        from pipediag.reporters.brief import as_json, as_markdown, briefs
-
-        found = briefs(loaded)
-        if brief == "json":
-            deliver(as_json(found))
-        elif found:
-            say(as_markdown(found).rstrip("\n"), err=False)
-        else:
-            say("Every finding that could make the run faster is in the patch, or there is none.")
+        _print_briefs(loaded, brief)
         return
     _refuse_without_source(loaded, path)
     loaded = with_rules(loaded, rules)
-    _print(loaded, path)
     patch = loaded.patch
-    if patch is None or patch.diff is None or not (apply or verify):
+    again = again and patch is not None and patch.diff is not None
+    if not again:
+        _print(loaded, path)
+    if patch is None or patch.diff is None or not (apply or verify or again):
         return
+    from pipediag.facts.promise import promised
     from pipediag.patching.making import patched_files
 
-    contents = patched_files(loaded, patch)
-    status = _verify(loaded, contents, rounds) if verify else ExitStatus.DONE
+    contents, promise = patched_files(loaded, patch), promised(loaded)
+    if again:
+        contents, promise = _analysed_again(loaded, contents, path)
+    status = _verify(loaded, contents, rounds, promise) if verify else ExitStatus.DONE
     if apply:
         from pipediag.patching.making import write_files
 
         write_files(contents)
         for name in contents:
             say(f"changed {name}")
-        _say_what_is_left(loaded)
-    ctx.exit(status)
+    raise click.exceptions.Exit(status)
+
+
+def _print_briefs(session: Session, form: str) -> None:
+    from pipediag.reporters.brief import as_json, as_markdown, briefs
+
+    found = briefs(session)
+    if form == "json":
+        deliver(as_json(found))
+    elif found:
+        say(as_markdown(found).rstrip("\n"), err=False)
+    else:
+        say("Every finding that could make the run faster is in the patch, or there is none.")
+
+
+def _analysed_again(
+    session: Session, contents: Mapping[str, bytes], path: Path
+) -> tuple[dict[str, bytes], RunGain | None]:
+    """Analyse the patched script and print one patch; return its files, and what it promises."""
+    from pipediag.encoding import applicable
+    from pipediag.facts.promise import promised
+    from pipediag.reporters.words.run import gain
+    from pipediag.runner.patched_analysis import analyse_patched
+    from pipediag.runner.progress import ProgressLine
+
+    report = (path if path.is_dir() else path.parent) / "again"
+    say("pipediag: running the patched script, to find what its changes uncover")
+    progress = ProgressLine(sys.stderr)
+    try:
+        found = analyse_patched(session, contents, report, progress)
+    finally:
+        progress.end()
+    deliver(applicable(found.diff))
+    for one in (session, found.session):
+        if one.patch is not None:
+            _say_effects(one, one.patch)
+    together = found.promised_with(session)
+    more = gain(promised(found.session)) or "nothing more was confirmed"
+    say(f"The first analysis: {gain(promised(session)) or 'no gain for the run was measured'}.")
+    say(f"Its patch and the second analysis: {more}.")
+    if together is not None and together != promised(session):
+        say(f"Together: {gain(together)}.")
+    say(f"The report of the patched script: {report / 'report.html'}")
+    return found.contents, together or promised(session)
 
 
 _WORTH_ANOTHER_LOOK = 1.3
@@ -111,18 +156,16 @@ _WORTH_ANOTHER_LOOK = 1.3
 traces took 92 % of a project's steps, a second analysis found 1.5x more."""
 
 
-def _say_what_is_left(session: Session) -> None:
+def _say_what_is_left(session: Session, path: Path) -> None:
     from pipediag.facts.promise import promised
     from pipediag.facts.run_gain import limit_of_run
 
     limit, gain = limit_of_run(session), promised(session)
     measured = gain is not None and gain.basis == "measured"
     left = limit.speedup / gain.speedup if limit is not None and gain is not None else 1.0
-    script = session.script
-    if measured and left >= _WORTH_ANOTHER_LOOK and script.call is None:
-        ran = [*(["-m"] if script.module else []), script.path, *script.args]
-        again = shlex.join(["pipediag", "analyze", *ran])
-        say(f"At most {left:.1f}x is left. What these changes uncover: {again}")
+    if measured and left >= _WORTH_ANOTHER_LOOK and session.script.call is None:
+        again = shlex.join(["pipediag", "fix", str(path), "--again"])
+        say(f"At most {left:.1f}x is left. `{again}` also finds what these changes uncover.")
 
 
 def _refuse_without_source(session: Session, path: Path) -> None:
@@ -155,6 +198,7 @@ def _print(session: Session, path: Path) -> None:
         first = next(filter(worth_doing, session.findings), None)
         if first is not None and (first.edit is None or first.edit.id not in patch.edits):
             say(f"The report's first change is not in the patch. By hand: {first.advice}")
+        _say_what_is_left(session, path)
     for each in patch.left_out if patch is not None else []:
         _say_left_out(session, each, path)
     if patch is None or patch.diff is None:
@@ -226,9 +270,11 @@ def _say_suggested(session: Session, path: Path) -> None:
             say(f"By hand: {finding.title}. {finding.advice}")
 
 
-def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> ExitStatus:
+def _verify(
+    session: Session, contents: Mapping[str, bytes], rounds: int, said: RunGain | None
+) -> ExitStatus:
     """Compare the promised gain with the one obtained; a broken promise fails."""
-    from pipediag.facts.promise import gain_of_whole, promised
+    from pipediag.facts.promise import gain_of_whole
     from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import compared, kept, obtained, versions
 
@@ -248,7 +294,6 @@ def _verify(session: Session, contents: Mapping[str, bytes], rounds: int) -> Exi
         same = compared(*both, tell=tell)
         say(f"pipediag: {rounds} runs of each version to the end")
         found, script_s = obtained(both, rounds, tell=tell)
-    said = promised(session)
     promise = gain_of_whole(said, session.run, script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:

@@ -50,6 +50,8 @@ class AnalysisRequest(RunOptions):
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
+    replaced_files: dict[str, str] | None = None
+    """Files that are run in place of the script's, by the real paths of these."""
     source: bool = field(default_factory=lambda: not os.environ.get("PIPEDIAG_NO_SOURCE"))
     """True if the session may hold code of the script; without it there is no patch."""
 
@@ -131,6 +133,7 @@ def _settings(request: AnalysisRequest, output: OutputDirectory, *, in_job: bool
         warmup=_WARMUP_IN_JOB if in_job else None,
         look_ahead_s=float(os.environ.get("PIPEDIAG_LOOK_AHEAD_S", RunSettings.look_ahead_s)),
         budget_s=request.budget_s,
+        replaced_files=request.replaced_files,
         safe_path=bool(getattr(sys.flags, "safe_path", sys.flags.isolated)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -97,7 +98,9 @@ def diagnose(
         pipediag_version=__version__,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         script=Script(
-            path=settings.script,
+            path=(settings.replaced_files or {}).get(
+                os.path.realpath(settings.script), settings.script
+            ),
             args=list(settings.args),
             module=settings.module,
             directory=None if settings.call else str(Path.cwd()),

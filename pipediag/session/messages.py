@@ -80,8 +80,7 @@ class RunSettings(RunOptions, WrittenFile):
     safe_path: bool = False
     """True if the interpreter was asked (`-P`, `-I`) not to prepend the script's directory."""
     replaced_files: dict[str, str] | None = None
-    """Files that are run in place of the script's, by the paths of these, in a run that is not
-    observed."""
+    """Files that are run in place of the script's, by the paths of these."""
 
     @property
     def input_only(self) -> bool:

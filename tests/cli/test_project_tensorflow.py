@@ -127,3 +127,25 @@ def test_a_module_is_analysed_and_fixed(project: Path, tmp_path: Path) -> None:
     again = pipediag(tmp_path, *fix)
     assert again.returncode == ExitStatus.USAGE
     assert "Traceback" not in again.stderr
+
+
+def test_a_patched_script_is_analysed_again_and_one_patch_is_written(
+    project: Path, tmp_path: Path
+) -> None:
+    text = "from trainer.train import main\n\nmain()\n"
+    (project / "train.py").write_text(text, encoding="utf-8")
+    done = pipediag(project, "analyze", "--budget=20", "-o", "report", "train.py", "--epochs", "4")
+    assert done.returncode == ExitStatus.DONE, done.stderr
+    fixed = pipediag(tmp_path, "fix", str(project / "report"), "--again", "--apply")
+    assert fixed.returncode == ExitStatus.DONE, fixed.stderr
+
+    first, second = (load_session(project / name) for name in ("report", "report/again"))
+    ran = {Path(op.file) for op in second.ops if op.file is not None}
+    assert ran == {project / "report" / "again" / "patched files" / "trainer" / "data.py"}
+    assert changed(project) == ["trainer/data.py"]
+    assert (project / "train.py").read_text(encoding="utf-8") == text
+    assert "+++ b/trainer/data.py" in fixed.stdout
+    # What the first one confirmed is in the file, whatever the second one adds.
+    parallel = (op.parameters.get("num_parallel_calls") for op in second.ops if op.kind == "map")
+    cached = (op.kind == "cache" for op in second.ops)
+    assert any(parallel) or any(cached), first.patch

@@ -1,0 +1,124 @@
+"""An analysis of a patched script, and one patch with what it and the analysis before it found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipediag.errors import PipediagError
+from pipediag.estimates import with_interval
+from pipediag.facts.promise import promised
+from pipediag.patching.making import patched_files, unified
+from pipediag.runner.analysis import AnalysisRequest, analyse
+from pipediag.runner.progress import OnProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipediag.session.ledger import RunGain
+    from pipediag.session.model import Session
+
+FILES = "patched files"
+"""Directory of the files that are run in place of the script's, next to the second report."""
+
+
+@dataclass(frozen=True)
+class PatchedAnalysis:
+    """A session of the patched script, and the files with the patches of both analyses."""
+
+    session: Session
+    contents: dict[str, bytes]
+    """Files by the paths that they have in the script."""
+    diff: str
+
+    def promised_with(self, first: Session) -> RunGain | None:
+        """Return what both patches gain in the run together; the second one's gain is that of a run
+        with the first one. None where one of them is not known."""
+        gains = [promised(first), promised(self.session)]
+        known = [one for one in gains if one is not None]
+        if len(known) < len(gains):
+            return known[0] if known and known[0] is gains[0] else None
+        one, other = known
+        ends = [each.ci95 or (each.speedup, each.speedup) for each in known]
+        speedup, ci95 = with_interval(
+            lambda a, b: a * b, (one.speedup, ends[0]), (other.speedup, ends[1])
+        )
+        measured = all(each.ci95 for each in known)
+        return one.but(
+            speedup=speedup, after_s=one.before_s / speedup, ci95=ci95 if measured else None
+        )
+
+
+def analyse_patched(
+    session: Session, contents: Mapping[str, bytes], report: Path, on_progress: OnProgress
+) -> PatchedAnalysis:
+    """Analyse a script with patched files in place of its own, which stay as they are.
+
+    The second report is written to `report`. Raises PipediagError: the script can't be run again,
+    or could not be measured.
+    """
+    script = session.script
+    folder = Path(script.directory or "")
+    if script.call is not None or script.module or not folder.is_dir():
+        raise PipediagError(
+            f"{script.path} can't be analysed again with the patch: only a script can that is run "
+            "by its path, from a directory that is still there. Apply the patch, and analyse it."
+        )
+    main = os.path.realpath(folder / script.path)
+    # The main file, too: each of the program's files is known by one path then.
+    run = {main: Path(main).read_bytes(), **_by_real_path(contents)}
+    copies = {
+        path: _copy(path, data, folder, report.absolute() / FILES) for path, data in run.items()
+    }
+    request = AnalysisRequest(
+        script=script.path,
+        args=tuple(script.args),
+        output=report.absolute(),
+        force=True,
+        script_output_to_stderr=True,
+        replaced_files=copies,
+    )
+    if session.trials is not None:
+        request = replace(request, budget_s=session.trials.budget_s)
+    with _in_directory(folder):
+        found = analyse(request, on_progress).session
+    own = {other: path for path, other in copies.items()}
+    made = patched_files(found, found.patch) if found.patch is not None else {}
+    names = {os.path.realpath(path): path for path in contents}
+    files = {**contents}
+    for path, data in made.items():
+        original = own.get(path, path)
+        files[names.get(original, original)] = data
+    diff = "".join(
+        unified(path, Path(path).read_bytes(), data, script.directory)
+        for path, data in sorted(files.items())
+    )
+    return PatchedAnalysis(found, files, diff)
+
+
+def _by_real_path(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {os.path.realpath(path): data for path, data in contents.items()}
+
+
+def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:
+    """Write a file as it stands in the script's directory, below another one."""
+    real = Path(os.path.realpath(folder))
+    inside = Path(path).is_relative_to(real)
+    copy = into / (Path(path).relative_to(real) if inside else Path(path).name)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(data)
+    return str(copy)
+
+
+@contextmanager
+def _in_directory(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
