@@ -84,7 +84,7 @@ def command(
     if brief is not None:
         _print_briefs(loaded, brief)
         return
-    _refuse_without_source(loaded, path)
+    _refuse_without_its_source(loaded, path)
     loaded = with_rules(loaded, rules)
     patch = loaded.patch
     again = again and patch is not None and patch.diff is not None
@@ -168,8 +168,15 @@ def _say_what_is_left(session: Session, path: Path) -> None:
         say(f"At most {left:.1f}x is left. `{again}` also finds what these changes uncover.")
 
 
-def _refuse_without_source(session: Session, path: Path) -> None:
-    """Refuse a session with confirmed edits and without source."""
+def _refuse_without_its_source(session: Session, path: Path) -> None:
+    """Refuse a session with confirmed edits and without source, or with that of copies."""
+    from pipediag.runner.patched_analysis import FILES
+
+    if FILES in Path(session.script.path).parts:
+        raise PipediagError(
+            f"{path} is of a patched copy. Its changes are in the patch that `pipediag fix "
+            "--again` prints for the report of the script itself."
+        )
     confirmed = any(
         finding.edit is not None and finding.trial.state == "confirmed"
         for finding in session.findings

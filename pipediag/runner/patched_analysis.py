@@ -63,12 +63,12 @@ def analyse_patched(
     """
     script = session.script
     folder = Path(script.directory or "")
-    if script.call is not None or script.module or not folder.is_dir():
+    main = os.path.realpath(folder / script.path)
+    if script.call is not None or script.module or not Path(main).is_file():
         raise PipediagError(
             f"{script.path} can't be analysed again with the patch: only a script can that is run "
-            "by its path, from a directory that is still there. Apply the patch, and analyse it."
+            "by its path, and is still there. Apply the patch, and analyse it."
         )
-    main = os.path.realpath(folder / script.path)
     # The main file, too: each of the program's files is known by one path then.
     run = {main: Path(main).read_bytes(), **_by_real_path(contents)}
     copies = {
@@ -106,9 +106,8 @@ def _by_real_path(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:
     """Write a file as it stands in the script's directory, below another one."""
-    real = Path(os.path.realpath(folder))
-    inside = Path(path).is_relative_to(real)
-    copy = into / (Path(path).relative_to(real) if inside else Path(path).name)
+    own, real = Path(path), Path(os.path.realpath(folder))
+    copy = into / own.relative_to(real if own.is_relative_to(real) else own.anchor)
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_bytes(data)
     return str(copy)

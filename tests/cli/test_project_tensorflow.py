@@ -145,6 +145,8 @@ def test_a_patched_script_is_analysed_again_and_one_patch_is_written(
     assert changed(project) == ["trainer/data.py"]
     assert (project / "train.py").read_text(encoding="utf-8") == text
     assert "+++ b/trainer/data.py" in fixed.stdout
+    of_copies = pipediag(tmp_path, "fix", str(project / "report" / "again"))
+    assert of_copies.returncode == ExitStatus.USAGE, of_copies.stderr
     # What the first one confirmed is in the file, whatever the second one adds.
     parallel = (op.parameters.get("num_parallel_calls") for op in second.ops if op.kind == "map")
     cached = (op.kind == "cache" for op in second.ops)
