@@ -550,7 +550,8 @@ def test_losses_that_take_a_softmax_over_all_rows_of_a_weight(
     [
         ("mirrored", "sparse", 2),
         ("mirrored sgd", "sparse", 0),
-        ("mirrored norm of all", "dense", 0),  # it is exchanged as a whole
+        # It is exchanged as a whole, and came as rows all the same.
+        ("mirrored norm of all", "sparse", 0),
         ("mirrored regularised", "dense", 0),
     ],
 )

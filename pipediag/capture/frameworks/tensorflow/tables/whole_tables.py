@@ -91,6 +91,7 @@ class WholeTables:
 
     def __init__(self, step: StepGraph) -> None:
         self._step = step
+        self._exchanged = list(_exchanged(step))
         self._of_shape: dict[tuple[int, ...], _OfShape] = {}
 
     def use_of(self, variable: Any, lookups: list[Lookup], writes: Writes) -> RecordedTableUse:
@@ -136,14 +137,16 @@ class WholeTables:
 
     def of_shape(self, shape: tuple[int, ...]) -> _OfShape:
         if shape not in self._of_shape:
-            self._of_shape[shape] = _OfShape(self._step, shape)
+            self._of_shape[shape] = _OfShape(self._step, shape, self._exchanged)
         return self._of_shape[shape]
 
 
 class _OfShape:
     """Tensors and variables of one shape in a step, in sets that belong together (union-find)."""
 
-    def __init__(self, step: StepGraph, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, step: StepGraph, shape: tuple[int, ...], exchanged: list[tuple[At, At]]
+    ) -> None:
         self._step = step
         self._shape = shape
         self._above: dict[_Node, _Node] = {}
@@ -153,6 +156,9 @@ class _OfShape:
         for frame, op in step.operations:
             if not calls_functions(op):
                 self._add(frame, op)
+        for before, after in exchanged:
+            if self._fits(after):
+                self._join([self._node(before), self._node(after)])
 
     def touching(self, handle: Any) -> list[tuple[Frame, Any, list[Any]]]:
         """Return the operations that are given, or make, something of the variable's set, with the
@@ -242,3 +248,46 @@ def _shape_behind(handle: Any) -> tuple[int | None, ...] | None:
     if data is None or len(data.shape_and_type) != 1 or data.shape_and_type[0].shape.unknown_rank:
         return None
     return tuple(one.size for one in data.shape_and_type[0].shape.dim)
+
+
+_COLLECTIVE = re.compile(r"(CollectiveReduce|Nccl(All)?Reduce)\w*")
+_ADDS_UP = "AddN"
+"""The operation of a strategy that adds up on one device."""
+_SAME = ("Cast", "Identity", "Reshape")
+"""Operations on a gradient before it is packed with others into one, and afterwards."""
+_REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
+
+
+def _exchanged(step: StepGraph) -> Iterator[tuple[At, At]]:
+    """Yield each gradient that replicas add up, as it was before and as it is afterwards."""
+    for frame, op in step.operations:
+        inputs = [At(frame, one) for one in op.inputs]
+        if _COLLECTIVE.fullmatch(op.type):
+            # Gradients of many variables are exchanged as one; their order stays.
+            yield from zip(_packed(step, inputs[0]), _unpacked(frame, op), strict=False)
+        elif op.type == _ADDS_UP and len({_replica(step.source(one).op) for one in inputs}) > 1:
+            for one in inputs:
+                yield one, At(frame, op.outputs[0])
+
+
+def _packed(step: StepGraph, at: At) -> list[At]:
+    packed = step.behind(at, _SAME)
+    parts = packed.inputs()[:-1] if packed.op.type == "ConcatV2" else [packed]
+    return [step.behind(one, _SAME) for one in parts]
+
+
+def _unpacked(frame: Frame, op: Any) -> list[At]:
+    def afterwards(tensor: Any) -> Any:
+        while following := [one for one in tensor.consumers() if one.type in _SAME]:
+            tensor = following[0].outputs[0]
+        return tensor
+
+    tensor = afterwards(op.outputs[0])
+    parts = [one for one in tensor.consumers() if one.type in ("Split", "SplitV")]
+    return [At(frame, afterwards(one)) for one in (parts[0].outputs if parts else [tensor])]
+
+
+def _replica(op: Any) -> str:
+    """Return the number of the replica whose operation it is; names of the first have none."""
+    found = _REPLICA.search(op.name)
+    return found[1] if found else "0"
