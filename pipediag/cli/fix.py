@@ -143,8 +143,8 @@ def _analysed_again(
             _say_effects(one, one.patch)
     together = found.promised_with(session)
     more = gain(promised(found.session)) or "nothing more was confirmed"
-    say(f"The first analysis: {gain(promised(session)) or 'no gain for the run was measured'}.")
-    say(f"Its patch and the second analysis: {more}.")
+    say(f"Patch of the first analysis: {gain(promised(session)) or 'its gain is not known'}.")
+    say(f"What the second one adds to it: {more}.")
     if together is not None and together != promised(session):
         say(f"Together: {gain(together)}.")
     say(f"The report of the patched script: {report / 'report.html'}")
