@@ -125,7 +125,7 @@ def _analysed_again(
 ) -> tuple[dict[str, bytes], RunGain | None]:
     """Analyse the patched script and print one patch; return its files, and what it promises."""
     from pipediag.encoding import applicable
-    from pipediag.facts.promise import promised
+    from pipediag.facts.promise import gain_of_both, promised
     from pipediag.reporters.words.run import gain
     from pipediag.runner.patched_analysis import analyse_patched
     from pipediag.runner.progress import ProgressLine
@@ -141,18 +141,18 @@ def _analysed_again(
     for one in (session, found.session):
         if one.patch is not None:
             _say_effects(one, one.patch)
-    together = found.promised_with(session)
-    more = gain(promised(found.session)) or "nothing more was confirmed"
-    say(f"Patch of the first analysis: {gain(promised(session)) or 'its gain is not known'}.")
-    say(f"What the second one adds to it: {more}.")
-    if together is not None and together != promised(session):
+    first, second = promised(session), promised(found.session)
+    together = first and second and gain_of_both(first, second)
+    say(f"Patch of the first analysis: {gain(first) or 'its gain is not known'}.")
+    say(f"What the second one adds to it: {gain(second) or 'nothing more was confirmed'}.")
+    if together is not None:
         say(f"Together: {gain(together)}.")
     say(f"The report of the patched script: {report / 'report.html'}")
-    return found.contents, together or promised(session)
+    return found.contents, together or first
 
 
 _WORTH_ANOTHER_LOOK = 1.3
-"""What may be left to gain after a patch, from which another analysis is advised. Own choice: where
+"""Gain that may be left after a patch, from which another analysis is advised. Own choice: where
 traces took 92 % of a project's steps, a second analysis found 1.5x more."""
 
 

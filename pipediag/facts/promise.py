@@ -60,7 +60,8 @@ def promised(session: Session) -> RunGain | None:
         return None
     whole = found[0] if len(found) == 1 else gain_of_separate(found)
     if pauses is not None:
-        return _without_pauses(whole, pauses)
+        # A pause is the shorter, the less its iterator has lived.
+        return gain_of_both(whole, pauses)
     if any(saves_pauses(one.edit) for one in written.values()):
         return whole
     return _with_unsure_pauses(session, whole, faster)
@@ -74,11 +75,11 @@ def _is_of_the_loop(finding: Finding, no_step_waits: bool) -> bool:
     return finding.part != "evaluation" and timed is None
 
 
-def _without_pauses(gain: RunGain, pauses: RunGain) -> RunGain:
-    """Return the gain of both: a pause is the shorter, the less its iterator has lived."""
-    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, pauses)]
+def gain_of_both(gain: RunGain, other: RunGain) -> RunGain:
+    """Return the gain where `other` is one of the run that `gain` makes."""
+    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, other)]
     speedup, ci95 = with_interval(
-        lambda one, other: one * other, (gain.speedup, ends[0]), (pauses.speedup, ends[1])
+        lambda one, other: one * other, (gain.speedup, ends[0]), (other.speedup, ends[1])
     )
     return gain.but(
         speedup=speedup, after_s=gain.before_s / speedup, ci95=ci95 if gain.ci95 else None

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.estimates import with_interval
-from pipediag.facts.promise import promised
 from pipediag.patching.making import patched_files, unified
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.progress import OnProgress
@@ -19,7 +17,6 @@ from pipediag.runner.progress import OnProgress
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipediag.session.ledger import RunGain
     from pipediag.session.model import Session
 
 FILES = "patched files"
@@ -34,23 +31,6 @@ class PatchedAnalysis:
     contents: dict[str, bytes]
     """Files by the paths that they have in the script."""
     diff: str
-
-    def promised_with(self, first: Session) -> RunGain | None:
-        """Return what both patches gain in the run together; the second one's gain is that of a run
-        with the first one. None where one of them is not known."""
-        gains = [promised(first), promised(self.session)]
-        known = [one for one in gains if one is not None]
-        if len(known) < len(gains):
-            return known[0] if known and known[0] is gains[0] else None
-        one, other = known
-        ends = [each.ci95 or (each.speedup, each.speedup) for each in known]
-        speedup, ci95 = with_interval(
-            lambda a, b: a * b, (one.speedup, ends[0]), (other.speedup, ends[1])
-        )
-        measured = all(each.ci95 for each in known)
-        return one.but(
-            speedup=speedup, after_s=one.before_s / speedup, ci95=ci95 if measured else None
-        )
 
 
 def analyse_patched(
@@ -70,7 +50,8 @@ def analyse_patched(
             "by its path, and is still there. Apply the patch, and analyse it."
         )
     # The main file, too: each of the program's files is known by one path then.
-    run = {main: Path(main).read_bytes(), **_by_real_path(contents)}
+    run = {main: Path(main).read_bytes()}
+    run |= {os.path.realpath(path): data for path, data in contents.items()}
     copies = {
         path: _copy(path, data, folder, report.absolute() / FILES) for path, data in run.items()
     }
@@ -98,10 +79,6 @@ def analyse_patched(
         for path, data in sorted(files.items())
     )
     return PatchedAnalysis(found, files, diff)
-
-
-def _by_real_path(contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {os.path.realpath(path): data for path, data in contents.items()}
 
 
 def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:

@@ -105,11 +105,9 @@ class Keras:
         environment.legacy_keras = "tf_keras" in sys.modules
         # JAX is only described: its training is seen through Keras's loops on tf.data.
         environment.jax = version_of("jax")
-        configuration = sys.modules.get("keras.src.backend.config")
-        if configuration is not None:
-            environment.keras_backend = configuration.backend()
-        elif environment.legacy_keras:
-            environment.keras_backend = "tensorflow"
+        backend = _backend()
+        if backend is not None or environment.legacy_keras:
+            environment.keras_backend = backend or "tensorflow"
         policies = (
             str(getattr(sys.modules[module], function)().name)
             for module, function in _POLICIES
@@ -162,9 +160,7 @@ class Keras:
         self._on_models(module)
 
     def _on_models(self, module: Any) -> None:
-        configuration = sys.modules.get("keras.src.backend.config")
-        other = configuration is not None and configuration.backend() != "tensorflow"
-        if self._paired is not None and not other:
+        if self._paired is not None and _backend() in (None, "tensorflow"):
             self._paired.install(module.Model, self._guard)
 
     def _on_epoch_iterator(self, module: Any) -> None:
@@ -216,6 +212,12 @@ class Keras:
             tell = lambda *_, told=told, **__: told()  # noqa: E731
             self._guard.tell_before(owner, name, _EPOCHS, tell, vital=True)
         time_callbacks(owner, self._guard, self._timeline)
+
+
+def _backend() -> str | None:
+    """Return the name of Keras 3's backend; None for Keras 2, which knows TensorFlow alone."""
+    configuration = sys.modules.get("keras.src.backend.config")
+    return None if configuration is None else str(configuration.backend())
 
 
 class TimedCallbacks(list[Any]):

@@ -45,7 +45,6 @@ _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """Tolerances of results: batches of other sizes are added up in another order."""
 
-
 _Place = tuple[tuple[CodeType, int], ...]
 """Code and instruction of the methods of a model that call one another, the innermost first."""
 
@@ -64,7 +63,7 @@ class PairedCalls:
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
     _compiled: dict[tuple[str, int, str | None], Any] = field(default_factory=dict)
     _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
-    """Where a method calls its first layer."""
+    """Places at which methods call their first layer."""
     _nested: threading.local = field(default_factory=threading.local)
     """`depth` of calls of layers, one within the other."""
 
@@ -175,7 +174,7 @@ class PairedCalls:
             if compiled is None:
                 compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
                 began_ns = time.monotonic_ns()
-                lacking = _unfit(compiled, model, method, args, kwargs)
+                lacking = _why_untraced(compiled, model, method, args, kwargs)
                 if lacking is not None:
                     return lacking
                 found.traced_ms = (time.monotonic_ns() - began_ns) / 1e6
@@ -299,7 +298,7 @@ def _call(model: Any, method: str | None, *args: Any, **kwargs: Any) -> Any:
     return called(*args, **kwargs)
 
 
-def _unfit(
+def _why_untraced(
     compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> str | None:
     """Trace a call for batches of any number of rows, of which nothing is run; return why it would
