@@ -34,6 +34,8 @@ from benchmarks.public_scripts.scripts import (
     public_scripts,
 )
 from pipediag.estimates import student_quantile
+from pipediag.facts.promise import gain_of_whole, promised
+from pipediag.session.store import load_session
 
 PROJECTS = Path(__file__).with_name("projects")
 VERSIONS = ["written", "patched", "expert"]
@@ -78,7 +80,8 @@ def main(
     packages: Path | None,
     again: bool,
 ) -> None:
-    """Print seconds of each version, and what part of the expert's gain the patch obtains."""
+    """Print seconds of each version, what was promised, and how much of the expert's gain the patch
+    obtains."""
     versions = [*VERSIONS, *([AGAIN] if again else [])]
     cases = _projects(names) if mirrors is None else _scripts(names, mirrors, packages)
     gains = []
@@ -92,7 +95,8 @@ def main(
         gains.append({one: np.log(seconds["written"]) - np.log(seconds[one]) for one in versions})
         medians = ", ".join(f"{one} {np.median(seconds[one]):.1f} s" for one in versions)
         obtained = ", ".join(_said(gains[-1], one) for one in versions[1:])
-        click.echo(f"{case.name}: {medians}; {obtained}")
+        promise = _promise(directory / "report", float(np.median(seconds["written"])))
+        click.echo(f"{case.name}: {medians}; {obtained}; promised {promise}")
     means = {one: np.mean([gain[one].mean() for gain in gains]) for one in versions[1:]}
     obtained = ", ".join(f"{one} {math.exp(mean):.2f}x" for one, mean in means.items())
     click.echo(
@@ -161,6 +165,16 @@ def _patch_of(case: _Case, folder: Path, report: Path) -> Path:
     text = _output([sys.executable, "-m", "pipediag", "fix", str(report)], folder)
     patch.write_text(text, encoding="utf-8")
     return patch
+
+
+def _promise(report: Path, whole_s: float) -> str:
+    """Return what the patch of a report promises for a run that takes `whole_s` without it."""
+    session = load_session(report)
+    gain = gain_of_whole(promised(session), session.run, whole_s)
+    if gain is None:
+        return "nothing"
+    low, high = gain.ci95 or (gain.speedup, gain.speedup)
+    return f"{gain.speedup:.2f}x [{low:.2f}, {high:.2f}]"
 
 
 def _apply(patch: Path, folder: Path) -> None:
