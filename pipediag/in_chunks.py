@@ -182,7 +182,7 @@ def call_model(model, *args, **kwargs):
 
 @tf.function(reduce_retracing=True)
 def call_method(model, method, *args, **kwargs):
-    """Call a method of a model in a graph."""
+    """Call a method of a model or a metric in a graph."""
     return getattr(model, method)(*args, **kwargs)
 
 

@@ -130,7 +130,7 @@ def _analysed_again(
     from pipediag.runner.patched_analysis import analyse_patched
     from pipediag.runner.progress import ProgressLine
 
-    report = (path if path.is_dir() else path.parent) / "again"
+    report = _directory(path) / "again"
     say("pipediag: running the patched script, to find what its changes uncover")
     progress = ProgressLine(sys.stderr)
     try:
@@ -149,6 +149,10 @@ def _analysed_again(
         say(f"Together: {gain(together)}.")
     say(f"The report of the patched script: {report / 'report.html'}")
     return found.contents, together or first
+
+
+def _directory(session: Path) -> Path:
+    return session if session.is_dir() else session.parent
 
 
 _WORTH_ANOTHER_LOOK = 1.3
@@ -172,7 +176,7 @@ def _refuse_without_its_source(session: Session, path: Path) -> None:
     """Refuse a session with confirmed edits and without source, or with that of copies."""
     from pipediag.runner.patched_analysis import FILES
 
-    if FILES in Path(session.script.path).parts:
+    if (_directory(path) / FILES).is_dir():
         raise PipediagError(
             f"{path} is of a patched copy. Its changes are in the patch that `pipediag fix "
             "--again` prints for the report of the script itself."

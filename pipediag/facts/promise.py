@@ -50,7 +50,7 @@ def promised(session: Session) -> RunGain | None:
         if place in gains:
             return None
         gains[place] = one.for_run
-        if place is of_loop or isinstance(timed_call(one.edit), ExtractStep):
+        if place is of_loop or _is_timed_in_steps(one):
             faster *= one.trial.speedup or 1.0
     found = [gain for gain in gains.values() if gain is not None]
     if len(found) < len(gains) or not found:
@@ -67,10 +67,15 @@ def promised(session: Session) -> RunGain | None:
     return _with_unsure_pauses(session, whole, faster)
 
 
+def _is_timed_in_steps(finding: Finding) -> bool:
+    timed = timed_call(finding.edit)
+    return isinstance(timed, ExtractStep) or (timed is not None and finding.part == "steps")
+
+
 def _is_of_the_loop(finding: Finding, no_step_waits: bool) -> bool:
     """Return False for a change whose gain has nothing in common with that of the loop's others."""
     timed = timed_call(finding.edit)
-    if isinstance(timed, ExtractStep):
+    if _is_timed_in_steps(finding):
         return not no_step_waits
     return finding.part != "evaluation" and timed is None
 

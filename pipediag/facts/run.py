@@ -21,7 +21,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.record import Interval
 from pipediag.session.recording import Prediction
-from pipediag.vocabulary import RunPartName, RunScope
+from pipediag.vocabulary import EVALUATING, RunPartName, RunScope
 
 EXPLAINED_PERCENT = 70.0
 """Percent of a loop's time that its steps should explain. Own choice."""
@@ -162,12 +162,14 @@ def is_step_function(loop: Loop, row: RunPart) -> bool:
     return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, name in names}
 
 
-def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
-    """Return the speed-up of an evaluation if the share `left` remains of its calls of the model.
+def faster_loop(session: Session, loop: Loop, timed: Prediction, left: float) -> float:
+    """Return the speed-up of a loop's steps if the share `left` remains of the calls of one line.
 
     The time of its steps outside the calls stays the same.
     """
     called_ms = fmean(timed.own_ms) * (timed.calls / loop.steps if loop.steps else 1.0)
+    if loop.role not in EVALUATING:
+        return faster_steps(session, called_ms, left)
     step_ms = called_ms
     if loop.evaluation is not None:
         step_ms = loop.evaluation.step_ms
@@ -175,6 +177,17 @@ def faster_evaluation(loop: Loop, timed: Prediction, left: float) -> float:
         step_ms = 1e3 * loop.elapsed_s / (loop.steps - 1)
     saved_ms = min(called_ms, step_ms) * (1.0 - left)
     return step_ms / max(step_ms - saved_ms, 1e-3)
+
+
+def faster_steps(session: Session, called_ms: float, left: float) -> float:
+    """Return the speed-up of the diagnosed loop's steps if the share `left` remains of a part that
+    takes `called_ms` of each. Batches come no faster than from the pipeline alone."""
+    steps, alone = session.steps, session.pipeline_alone
+    if steps is None:
+        return 1.0
+    shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
+    saved_ms = min(called_ms, steps.mean_ms) * (1.0 - left)
+    return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
 
 
 def faster_ends(run: Run, timed: Prediction, left: float) -> float:

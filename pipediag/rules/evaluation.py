@@ -23,7 +23,7 @@ from pipediag.facts.pipeline import (
     only_looks_up,
     upstream_of,
 )
-from pipediag.facts.run import faster_ends, faster_evaluation
+from pipediag.facts.run import faster_ends, faster_loop, rows_of_loop
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
@@ -37,7 +37,7 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
-from pipediag.vocabulary import EffectOnResults, RunPartName, Scalar
+from pipediag.vocabulary import EVALUATING, EffectOnResults, RunPartName, Scalar
 
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
@@ -285,10 +285,12 @@ def _of_calls(
 
 EAGER_EVALUATION = Rule(
     id="eager-evaluation",
-    title="Call the model through a `tf.function`",
-    why="A model that is called eagerly starts each of its operations from Python.",
-    fix="Put `@tf.function(reduce_retracing=True)` on a function that calls the model, and call "
-    "that function for each batch. The Python that uses its results stays as it is.",
+    title="Call the model or the metric through a `tf.function`",
+    why="A model that is called eagerly, or a metric that is updated so, starts each of its "
+    "operations from Python. An update of `AUC` took 8.8 ms, and 0.9 ms as a `tf.function`.",
+    fix="Put `@tf.function(reduce_retracing=True)` on a function that calls the model or updates "
+    "the metric, and call that function for each batch. The Python that uses its results stays as "
+    "it is.",
     needs=("run",),
     thresholds=THRESHOLDS,
     effect="same up to order or rounding",
@@ -311,13 +313,19 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         )
         label = f"`{called}` as a tf.function at {_line(timed)}"
         change = CompileCall(timed.file, timed.line, timed.model, timed.method)
-        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop.id if loop else None)
+        evaluates = loop is not None and loop.role in EVALUATING
+        loop_id = loop.id if loop is not None and evaluates else None
+        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop_id)
         evidence = {"eager_ms": own_ms, "tf_function_ms": other_ms}
         of_calls = partial(_of_calls, EAGER_EVALUATION, session, timed)
         share = other_ms / max(own_ms, 1e-3)
         if loop is not None:
-            left = 1.0 / faster_evaluation(loop, timed, share)
-            yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
+            left = 1.0 / faster_loop(session, loop, timed, share)
+            if evaluates:
+                yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
+            elif loop == session.diagnosed_loop():
+                rows = rows_of_loop(session, "steps")
+                yield of_calls(rows, left, advice, edit, evidence, "steps")
         else:
             rows = [row for row in run.parts if row.part == "epoch_end"]
             left = 1.0 / faster_ends(run, timed, share)

@@ -44,13 +44,13 @@ def analyse_patched(
     script = session.script
     folder = Path(script.directory or "")
     main = os.path.realpath(folder / script.path)
-    if script.call is not None or script.module or not Path(main).is_file():
+    if script.call is not None or not (script.module or Path(main).is_file()):
         raise PipediagError(
-            f"{script.path} can't be analysed again with the patch: only a script can that is run "
-            "by its path, and is still there. Apply the patch, and analyse it."
+            f"{script.path} can't be analysed again with the patch: only a module can, or a script "
+            "that is still there. Apply the patch, and analyse it."
         )
     # The main file, too: each of the program's files is known by one path then.
-    run = {main: Path(main).read_bytes()}
+    run = {} if script.module else {main: Path(main).read_bytes()}
     run |= {os.path.realpath(path): data for path, data in contents.items()}
     copies = {
         path: _copy(path, data, folder, report.absolute() / FILES) for path, data in run.items()
@@ -58,6 +58,7 @@ def analyse_patched(
     request = AnalysisRequest(
         script=script.path,
         args=tuple(script.args),
+        module=script.module,
         output=report.absolute(),
         force=True,
         script_output_to_stderr=True,

@@ -14,7 +14,8 @@ from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 @dataclass
 class Prediction(TimedPairs):
-    """One line that calls `predict`, or a model itself, again and again, on a batch of data."""
+    """One line that calls `predict`, a model itself, or a metric's `update_state`, again and again,
+    on a batch of data."""
 
     file: str
     line: int
@@ -23,13 +24,13 @@ class Prediction(TimedPairs):
     calls: int = 0
     """All calls of that line so far, where it calls a model itself."""
     model: str | None = None
-    """The code that names that model, which is called eagerly: `self.model`."""
+    """The code that names that model or metric, which is called eagerly: `self.model`."""
     method: str | None = None
-    """The method of the model that is called, if not the model itself."""
+    """The method that is called, if not the model itself."""
     traced_ms: float = 0.0
     """Time to trace it once, as a run with a `tf.function` does."""
     loop_id: str | None = None
-    """The loop whose batch the model is then called on; None between epochs of a training."""
+    """The loop whose batch it is then called on; None between epochs of a training."""
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import fmean
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate
@@ -12,7 +13,8 @@ from pipediag.facts.order import known_gain
 from pipediag.facts.run import (
     FIRST_BATCHES,
     faster_ends,
-    faster_evaluation,
+    faster_loop,
+    faster_steps,
     making_ms,
     pauses_of_run,
     time_of_epochs,
@@ -157,27 +159,19 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     def faster(left: float) -> float:
         if session.run is not None and finding.part == "epoch_end":
             return faster_ends(session.run, found, left)
-        return faster_evaluation(loop, found, left) if loop else 1.0 / max(left, 1e-3)
+        return faster_loop(session, loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
     return _with_pairs(finding, found, faster, once_s=found.traced_ms / 1e3 or None)
 
 
 def _with_timed_step(session: Session, finding: Finding) -> Finding:
-    loop, steps = session.diagnosed_loop(), session.steps
+    loop = session.diagnosed_loop()
     step = loop.graph_step if loop is not None else None
-    if loop is None or step is None or steps is None or not step.is_timed:
+    if step is None or session.steps is None or not step.is_timed:
         return finding
-    # Batches come no faster than from the pipeline alone.
-    alone = session.pipeline_alone
-    shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
-
-    own_ms = min(fmean(step.own_ms), steps.mean_ms)
-
-    def faster(left: float) -> float:
-        return steps.mean_ms / max(steps.mean_ms - own_ms * (1.0 - left), shortest_ms)
-
     run = session.run
     calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
+    faster = partial(faster_steps, session, fmean(step.own_ms))
     return _with_pairs(finding, step, faster, once_s=calls * step.traced_ms / 1e3)
 
 

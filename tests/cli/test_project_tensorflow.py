@@ -129,12 +129,13 @@ def test_a_module_is_analysed_and_fixed(project: Path, tmp_path: Path) -> None:
     assert "Traceback" not in again.stderr
 
 
-def test_a_patched_script_is_analysed_again_and_one_patch_is_written(
-    project: Path, tmp_path: Path
+@pytest.mark.parametrize("run", [["train.py"], ["-m", "trainer.train"]], ids=["script", "module"])
+def test_a_patched_program_is_analysed_again_and_one_patch_is_written(
+    project: Path, tmp_path: Path, run: list[str]
 ) -> None:
     text = "from trainer.train import main\n\nmain()\n"
     (project / "train.py").write_text(text, encoding="utf-8")
-    done = pipediag(project, "analyze", "--budget=20", "-o", "report", "train.py", "--epochs", "4")
+    done = pipediag(project, "analyze", "--budget=40", "-o", "report", *run, "--epochs", "4")
     assert done.returncode == ExitStatus.DONE, done.stderr
     fixed = pipediag(tmp_path, "fix", str(project / "report"), "--again", "--apply")
     assert fixed.returncode == ExitStatus.DONE, fixed.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.facts import run as facts
 from pipediag.facts.run import (
-    faster_evaluation,
+    faster_loop,
     first_batch_percent,
     long_percent,
     loop_time,
@@ -147,4 +147,14 @@ def test_an_evaluation_without_steady_steps_takes_what_was_seen_of_it(
     """300 ms a batch, and calls that take a 300th; no more than all of it can go."""
     loop = make_loop(role="validation", steps=11, elapsed_s=3.0)
     timed = Prediction("train.py", 8, 16, own_ms=[own_ms], calls=11)
-    assert faster_evaluation(loop, timed, 1.0 / 300.0) == pytest.approx(times, rel=0.01)
+    assert faster_loop(make_session(), loop, timed, 1.0 / 300.0) == pytest.approx(times, rel=0.01)
+
+
+def test_what_is_called_in_each_training_step_shortens_the_step() -> None:
+    session = make_session()
+    assert session.steps is not None
+    own_ms = session.steps.mean_ms / 2.0
+    timed = Prediction("train.py", 8, 16, own_ms=[own_ms], calls=100)
+    loop = make_loop(role="training", steps=100)
+    assert faster_loop(session, loop, timed, 0.0) == pytest.approx(2.0)
+    assert faster_loop(session, make_loop(role="training", steps=1000), timed, 0.0) < 1.1

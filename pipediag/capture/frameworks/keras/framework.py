@@ -83,6 +83,7 @@ class Keras:
         compiled = facts.COMPILED
         yield "keras.src.trainers.trainer", lambda m: compiled.watch(m.Trainer, "compile", guard)
         yield "keras.src.models.model", self._on_models
+        yield "keras.src.metrics.metric", self._on_metrics
         for backend, trainer in _TRAINERS.items():
             yield f"keras.src.backend.{backend}.trainer", partial(self._on_trainer, trainer)
         yield "keras.src.callbacks.callback_list", self._on_callbacks
@@ -162,6 +163,10 @@ class Keras:
     def _on_models(self, module: Any) -> None:
         if self._paired is not None and _backend() in (None, "tensorflow"):
             self._paired.install(module.Model, self._guard)
+
+    def _on_metrics(self, module: Any) -> None:
+        if self._paired is not None and _backend() in (None, "tensorflow"):
+            self._paired.install_metrics(module.Metric, self._guard)
 
     def _on_epoch_iterator(self, module: Any) -> None:
         # Keras 3.0 to 3.6 have none, and walk over the data in each backend's own way.

@@ -16,6 +16,7 @@ from typing import Any
 
 from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of, unwrap
 from pipediag.capture.guard import Guard
+from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import parsed
 from pipediag.capture.pipelines.functions import (
     BEYOND,
@@ -39,6 +40,7 @@ _MOST_TRACES = 3
 """Traces of one line: for batches of any number of rows, and for shapes of their own."""
 _CHANGE = ("Assign", "ResourceApply", "ResourceScatter", *BEYOND)
 """Begins of names of operations that change what the script has."""
+_UPDATE = "update_state"
 _OF_PYTHON = (bool, int, float, str)
 _WHILE_MADE = ("__init__", "build")
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
@@ -54,7 +56,8 @@ class PairedCalls:
     """Calls by the line that makes them, some of which are followed by another call, timed too.
 
     Of `predict` that is `predict_on_batch`. Of a model that is called eagerly outside of the steps
-    that train, or a method of its that calls layers, it is the same as a `tf.function`.
+    that train, or a method of its that calls layers, it is the same as a `tf.function`; so it is of
+    a metric's update, also between the steps that train.
     """
 
     _predictions: list[Prediction]
@@ -114,6 +117,45 @@ class PairedCalls:
 
         guard.replace(owner, "__call__", guard.hook(original, call))
 
+    def install_metrics(self, metric_class: type, guard: Guard) -> None:
+        """Time updates of Keras' own metrics, whose classes are hooked as metrics are made."""
+        what = "timing a metric as a `tf.function`"
+        updated, hooked = guard.entry(what, self._updated), set[type]()
+
+        def made(metric: Any, *_: Any, **__: Any) -> None:
+            owner = next(one for one in type(metric).__mro__ if _UPDATE in vars(one))
+            if owner in hooked or not _is_of_keras(owner):
+                return
+            hooked.add(owner)
+            original = vars(owner)[_UPDATE]
+
+            def update(metric: Any, *args: Any, **kwargs: Any) -> Any:
+                depth = getattr(self._nested, "depth", 0)
+                if depth or not _runs_eagerly():
+                    return original(metric, *args, **kwargs)
+                self._nested.depth = depth + 1
+                try:
+                    result = original(metric, *args, **kwargs)
+                    updated(metric, args, kwargs)
+                finally:
+                    self._nested.depth = depth
+                return result
+
+            guard.replace(owner, _UPDATE, guard.hook(original, update))
+
+        guard.tell_before(metric_class, "__init__", what, made)
+
+    def _updated(self, metric: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Time an update once more as it is and as a `tf.function`; the first one's values stay."""
+        last, site = self._steps.last_here, call_site()
+        # A step that is eager as a whole is timed as such.
+        is_eager = last is not None and last.loop.trains and not last.loop.record.step_functions
+        if last is None or is_eager or site is None or site.by_framework:
+            return
+        again = partial(_updated, metric)
+        own = partial(again, partial(metric.update_state, *args, **kwargs))
+        self._compiled_too(site, own, metric, _UPDATE, args, kwargs, again)
+
     def _evaluates(self) -> bool:
         """Return True in a loop that does not train, and where one that does is interrupted."""
         last = self._steps.last_here
@@ -156,41 +198,47 @@ class PairedCalls:
         method: str | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        updated: Callable[[Callable[[], Any]], tuple[Any, int]] | None = None,
     ) -> None:
-        """Time a model, or a method of its, as a `tf.function`, with the same arguments."""
+        """Time a model, a method of its, or an update of a metric, which `updated` times, as a
+        `tf.function`, with the same arguments."""
 
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
             if not found.own_ms:
                 found.model, found.method = _named(model, method, site), method
             if found.model is None:
-                return "The line does not name the model that it calls, or names several."
-            if kwargs.get("training") or any(one is True for one in args):
-                return "The model is called as in training."
-            if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
-                # They would be tensors of the graph where the script reads them after its own call.
-                return "Layers of the model add losses in each call."
+                return "The line does not name what it calls, or names several."
+            lacking = _unlike_a_test(model, args, kwargs) if updated is None else None
+            if lacking is not None:
+                return lacking
             place = (site.file, site.line, method)
             compiled = self._compiled.get(place)
             if compiled is None:
                 compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
                 began_ns = time.monotonic_ns()
-                lacking = _why_untraced(compiled, model, method, args, kwargs)
+                lacking = _why_untraced(model, method) if updated is None else None
+                if lacking is None:
+                    graph = _traced(compiled, model, method, args, kwargs)
+                    lacking = _why_unequal(graph) if updated is None else None
                 if lacking is not None:
                     return lacking
+            made = partial(updated or _timed, partial(compiled, model, method, *args, **kwargs))
+            if place not in self._compiled:
+                made()  # the first call also optimises the graph
                 found.traced_ms = (time.monotonic_ns() - began_ns) / 1e6
                 self._compiled[place] = compiled
             traces = compiled.experimental_get_tracing_count()
-            made = partial(compiled, model, method, *args, **kwargs)
-            timed = _timed(made)
+            timed = made()
             if compiled.experimental_get_tracing_count() > max(traces, _MOST_TRACES):
                 return "Its arguments are others in each call, and each would be traced anew."
-            return timed if traces == compiled.experimental_get_tracing_count() else _timed(made)
+            return timed if traces == compiled.experimental_get_tracing_count() else made()
 
         last = self._steps.last_here
-        evaluates = None if last is None or last.loop.trains else last.loop.record
+        of_loop = last is not None and (updated is not None or not last.loop.trains)
         what = "The model" if method is None else f"`{method}`"
         what += " as a `tf.function`"
-        self._pair(what, (*args, *kwargs.values()), own, other, evaluates, site)
+        loop = last.loop.record if last is not None and of_loop else None
+        self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
 
     def _pair(
         self,
@@ -206,7 +254,7 @@ class PairedCalls:
         It returns the result and the time in ns, as `own` has them or returns them, or why it can't
         be made.
         """
-        site = site or call_site()
+        site, last = site or call_site(), self._steps.last_here
         if site is None or site.by_framework:
             return
         place = (what, site.file, site.line)
@@ -215,7 +263,8 @@ class PairedCalls:
             loop_id = loop.id if loop is not None else None
             found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
         found.calls += 1
-        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
+        of_trial = last is not None and last.loop.trains and last.stage is not Stage.OWN
+        if found.lacking or of_trial or not _SEEN < found.calls <= _SEEN + _PAIRS:
             return
         if found.calls == _SEEN + 1:
             self._predictions.append(found)
@@ -232,11 +281,14 @@ class PairedCalls:
             found.lacking = f"{what} raised {type(error).__name__}."
         finally:
             ended_ns = time.monotonic_ns()
-            self._timeline.passed("aside", began_ns, ended_ns)
-            if loop is not None and loop.last_ns is not None:
-                # The step that evaluates did not take this time.
-                loop.last_ns += ended_ns - began_ns
-                loop.set_aside_ns += ended_ns - began_ns
+            if loop is not None and last is not None and last.loop.trains:
+                self._steps.interrupted_by_us(began_ns, ended_ns)
+            else:
+                self._timeline.passed("aside", began_ns, ended_ns)
+                if loop is not None and loop.last_ns is not None:
+                    # The step that evaluates did not take this time.
+                    loop.last_ns += ended_ns - began_ns
+                    loop.set_aside_ns += ended_ns - began_ns
 
 
 def _kept(
@@ -298,11 +350,29 @@ def _call(model: Any, method: str | None, *args: Any, **kwargs: Any) -> Any:
     return called(*args, **kwargs)
 
 
-def _why_untraced(
-    compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> str | None:
-    """Trace a call for batches of any number of rows, of which nothing is run; return why it would
-    not do the same, if so."""
+def _updated(metric: Any, update: Callable[[], Any]) -> tuple[Any, int]:
+    """Return the values of a metric after an update, and its time; put back those before it."""
+    np = sys.modules["numpy"]
+    before = [np.array(one) for one in metric.variables]
+    try:
+        _, took_ns = _timed(update)
+        return [np.array(one) for one in metric.variables], took_ns
+    finally:
+        for variable, value in zip(metric.variables, before, strict=True):
+            variable.assign(value)
+
+
+def _unlike_a_test(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    if kwargs.get("training") or any(one is True for one in args):
+        return "The model is called as in training."
+    if any(getattr(each, "_losses", None) for each in model._flatten_layers()):
+        # They would be tensors of the graph where the script reads them after its own call.
+        return "Layers of the model add losses in each call."
+    return None
+
+
+def _why_untraced(model: Any, method: str | None) -> str | None:
+    """Return why a trace of a call would not do the same, if its Python shows so."""
     called = getattr(model, method or "call")
     changed = changes_of(called)
     if changed is not None:
@@ -310,6 +380,13 @@ def _why_untraced(
     changing = _set_elsewhere(model, called)
     if changing is not None:
         return f"It reads `self.{changing}`, which other code sets, and a trace would keep."
+    return None
+
+
+def _traced(
+    compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the graph of a call for batches of any number of rows; nothing of it is run."""
     tensorflow = sys.modules["tensorflow"]
 
     def any_rows(value: Any) -> Any:
@@ -320,8 +397,11 @@ def _why_untraced(
 
     specs = tensorflow.nest.map_structure(any_rows, (list(args), kwargs))
     with random_state_kept():
-        concrete = compiled.get_concrete_function(model, method, *specs[0], **specs[1])
-    operations = dict.fromkeys(op.type for op in operations_of(concrete.graph))
+        return compiled.get_concrete_function(model, method, *specs[0], **specs[1]).graph
+
+
+def _why_unequal(graph: Any) -> str | None:
+    operations = dict.fromkeys(op.type for op in operations_of(graph))
     changes = next((one for one in operations if one.startswith(_CHANGE) or "Random" in one), None)
     return f"It runs `{changes}`, which would be seen twice." if changes is not None else None
 
@@ -420,5 +500,10 @@ def _value(written: ast.expr, names: dict[str, Any]) -> Any:
     value = value_of(written, names)
     if not isinstance(written, ast.Attribute) or not isinstance(value, property):
         return value
-    of_keras = getattr(value.fget, "__module__", "").split(".")[0] in ("keras", "tf_keras")
-    return getattr(value_of(written.value, names), written.attr) if of_keras else value
+    return (
+        getattr(value_of(written.value, names), written.attr) if _is_of_keras(value.fget) else value
+    )
+
+
+def _is_of_keras(defined: Any) -> bool:
+    return getattr(defined, "__module__", "").partition(".")[0] in ("keras", "tf_keras")
