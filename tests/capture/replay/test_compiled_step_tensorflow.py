@@ -14,6 +14,7 @@ SCRIPT = """
     import keras
     import tensorflow as tf
     from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
+    from pipediag.capture.loops.loop import Stage
     from pipediag.capture.guard import Guard
     from pipediag.capture.replay import NotReplayableError
     from pipediag.capture.replay.replacing import attributes_set
@@ -97,7 +98,7 @@ SCRIPT = """
 
     predictions = []
     loop = Mock(id="loop_1", last_ns=0, set_aside_ns=0)
-    last = Mock()
+    last = Mock(stage=Stage.OWN)
     last.loop = Mock(record=loop, trains=False, interruption=None)
     calls = PairedCalls(predictions, Mock(), Mock(last_here=last))
     calls.install(keras.Model, Guard(print))
@@ -218,6 +219,35 @@ SCRIPT = """
     results["calls"] = [
         [one.method or one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
+    earlier = len(predictions)
+    calls.install_metrics(keras.metrics.Metric, Guard(print))
+    class Own(keras.metrics.Mean):
+        def update_state(self, value):
+            return super().update_state(value * 2.0)
+    auc, own, metrics = keras.metrics.AUC(), Own(), {"mean": keras.metrics.Mean()}
+    targets, scores = tf.constant([0.0, 1.0, 1.0]), tf.constant([0.2, 0.1, 0.9])
+    for trains, functions in ((False, []), (True, ["train.py:3 step"])):
+        last.loop.trains, loop.step_functions = trains, functions
+        for _ in range(20):
+            auc.update_state(targets, scores)
+        for _ in range(20):
+            own.update_state(scores)
+    expected = keras.metrics.AUC()
+    for _ in range(40):
+        expected.update_state(targets, scores)
+    results["sums"] = [float(auc.result()) == float(expected.result()), float(own.result())]
+    last.stage = Stage.VARIANT
+    for _ in range(20):
+        metrics["mean"].update_state(scores)
+    last.stage, loop.step_functions = Stage.OWN, []
+    for _ in range(20):
+        auc.update_state(targets, scores)
+    for value in range(20):
+        last.loop.trains = False
+        own.update_state(value)
+    results["metrics"] = [
+        [one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions[earlier:]
+    ]
     print("RESULTS", json.dumps(results))
 """
 
@@ -282,6 +312,17 @@ def test_a_method_that_has_set_its_arguments_or_calls_layers_in_a_loop_is_left_a
     results: dict[str, Any],
 ) -> None:
     assert results["untimed"]
+
+
+def test_metrics_keep_the_values_of_their_own_updates_while_these_are_timed(
+    results: dict[str, Any],
+) -> None:
+    assert results["sums"] == [True, pytest.approx(0.8)]
+    # Neither an own class, whose Python may do more, nor steps that are eager or a trial's.
+    timed, own_class, expected = results["metrics"]
+    assert timed == ["auc", 40, 8, None]
+    assert own_class[2] == 0
+    assert expected[0] == "expected"
 
 
 def test_pairs_of_calls_are_no_part_of_the_steps_of_an_evaluation(results: dict[str, Any]) -> None:
