@@ -102,7 +102,7 @@ def is_of_its_caller(source: Source, call: cst.Call) -> bool:
 
 
 def through_a_function(source: Source, change: CompileCall) -> list[Change]:
-    """Call the model of a line, or its method, through a `tf.function` behind the imports."""
+    """Call the model of a line, or a method, through a `tf.function` behind the imports."""
     method = change.method
     code = change.model if method is None else f"{change.model}.{method}"
     calls = [
@@ -111,16 +111,13 @@ def through_a_function(source: Source, change: CompileCall) -> list[Change]:
         if source.line(call) == change.line and source.code(call.func) == code
     ]
     call = only(calls, f"Line {change.line} calls `{code}` {len(calls)} times.")
-    if not call.args:
-        raise NotPatchableError(f"`{code}` is called without arguments.")
     function = "call_model" if method is None else "call_method"
     name, definition = defined(source, function, source.span(call).start)
     given = change.model if method is None else f'{change.model}, "{method}"'
-    return [
-        *definition,
-        Change.replace(source.span(call.func), name),
-        Change.insert(source.span(call.args[0]).start, f"{given}, "),
-    ]
+    first = Change.insert(source.span(call).end - 1, given)
+    if call.args:
+        first = Change.insert(source.span(call.args[0]).start, f"{given}, ")
+    return [*definition, Change.replace(source.span(call.func), name), first]
 
 
 def rewritten_call(source: Source, line: int) -> list[Change]:

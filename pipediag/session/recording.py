@@ -14,8 +14,8 @@ from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 @dataclass
 class Prediction(TimedPairs):
-    """One line that calls `predict`, a model itself, or a metric's `update_state`, again and again,
-    on a batch of data."""
+    """One line that calls `predict`, a model itself, or a metric, again and again, on a
+    batch of data."""
 
     file: str
     line: int

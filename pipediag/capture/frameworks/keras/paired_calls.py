@@ -37,10 +37,10 @@ _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
 _TAKES_MORE = CO_VARARGS | CO_VARKEYWORDS
 _MOST_TRACES = 3
-"""Traces of one line: for batches of any number of rows, and for shapes of their own."""
+"""Traces of what one line calls: for batches of any number of rows, and for shapes of their own."""
 _CHANGE = ("Assign", "ResourceApply", "ResourceScatter", *BEYOND)
 """Begins of names of operations that change what the script has."""
-_UPDATE = "update_state"
+_OF_METRICS = ("update_state", "result")
 _OF_PYTHON = (bool, int, float, str)
 _WHILE_MADE = ("__init__", "build")
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
@@ -57,7 +57,7 @@ class PairedCalls:
 
     Of `predict` that is `predict_on_batch`. Of a model that is called eagerly outside of the steps
     that train, or a method of its that calls layers, it is the same as a `tf.function`; so it is of
-    a metric's update, also between the steps that train.
+    a metric that is updated or read, also between the steps that train.
     """
 
     _predictions: list[Prediction]
@@ -67,6 +67,8 @@ class PairedCalls:
     _compiled: dict[tuple[str, int, str | None], Any] = field(default_factory=dict)
     _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
     """Places at which methods call their first layer."""
+    _objects: dict[tuple[str, int, str | None], set[int]] = field(default_factory=dict)
+    """Models and metrics that each line calls, by their ids: each of them is traced."""
     _nested: threading.local = field(default_factory=threading.local)
     """`depth` of calls of layers, one within the other."""
 
@@ -118,43 +120,48 @@ class PairedCalls:
         guard.replace(owner, "__call__", guard.hook(original, call))
 
     def install_metrics(self, metric_class: type, guard: Guard) -> None:
-        """Time updates of Keras' own metrics, whose classes are hooked as metrics are made."""
+        """Time the methods of Keras' own metrics, whose classes are hooked as metrics are made."""
         what = "timing a metric as a `tf.function`"
-        updated, hooked = guard.entry(what, self._updated), set[type]()
+        called, hooked = guard.entry(what, self._metric_called), set[tuple[type, str]]()
 
         def made(metric: Any, *_: Any, **__: Any) -> None:
-            owner = next(one for one in type(metric).__mro__ if _UPDATE in vars(one))
-            if owner in hooked or not _is_of_keras(owner):
-                return
-            hooked.add(owner)
-            original = vars(owner)[_UPDATE]
+            for method in _OF_METRICS:
+                owner = next(one for one in type(metric).__mro__ if method in vars(one))
+                if (owner, method) not in hooked and _is_of_keras(owner):
+                    hooked.add((owner, method))
+                    hook(owner, method)
 
-            def update(metric: Any, *args: Any, **kwargs: Any) -> Any:
+        def hook(owner: type, method: str) -> None:
+            original = vars(owner)[method]
+
+            def timed(metric: Any, *args: Any, **kwargs: Any) -> Any:
                 depth = getattr(self._nested, "depth", 0)
                 if depth or not _runs_eagerly():
                     return original(metric, *args, **kwargs)
                 self._nested.depth = depth + 1
                 try:
                     result = original(metric, *args, **kwargs)
-                    updated(metric, args, kwargs)
+                    called(metric, method, args, kwargs)
                 finally:
                     self._nested.depth = depth
                 return result
 
-            guard.replace(owner, _UPDATE, guard.hook(original, update))
+            guard.replace(owner, method, guard.hook(original, timed))
 
         guard.tell_before(metric_class, "__init__", what, made)
 
-    def _updated(self, metric: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Time an update once more as it is and as a `tf.function`; the first one's values stay."""
+    def _metric_called(
+        self, metric: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Time a call once more as it is and as a `tf.function`; the first one's values stay."""
         last, site = self._steps.last_here, call_site()
         # A step that is eager as a whole is timed as such.
         is_eager = last is not None and last.loop.trains and not last.loop.record.step_functions
         if last is None or is_eager or site is None or site.by_framework:
             return
-        again = partial(_updated, metric)
-        own = partial(again, partial(metric.update_state, *args, **kwargs))
-        self._compiled_too(site, own, metric, _UPDATE, args, kwargs, again)
+        again = partial(_with_values, metric)
+        own = partial(again, partial(getattr(metric, method), *args, **kwargs))
+        self._compiled_too(site, own, metric, method, args, kwargs, again)
 
     def _evaluates(self) -> bool:
         """Return True in a loop that does not train, and where one that does is interrupted."""
@@ -198,9 +205,9 @@ class PairedCalls:
         method: str | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        updated: Callable[[Callable[[], Any]], tuple[Any, int]] | None = None,
+        of_metric: Callable[[Callable[[], Any]], tuple[Any, int]] | None = None,
     ) -> None:
-        """Time a model, a method of its, or an update of a metric, which `updated` times, as a
+        """Time a model, a method of its, or that of a metric, which `of_metric` times, as a
         `tf.function`, with the same arguments."""
 
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
@@ -208,7 +215,7 @@ class PairedCalls:
                 found.model, found.method = _named(model, method, site), method
             if found.model is None:
                 return "The line does not name what it calls, or names several."
-            lacking = _unlike_a_test(model, args, kwargs) if updated is None else None
+            lacking = _unlike_a_test(model, args, kwargs) if of_metric is None else None
             if lacking is not None:
                 return lacking
             place = (site.file, site.line, method)
@@ -216,25 +223,28 @@ class PairedCalls:
             if compiled is None:
                 compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
                 began_ns = time.monotonic_ns()
-                lacking = _why_untraced(model, method) if updated is None else None
+                lacking = _why_untraced(model, method) if of_metric is None else None
                 if lacking is None:
                     graph = _traced(compiled, model, method, args, kwargs)
-                    lacking = _why_unequal(graph) if updated is None else None
+                    lacking = _why_unequal(graph) if of_metric is None else None
                 if lacking is not None:
                     return lacking
-            made = partial(updated or _timed, partial(compiled, model, method, *args, **kwargs))
+            made = partial(of_metric or _timed, partial(compiled, model, method, *args, **kwargs))
             if place not in self._compiled:
                 made()  # the first call also optimises the graph
                 found.traced_ms = (time.monotonic_ns() - began_ns) / 1e6
                 self._compiled[place] = compiled
             traces = compiled.experimental_get_tracing_count()
             timed = made()
-            if compiled.experimental_get_tracing_count() > max(traces, _MOST_TRACES):
+            objects = self._objects.setdefault(place, set())
+            objects.add(id(model))
+            most = _MOST_TRACES * len(objects)
+            if compiled.experimental_get_tracing_count() > max(traces, most):
                 return "Its arguments are others in each call, and each would be traced anew."
             return timed if traces == compiled.experimental_get_tracing_count() else made()
 
         last = self._steps.last_here
-        of_loop = last is not None and (updated is not None or not last.loop.trains)
+        of_loop = last is not None and (of_metric is not None or not last.loop.trains)
         what = "The model" if method is None else f"`{method}`"
         what += " as a `tf.function`"
         loop = last.loop.record if last is not None and of_loop else None
@@ -350,13 +360,14 @@ def _call(model: Any, method: str | None, *args: Any, **kwargs: Any) -> Any:
     return called(*args, **kwargs)
 
 
-def _updated(metric: Any, update: Callable[[], Any]) -> tuple[Any, int]:
-    """Return the values of a metric after an update, and its time; put back those before it."""
+def _with_values(metric: Any, call: Callable[[], Any]) -> tuple[Any, int]:
+    """Return a call's result with the metric's values after it, and its time; put back those from
+    before it."""
     np = sys.modules["numpy"]
     before = [np.array(one) for one in metric.variables]
     try:
-        _, took_ns = _timed(update)
-        return [np.array(one) for one in metric.variables], took_ns
+        result, took_ns = _timed(call)
+        return [result, *(np.array(one) for one in metric.variables)], took_ns
     finally:
         for variable, value in zip(metric.variables, before, strict=True):
             variable.assign(value)
