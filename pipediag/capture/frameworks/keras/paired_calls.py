@@ -267,20 +267,33 @@ class PairedCalls:
         site, last = site or call_site(), self._steps.last_here
         if site is None or site.by_framework:
             return
-        place = (what, site.file, site.line)
+        place, loop_id = (what, site.file, site.line), loop.id if loop is not None else None
         found = self._found.get(place)
         if found is None:
-            loop_id = loop.id if loop is not None else None
             found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
-        found.calls += 1
         of_trial = last is not None and last.loop.trains and last.stage is not Stage.OWN
-        if found.lacking or of_trial or not _SEEN < found.calls <= _SEEN + _PAIRS:
+        if of_trial or found.loop_id != loop_id:
+            return  # no step of the loop of which it is to be told what it takes
+        found.calls += 1
+        if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
             return
         if found.calls == _SEEN + 1:
             self._predictions.append(found)
+        self._time(what, found, data, partial(other, found, site), own, loop)
+
+    def _time(
+        self,
+        what: str,
+        found: Prediction,
+        data: Any,
+        other: Callable[[], tuple[Any, int] | str],
+        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
+        loop: RecordedLoop | None,
+    ) -> None:
+        """Make a pair of calls, whose time is none of the step's."""
         began_ns = time.monotonic_ns()
         try:
-            made = other(found, site)
+            made = other()
             if isinstance(made, str):
                 found.lacking = made
             else:
@@ -291,6 +304,7 @@ class PairedCalls:
             found.lacking = f"{what} raised {type(error).__name__}."
         finally:
             ended_ns = time.monotonic_ns()
+            last = self._steps.last_here
             if loop is not None and last is not None and last.loop.trains:
                 self._steps.interrupted_by_us(began_ns, ended_ns)
             else:
