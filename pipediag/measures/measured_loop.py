@@ -9,6 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipediag.errors import PipediagError
 from pipediag.facts.machine import on_accelerator
 from pipediag.measures.input_wait import contention_of, native_input_wait, settle_input_wait
@@ -24,6 +26,7 @@ from pipediag.measures.steps import (
     measure_perturbation,
     measure_steps,
     profile_missing,
+    step_ms,
     step_rows,
     steps_missing,
 )
@@ -91,8 +94,9 @@ Sections = dict[str, Any]
 """The sections of the session that tell of one loop, by their names, as its fields."""
 
 _STALLED = 4.0
-"""Times the median, from which on a profiled step of several workers is not the script's: all
-of them wait while the profiler of one starts or stops. Own choice: that took seconds."""
+"""Times the median, from which on a profiled step says nothing of the others, unless the baseline
+has such steps. Own choice: several workers wait for seconds while the profiler of one starts or
+stops, and a function is traced once more for the last batch of an epoch, of another size."""
 
 MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host")
 
@@ -109,6 +113,14 @@ def _as_fields(sections: Sections) -> Sections:
     return {**sections, **dict.fromkeys(missing), **reasons}
 
 
+def _longest(recording: Recording, loop: RecordedLoop, several: bool) -> float:
+    """Return how many times the median a profiled step may take that counts."""
+    baseline = step_ms(recording, loop, "baseline")
+    if several:
+        return _STALLED
+    return max(_STALLED, baseline.max() / np.median(baseline)) if len(baseline) else np.inf
+
+
 def measure_loop(
     timeline: Timeline, recording: Recording, loop: RecordedLoop, host: Host | Missing
 ) -> tuple[Sections, list[str]]:
@@ -120,8 +132,8 @@ def measure_loop(
         # The trace may show only that TensorFlow does not compute the step.
         split = split if split.column("device_compute").any() else None
     several = loop.strategy in SEVERAL_WORKERS
-    if several and split is not None:
-        split = split.up_to(_STALLED)
+    if split is not None:
+        split = split.up_to(_longest(recording, loop, several))
     steps = measure_steps(recording, loop) or Missing(steps_missing(recording, loop))
     alone = measure_differential(recording, loop)
     perturbation = measure_perturbation(recording, loop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from pipediag.session.loops import Steps
 from pipediag.session.model import Host
 from pipediag.session.recording import Device, RecordedPythonCalls, Recording
 from pipediag.session.timeline import Timeline
+from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.operations import ComputeTimes
 from tests.factories import make_host
 from tests.measures.traces import make_split, make_trace
@@ -141,3 +143,21 @@ def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None
     trace: Any = SimpleNamespace(steps=steps, text_ns=500)
     found = measure_text_work(make_steps(mean_ms=10.0), trace)
     assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
+
+
+@pytest.mark.parametrize(("longest_ms", "percent"), [(10.0, 0.0), (950.0, 89.9)])
+def test_a_trace_that_only_the_profile_has_is_no_part_of_every_step(
+    monkeypatch: pytest.MonkeyPatch, longest_ms: float, percent: float
+) -> None:
+    """For the last batch of an epoch, a function is traced once more, in 890 ms."""
+    split = make_split(python=10.0)
+    rows = split.ns.copy()
+    rows[-1, STEP_CLASSES.index("compile")] = 890_000_000
+    windows = split.windows.copy()
+    windows[-1, 1] += 890_000_000
+    long = replace(split, ns=rows, windows=windows)
+    monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (make_trace(steps=long), None))
+    block = make_block(gap_ms=0.0)
+    block.durations_ns[-1] = round(longest_ms * MS)
+    found, _ = measured(make_recording(windows=[make_window("baseline", block)]))
+    assert found.breakdown["compile"].percent == pytest.approx(percent, abs=0.2)
