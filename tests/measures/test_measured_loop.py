@@ -145,9 +145,9 @@ def test_the_share_is_the_profiles_and_the_milliseconds_are_the_clocks() -> None
     assert (found.percent, found.ms) == (pytest.approx(25.0), pytest.approx(2.5))
 
 
-@pytest.mark.parametrize(("longest_ms", "percent"), [(10.0, 0.0), (950.0, 89.9)])
+@pytest.mark.parametrize(("longest_ms", "counts"), [(10.0, False), (950.0, True)])
 def test_a_trace_that_only_the_profile_has_is_no_part_of_every_step(
-    monkeypatch: pytest.MonkeyPatch, longest_ms: float, percent: float
+    monkeypatch: pytest.MonkeyPatch, longest_ms: float, *, counts: bool
 ) -> None:
     """For the last batch of an epoch, a function is traced once more, in 890 ms."""
     split = make_split(python=10.0)
@@ -157,7 +157,7 @@ def test_a_trace_that_only_the_profile_has_is_no_part_of_every_step(
     windows[-1, 1] += 890_000_000
     long = replace(split, ns=rows, windows=windows)
     monkeypatch.setattr(measures, "trace_of", lambda *_, **__: (make_trace(steps=long), None))
-    block = make_block(gap_ms=0.0)
+    block = make_block(gap_ms=1.0)
     block.durations_ns[-1] = round(longest_ms * MS)
     found, _ = measured(make_recording(windows=[make_window("baseline", block)]))
-    assert found.breakdown["compile"].percent == pytest.approx(percent, abs=0.2)
+    assert (found.breakdown["compile"].percent > 50.0) == counts
