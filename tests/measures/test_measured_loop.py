@@ -160,4 +160,4 @@ def test_a_trace_that_only_the_profile_has_is_no_part_of_every_step(
     block = make_block(gap_ms=1.0)
     block.durations_ns[-1] = round(longest_ms * MS)
     found, _ = measured(make_recording(windows=[make_window("baseline", block)]))
-    assert (found.breakdown["compile"].percent > 50.0) == counts
+    assert (found.breakdown["compile"].percent > 0.0) == counts
