@@ -30,7 +30,7 @@ class StepSource:
     results: tuple[str, ...]
     """Names that the step sets and other code reads."""
     constants: tuple[str, ...]
-    """Other local names of the function around the loop that the step reads."""
+    """Other names that the step reads: of the function around the loop, or of the module."""
     before: tuple[str, ...]
     """Lines, not indented, of statements that need nothing of the step and may change from step to
     step."""
@@ -173,7 +173,6 @@ def _analysed(
     in_loop, name = _names([loop])[1], getattr(scope, "name", "")
     outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
     results = tuple(one for one in sets if one in outside)
-    local = set() if isinstance(scope, ast.Module) else _local_names(scope)
     if not _names(tape.items)[1].keys().isdisjoint(results):
         raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(
@@ -184,7 +183,7 @@ def _analysed(
         indent=_indent(lines, tape),
         parameters=tuple(one for one in reads if one in in_loop),
         results=results,
-        constants=tuple(one for one in reads if one in local and one not in in_loop),
+        constants=tuple(one for one in reads if one not in in_loop),
         before=_lines(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_lines(lines, after),
@@ -356,23 +355,17 @@ class _Names(ast.NodeVisitor):
             self.visit(node.value)
             self.visit(node.target)
 
-    def _function(self, node: ast.FunctionDef | ast.Lambda | ast.ClassDef) -> None:
-        own = _local_names(node) | self.sets.keys()
-        free = _names(ast.iter_child_nodes(node))[0]
-        self.reads |= dict.fromkeys(one for one in free if one not in own)
-        if not isinstance(node, ast.Lambda):
+    def _scope(self, node: ast.AST) -> None:
+        inside = [*ast.walk(node)]
+        names = [one for one in inside if isinstance(one, ast.Name)]
+        own = {one.id for one in names if not isinstance(one.ctx, ast.Load)} | self.sets.keys()
+        own |= {one.arg for one in inside if isinstance(one, ast.arg)}
+        self.reads |= dict.fromkeys(one.id for one in names if one.id not in own)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
             self.sets.setdefault(node.name)
 
-    visit_FunctionDef = visit_Lambda = visit_ClassDef = _function  # noqa: N815
-
-    def _comprehension(
-        self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-    ) -> None:
-        own = {*_names(one.target for one in node.generators)[1], *self.sets}
-        named = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
-        self.reads |= dict.fromkeys(one for one in named if one not in own)
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension  # noqa: N815
+    visit_FunctionDef = visit_ClassDef = visit_Lambda = _scope  # noqa: N815
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope  # noqa: N815
 
     def generic_visit(self, node: ast.AST) -> None:
         fields = [name for name in node._fields if name not in ("target", "targets")]
@@ -392,14 +385,6 @@ def _places(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[st
             entry = isinstance(node, ast.Subscript)
             found.add(f"{ast.unparse(node.value)}[...]" if entry else ast.unparse(node))
     return found
-
-
-def _local_names(scope: ast.AST) -> set[str]:
-    arguments = getattr(scope, "args", None)
-    given = ast.walk(arguments) if arguments else ()
-    body = getattr(scope, "body", [])
-    own = _names(body if isinstance(body, list) else [body])[1]
-    return {*own, *(one.arg for one in given if isinstance(one, ast.arg))}
 
 
 def _read(node: ast.AST) -> str | None:
@@ -437,9 +422,7 @@ def _indent(lines: Sequence[str], statement: ast.stmt) -> str:
 
 def _lines(lines: Sequence[str], statements: list[ast.stmt]) -> tuple[str, ...]:
     return tuple(
-        lines[place].removeprefix(_indent(lines, one)) if lines[place].strip() else ""
-        for one in statements
-        for place in range(one.lineno - 1, one.end_lineno or one.lineno)
+        text for one in statements for text in _dedented(lines, _indent(lines, one), _numbers(one))
     )
 
 
@@ -447,16 +430,19 @@ def _kept(
     lines: Sequence[str], tape: ast.With, step: list[ast.stmt], moved: list[ast.stmt]
 ) -> tuple[str, ...]:
     """Return the step's lines without those of statements that are moved out of it."""
-    indent = _indent(lines, tape)
     for one in (*tape.body, *step[1:]):
         _indent(lines, one)
-    away = {line for one in moved for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
-    found: list[str] = []
-    for line in range(tape.lineno, (step[-1].end_lineno or step[-1].lineno) + 1):
-        if line in away:
-            continue
-        text = lines[line - 1]
-        if text.strip() and not text.startswith(indent):
-            raise NotAFunctionError(f"Line {line} is indented less than the step.")
-        found.append(text.removeprefix(indent) if text.strip() else "")
-    return tuple(found)
+    away = {number for one in moved for number in _numbers(one)}
+    whole = range(tape.lineno, _numbers(step[-1]).stop)
+    kept = [number for number in whole if number not in away]
+    return tuple(_dedented(lines, _indent(lines, tape), kept))
+
+
+def _numbers(statement: ast.stmt) -> range:
+    """Return the numbers of a statement's lines."""
+    return range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+
+
+def _dedented(lines: Sequence[str], indent: str, numbers: Iterable[int]) -> list[str]:
+    texts = (lines[number - 1] for number in numbers)
+    return [text.removeprefix(indent) if text.strip() else "" for text in texts]

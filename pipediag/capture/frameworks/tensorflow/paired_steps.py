@@ -303,7 +303,9 @@ def _made(source: StepSource, frame: FrameType) -> FunctionType:
     file, line = frame.f_code.co_filename, frame.f_lineno
     definition = source.definition("train_step")
     width = len(source.loop_indent)
-    text = [f"def around({', '.join(source.constants)}):"]
+    local = {} if frame.f_locals is frame.f_globals else locals_of(frame)
+    constants = {name: local[name] for name in source.constants if name in local}
+    text = [f"def around({', '.join(constants)}):"]
     text += [f" {one[width:]}" if one.strip() else "" for one in definition]
     text.append(" return train_step")
     name = f"<step of {file}:{line}>"
@@ -312,8 +314,7 @@ def _made(source: StepSource, frame: FrameType) -> FunctionType:
     linecache.cache[name] = (len(content), None, content.splitlines(keepends=True), name)
     space: dict[str, Any] = {}
     exec(compile(content, name, "exec", dont_inherit=True), frame.f_globals, space)
-    local = locals_of(frame)
-    made = space["around"](*(local.get(one) for one in source.constants))
+    made = space["around"](**constants)
     assert isinstance(made, FunctionType)
     return made
 
