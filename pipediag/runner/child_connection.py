@@ -144,24 +144,18 @@ class Lookout:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._awaited: Notice | None = None
-        self._since: float | None = None
+        self._since = 0.0
 
     def heard(self, message: FromChild) -> None:
         """Take note of what the child tells."""
         if awaited := awaited_after(message):
             self._awaited, self._since = awaited, self._clock()
-        elif isinstance(message, WindowBegun | Stopping):
+        elif isinstance(message, WindowBegun | TrialsAwaited | Stopping):
             self._awaited = None
-        elif isinstance(message, TrialsAwaited):
-            self._since = None
-
-    def trials_over(self) -> None:
-        """Note that the script goes on, if it was not stopped."""
-        self._since = self._clock()
 
     def due(self) -> Notice | None:
         """Return what the user should hear now, once, that it is waited for."""
-        if self._since is None or self._clock() - self._since < AWAITED_AFTER_S:
+        if self._clock() - self._since < AWAITED_AFTER_S:
             return None
         awaited, self._awaited = self._awaited, None
         return awaited

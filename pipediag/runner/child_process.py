@@ -279,7 +279,6 @@ class _Watch:
             # A child that has ended them reads no more until it waits anew, and would end those.
             if self._last(TrialsOver) is not None or self._let_go(self._commands):
                 self._held_ns = None
-            self._lookout.trials_over()
             if waiting.alone:
                 self._patience.stopping()
 

@@ -66,12 +66,14 @@ WINDOWS: dict[WindowKind, str] = {
 }
 """Each is a line before the window's first step: the child leaves out a step or two then."""
 
+NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 TRIED_IN_LOOP = (
     "trying changes in the running loop, for up to {left_s:.0f} s; the script's own output "
-    "pauses meanwhile."
+    f"pauses meanwhile. {NOT_ITS_OWN}"
 )
 REPEATED = (
-    "repeating one batch, which may extend the epoch beyond its end; then the script is stopped."
+    "repeating one batch, which may extend the epoch beyond its end; then the script is stopped. "
+    f"{NOT_ITS_OWN}"
 )
 TRIED_ALONE = "trying changes on the pipeline alone, for up to {left_s:.0f} s."
 DIAGNOSING = Notice("working out what to try", "for a while")
@@ -93,9 +95,6 @@ def awaited_after(message: FromChild) -> Notice | None:
                 f"{_loop(line)} is still warming up: its steps are long, something interrupts them "
                 "each time, or its first epoch fills a cache. --timeout ends the script sooner."
             )
-        case LoopMeasured(line):
-            measured = f"{_loop(line)} has been measured, and the script continues."
-            return Notice(f"{measured} --timeout ends it sooner.")
     return None
 
 
@@ -105,9 +104,6 @@ def runs_again(changes: int) -> Notice:
         f"the script ended before {changes} change{'' if changes == 1 else 's'} could be tried "
         "in its training loop; running it a second time for that. Its output will appear again."
     )
-
-
-NOT_ITS_OWN = "Losses and metrics that it prints afterwards are not those of an undisturbed run."
 
 
 class ProgressLine:
@@ -124,15 +120,12 @@ class ProgressLine:
         """True if the last line is one to take away."""
         self._trials: TrialsAwaited | None = None
         """Trials that are about to begin."""
-        self._disturbs = False
-        """True once the user was warned that what the script prints is no longer its own."""
 
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
         self.clear()
         if message == WindowBegun("repeat"):
-            self._keep(f"{REPEATED} {NOT_ITS_OWN}")
-            self._disturbs = True
+            self._keep(REPEATED)
         elif isinstance(message, TrialsAwaited):
             self._trials = message
         elif isinstance(message, Trying):
@@ -161,11 +154,9 @@ class ProgressLine:
 
     def _announce_trials(self, left_s: float) -> None:
         waiting, self._trials = self._trials, None
-        if waiting is None:
-            return
-        text = (TRIED_ALONE if waiting.alone else TRIED_IN_LOOP).format(left_s=left_s)
-        own = waiting.alone or self._disturbs
-        self._keep(text if own else f"{text} {NOT_ITS_OWN}")
+        if waiting is not None:
+            text = TRIED_ALONE if waiting.alone else TRIED_IN_LOOP
+            self._keep(text.format(left_s=left_s))
 
     def _keep(self, text: str) -> None:
         line = one_line(f"pipediag: {text}")

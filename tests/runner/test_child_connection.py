@@ -34,7 +34,6 @@ from pipediag.session.messages import (
     ChildResult,
     Closing,
     LoopFound,
-    LoopMeasured,
     RunBlock,
     RunSettings,
     Started,
@@ -266,9 +265,6 @@ def test_what_is_long_waited_for_is_announced_once_but_trials_by_themselves() ->
     assert after(AWAITED_AFTER_S - 1) is None
     assert after(2) == awaited_after(LoopFound(3))
     assert after(1000) is None
-    lookout.heard(LoopMeasured(3))
+    lookout.heard(LoopFound(7))
     lookout.heard(TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0))
     assert after(1000) is None
-    lookout.trials_over()
-    assert after(AWAITED_AFTER_S - 1) is None
-    assert after(2) == awaited_after(LoopMeasured(3))
