@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.util import decode_source
 from pathlib import Path
@@ -204,7 +204,11 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     known = {one.rule for one in confirmed}
     open_ones = [one for one in suggested(session) if one.rule not in known]
     if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
-        _refuse(session, unknown, [*confirmed, *open_ones])
+        named = ", ".join(dict.fromkeys(one.rule for one in (*confirmed, *open_ones))) or "none"
+        raise PipediagError(
+            f"The session has no edit of {', '.join(unknown)} that may be written: the report says "
+            f"why. Rules that can be named: {named}."
+        )
     chosen = [one for one in confirmed if not only_by_name(one) or one.rule in rules]
     chosen += [one for one in open_ones if one.rule in rules]
     patch = session.patch or Patch()
@@ -224,26 +228,3 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
     left = [one for one in patch.left_out if one.edit in others]
     return session.but(patch=wider.but(left_out=[*wider.left_out, *left]))
-
-
-def _refuse(session: Session, rules: Sequence[str], known: Sequence[Finding]) -> None:
-    """Raise with the reason why edits of these rules are not written."""
-    combined = session.combined
-    dropped = {each.edit: each.reason for each in combined.dropped} if combined is not None else {}
-    for finding in session.findings:
-        if finding.rule not in rules or finding.edit is None:
-            continue
-        if finding.edit.id in dropped:
-            raise PipediagError(
-                f"The edit of {finding.rule} was confirmed on its own, but left out of the "
-                f"combination: {dropped[finding.edit.id]}"
-            )
-        if finding.trial.state == "refuted":
-            raise PipediagError(
-                f"A trial refuted the edit of {finding.rule}, so it is not written as a patch."
-            )
-        raise PipediagError(f"The edit of {finding.rule} is not safe here, so it is not written.")
-    named = ", ".join(dict.fromkeys(one.rule for one in known)) or "none"
-    raise PipediagError(
-        f"The session has no edit of {', '.join(rules)}. Rules that can be named: {named}."
-    )
