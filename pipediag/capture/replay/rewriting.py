@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import inspect
-import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -20,7 +19,7 @@ from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
 from pipediag.capture.replay.rebuilding import built, refuse_to_disturb, without_caches
 from pipediag.capture.replay.replacing import Attribute, attributes_set
-from pipediag.capture.replay.sources import define_added, functions_of
+from pipediag.capture.replay.sources import exchanged, functions_of
 from pipediag.session.edits import RESULTS_DIFFER, Change, CompileFunction, RewriteCall
 
 _ELEMENTS = 64
@@ -37,10 +36,11 @@ def other_code(
     `step_failed` receives the error of a function that was made a `tf.function`; it then runs as
     the script has it.
     """
+    others = list(exchanged(files))
     found: list[Attribute] = []
     for change in changes:
         if isinstance(change, RewriteCall):
-            found += _from_file(change, files)
+            found += _rewritten(change, others)
         elif isinstance(change, CompileFunction) and change.reduce_retracing:
             found += _relaxed(change)
         elif isinstance(change, CompileFunction):
@@ -54,42 +54,16 @@ def traces(code: Sequence[Attribute]) -> int | None:
     return max((len(other) for _, name, other in code if name == _CACHE), default=None)
 
 
-def _functions(
-    change: RewriteCall | CompileFunction, fits: Callable[[CodeType], bool]
-) -> list[FunctionType]:
-    found = [
-        each
-        for each in gc.get_objects()
-        if type(each) is FunctionType
-        and each.__code__.co_filename == change.file
-        and fits(each.__code__)
-    ]
-    if not found:
-        raise NotReplayableError(f"The function `{change.function}` was not found.")
-    return found
-
-
-def _from_file(change: RewriteCall, files: Mapping[str, str]) -> Iterator[Attribute]:
-    name = change.function.rpartition(".")[2]
-
-    def fits(code: CodeType) -> bool:
-        return code.co_name == name and change.line in {line for _, _, line in code.co_lines()}
-
-    def of_name(text: str) -> list[CodeType]:
-        return [code for code in functions_of(text, change.file) if code.co_name == name]
-
-    functions, text = _functions(change, fits), files.get(change.file, "")
-    with tokenize.open(change.file) as file:
-        own_text = file.read()
-    before, after = of_name(own_text), of_name(text)
-    others = dict(zip([code.co_firstlineno for code in before], after, strict=False))
-    for function in functions:
+def _rewritten(change: RewriteCall, others: Sequence[Attribute]) -> list[Attribute]:
+    name, found = change.function.rpartition(".")[2], list[Attribute]()
+    for function, attribute, other in others:
         own = function.__code__
-        other = others.get(own.co_firstlineno) if len(before) == len(after) else None
-        if other is None or other.co_freevars != own.co_freevars:
-            raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
-        define_added(own_text, text, change.file, function.__globals__)
-        yield function, "__code__", other
+        lines = {line for _, _, line in own.co_lines()}
+        if (own.co_filename, own.co_name) == (change.file, name) and change.line in lines:
+            found.append((function, attribute, other))
+    if not found:
+        raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
+    return found
 
 
 _CALLED = 1_364_287_911
@@ -99,7 +73,16 @@ _CALLED = 1_364_287_911
 def _compiled(
     change: CompileFunction, failed: Callable[[BaseException], None]
 ) -> Iterator[Attribute]:
-    for function in _functions(change, lambda code: code.co_firstlineno == change.line):
+    place = (change.file, change.line)
+    found = [
+        each
+        for each in gc.get_objects()
+        if type(each) is FunctionType
+        and (each.__code__.co_filename, each.__code__.co_firstlineno) == place
+    ]
+    if not found:
+        raise NotReplayableError(f"The function `{change.function}` was not found.")
+    for function in found:
         yield function, "__code__", _calling(_traced(function, failed), function)
 
 

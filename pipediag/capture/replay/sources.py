@@ -22,33 +22,44 @@ _CHANGED = ".pipediag"
 def exchanged(files: Mapping[str, str]) -> Iterator[tuple[FunctionType, str, CodeType]]:
     """Find the functions whose code differs in the changed files, by path, with the other code.
 
-    Files differ within functions alone, so that these are the same in number and order.
+    Files differ within functions alone, so that these are the same in number and order. Functions
+    of the module that only a changed file has are defined: nothing of the script calls them.
     """
     for path, text in files.items():
         with tokenize.open(path) as file:
-            own_text = file.read()
+            own, changed = ast.parse(file.read()), ast.parse(text)
         name = path + _CHANGED
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        before, after = functions_of(own_text, path), functions_of(text, name)
+        there = {node.name for node in own.body if isinstance(node, ast.FunctionDef)}
+        added = [
+            node
+            for node in changed.body
+            if isinstance(node, ast.FunctionDef) and node.name not in there
+        ]
+        changed.body = [node for node in changed.body if node not in added]
+        before, after = functions_of(own, path), functions_of(changed, name)
         if [code.co_name for code in before] != [code.co_name for code in after]:
             raise NotReplayableError("The changed file defines other functions.")
         others = {
-            (own.co_name, own.co_firstlineno): other
-            for own, other in zip(before, after, strict=True)
-            if _differ(own, other)
+            (one.co_name, one.co_firstlineno): other
+            for one, other in zip(before, after, strict=True)
+            if _differ(one, other)
         }
+        definitions = compile(ast.Module([*added], []), name, "exec", dont_inherit=True)
         for function in gc.get_objects():
             if type(function) is not FunctionType or function.__code__.co_filename != path:
                 continue
-            own = function.__code__
-            found = others.get((own.co_name, own.co_firstlineno))
-            if found is not None and found.co_freevars == own.co_freevars:
+            code = function.__code__
+            found = others.get((code.co_name, code.co_firstlineno))
+            if found is not None and found.co_freevars == code.co_freevars:
+                if not function.__globals__.keys() >= {node.name for node in added}:
+                    exec(definitions, function.__globals__)
                 yield function, "__code__", found
 
 
-def functions_of(text: str, file: str) -> list[CodeType]:
-    """Return the code of all functions in a file's text, in their order."""
-    codes = _inside(compile(text, file, "exec", dont_inherit=True))
+def functions_of(source: str | ast.Module, file: str) -> list[CodeType]:
+    """Return the code of all functions in a file's source, in their order."""
+    codes = _inside(compile(source, file, "exec", dont_inherit=True))
     return sorted(codes, key=lambda code: code.co_firstlineno)
 
 
@@ -67,11 +78,3 @@ def _differ(one: CodeType, other: CodeType) -> bool:
         return code.co_code, code.co_names, repr(constants)
 
     return done(one) != done(other)
-
-
-def define_added(own: str, patched: str, file: str, names: dict[str, Any]) -> None:
-    """Define the functions that only the patched file has, which nothing of the script calls."""
-    there = {node.name for node in ast.parse(own).body if isinstance(node, ast.FunctionDef)}
-    for node in ast.parse(patched).body:
-        if isinstance(node, ast.FunctionDef) and node.name not in (there | names.keys()):
-            exec(compile(ast.Module([node], []), file, "exec", dont_inherit=True), names)
