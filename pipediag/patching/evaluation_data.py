@@ -182,7 +182,7 @@ def _origin(
     if isinstance(data, cst.Attribute) and function is not None:
         owner, code = source.around(function, cst.ClassDef), source.code(data)
         targets = source.all(cst.Assign, owner) if owner is not None else []
-        given = [one for one in targets if code in {source.code(t.target) for t in one.targets}]
+        given = [one for one in targets if _gives(source, one, code)]
         return source, only(given, f"`{code}` is given a value in {len(given)} places.").value
     parameters = function_parameters(function) if function is not None else []
     name = data.value if isinstance(data, cst.Name) else ""

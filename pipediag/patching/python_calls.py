@@ -38,10 +38,7 @@ def defined(source: Source, function: str, at: int) -> tuple[str, list[Change]]:
     lines = lines_of(function)
     if 0 <= source.data.find(source.newline.join(lines).encode()) < at:
         return function, []
-    after = source.last_import(at)
-    if after is None:
-        raise NotPatchableError("The file has no import before this line.")
-    name = source.free_name(function)
+    after, name = source.last_import(at), source.free_name(function)
     named = [re.sub(rf"\b{function}\b", name, line) for line in lines]
     return name, [behind(source, after, [*_imports(source, "\n".join(lines)), "", "", *named])]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import libcst as cst
 
@@ -17,7 +17,6 @@ from pipediag.patching.chains import (
     statement_of,
     with_arguments,
 )
-from pipediag.patching.sites import Repeats
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
@@ -120,17 +119,6 @@ _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
 """Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
 
 
-def compile_call(source: Source, line: int | None, others: Sequence[Source]) -> cst.Call:
-    """Return the call of that line that compiles the loop's model."""
-    calls = [one for one in source.calls_of("compile") if source.line(one) == line]
-    call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
-    around = source.around(call, cst.FunctionDef)
-    if around is not None and around.name.value == "compile":
-        raise NotPatchableError("The model has its own `compile`, which may not accept this.")
-    Repeats([source, *others], what="model").refuse(source, call)
-    return call
-
-
 def compiled(
     source: Source, call: cst.Call, keras: KerasUse, settings: dict[str, Scalar]
 ) -> list[Change]:
@@ -152,11 +140,8 @@ def compiled(
             raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
         lazy = ROW_WISE_OPTIMIZERS[own]
         change = _lazy(source, optimizer, own, lazy)
-        line = f"from pipediag.optimizers import {lazy}"
         last = source.last_import(change.span.start)
-        if last is None:
-            raise NotPatchableError(f"The file has no import to put `{line}` after.")
-        changes += [change, behind(source, last, [line])]
+        changes += [change, behind(source, last, [f"from pipediag.optimizers import {lazy}"])]
     if len(plain) + ("optimizer" in settings) != len(settings):
         raise NotPatchableError("`compile` has no such argument.")
     return changes
@@ -164,11 +149,9 @@ def compiled(
 
 def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
     if isinstance(value, cst.Name):
-        if source.is_parameter(value):
-            raise NotPatchableError(f"`{value.value}` is a parameter of a function.")
-        given = value.value
+        given, own = value.value, not source.is_parameter(value)
         values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == given]
-        if len(values) != 1 or len(source.references(given)) != 1:
+        if not own or len(values) != 1 or len(source.references(given)) != 1:
             raise NotPatchableError(f"`{given}` is not assigned once and used once.")
         value = values[0]
     if isinstance(value, cst.SimpleString):

@@ -266,10 +266,12 @@ class Source:
             and any(isinstance(small, cst.Import | cst.ImportFrom) for small in each.body)
         ]
 
-    def last_import(self, before: int) -> cst.SimpleStatementLine | None:
+    def last_import(self, before: int) -> cst.SimpleStatementLine:
         """Return the last import at the outermost level that stands before an offset."""
         found = [each for each in self._top_imports if self.span(each).end <= before]
-        return found[-1] if found else None
+        if not found:
+            raise NotPatchableError("The file has no import before this line.")
+        return found[-1]
 
     def imported_as(self, name: str) -> list[cst.CSTNode]:
         """Return what reads something that is imported by that name: `make(x)`, `data.make(x)`."""

@@ -11,7 +11,6 @@ from pathlib import Path
 import libcst as cst
 
 from pipediag.facts.pipeline import by_hand, every, upstream_of
-from pipediag.patching.settings import compile_call
 from pipediag.patching.sites import (
     Callers,
     Repeats,
@@ -170,10 +169,15 @@ class Workspace:
         return self.session.keras
 
     def compile_call(self) -> tuple[Source, cst.Call]:
-        keras = self.keras()
-        source = self.source(keras.compile_file)
-        others = self.other_files(source.path)
-        return source, compile_call(source, keras.compile_line, others)
+        """Return the call that compiles the loop's model."""
+        line, source = self.keras().compile_line, self.source(self.keras().compile_file)
+        calls = [one for one in source.calls_of("compile") if source.line(one) == line]
+        call = only(calls, f"Line {line} calls `compile` {len(calls)} times.")
+        around = source.around(call, cst.FunctionDef)
+        if around is not None and around.name.value == "compile":
+            raise NotPatchableError("The model has its own `compile`, which may not accept this.")
+        Repeats([source, *self.other_files(source.path)], what="model").refuse(source, call)
+        return source, call
 
     def of_the_same_call(self, op_id: str) -> list[str]:
         source = self.source(self.operation(op_id).file)

@@ -178,11 +178,10 @@ def _check_batch_size(source: Source, call: cst.Call) -> None:
     size = argument(call, "batch_size")
     if not isinstance(size, cst.Integer | cst.Name):
         raise NotPatchableError("The batch size is neither a number nor a variable.")
-    if isinstance(size, cst.Name):
-        if source.is_parameter(size):
-            raise NotPatchableError(f"`{size.value}` is a parameter of a function.")
-        if len(source.references(size.value)) > 1:
-            raise NotPatchableError(f"`{size.value}` is used for more than these batches.")
+    if isinstance(size, cst.Name) and (
+        source.is_parameter(size) or len(source.references(size.value)) > 1
+    ):
+        raise NotPatchableError(f"`{size.value}` is not a variable of these batches alone.")
 
 
 def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
@@ -193,8 +192,7 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
     if change.kind not in ("cache", edits.CUT_PADDING):
-        otherwise = f"`{change.kind}` can't be written as one call."
-        raise NotPatchableError(_NOT_INSERTED.get(change.kind, otherwise))
+        raise NotPatchableError(f"`{change.kind}` can't be written as one call there.")
     suits: Suits = "any"
     if change.kind == "cache":
         if not workspace.cached.isdisjoint(_up_to(workspace, [change.after])):
@@ -526,9 +524,6 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
     return with_arguments(source, wrapped, {"reduce_retracing": "True"})
 
 
-_NOT_INSERTED = {
-    "prefetch_to_device": "The copy to the device must stay at the end of the pipeline.",
-}
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "predict": _in_file(_predict),
     "compile_call": _in_file(through_a_function),

@@ -711,7 +711,7 @@ UNWRITABLE: dict[str, tuple[Change, str]] = {
     "a function that is not there": (CompileFunction(SCRIPT, 1, "f"), "not found"),
     "sixteen bits": (SetModel({"dtype_policy": "mixed_bfloat16"}), "all layers but the last"),
     "buckets": (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}), "padded_batch"),
-    "a copy to a device": (Insert("batch", "prefetch_to_device", {"device": "/GPU:0"}), "end"),
+    "a copy to a device": (Insert("batch", "prefetch_to_device"), "one call"),
     "what is no operation": (Insert("map", "x;import os", {}), "one call"),
     "what is no argument": (SetParameters("map", {"a=1,b": 1}), "argument"),
     "what is no option": (SetOptions({"a = 1;b": 1}), "option"),

@@ -157,12 +157,12 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         "def train(opt):\n    model.compile(optimizer=opt)\n    model.fit(ds)\n\n\n"
         "opt = Adam(1e-3)\ntrain(Adam(1e-5))\n",
         ROW_WISE,
-        "parameter",
+        "once",
     ),
     "a size that callers give": (
         "def make(x, size):\n    return read(x).batch(size)\n\n\nds = make(x, 8)\nmodel.fit(ds)\n",
         LARGER,
-        "parameter",
+        "alone",
     ),
     "counts that are not seen": (
         "ds = read(x).batch(8)\nmodel.fit(ds, **more)\n",
