@@ -78,7 +78,13 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     kept = [one for one in changes if isinstance(one, edits.Replace) and one.kind == "PyDataset"]
     # Keras does by itself what else there is, when it has workers.
     changes = _alone_where_parted(workspace, kept or changes)
-    _refuse_contradictions(changes, [op.kind for op in workspace.session.ops])
+    places = [change.after for change in changes if isinstance(change, edits.Move)]
+    if len(set(places)) < len(places):
+        # Each edit would have its own stand first.
+        raise NotPatchableError("Two of the changes move a call to the same place.")
+    why = edits.contradiction(changes, [op.kind for op in workspace.session.ops])
+    if why is not None:
+        raise NotPatchableError(why)
     if any(isinstance(change, edits.Remove) for change in changes):
         raise NotPatchableError("Only you know what else reads what it leaves out.")
     for name, write_one in _PASSES.items():
@@ -116,33 +122,6 @@ def _pass_of(change: edits.Change) -> str:
     if isinstance(change, edits.Replace) and change.kind in alone:
         return change.kind
     return change.do
-
-
-def _refuse_contradictions(changes: Sequence[edits.Change], kinds: Sequence[str]) -> None:
-    """Raise if two changes give one parameter different values, as a trial of both does.
-
-    Or if two move behind the same call, as each edit would have its own stand first.
-    """
-    places = [change.after for change in changes if isinstance(change, edits.Move)]
-    if len(set(places)) < len(places):
-        raise NotPatchableError("Two of the changes move a call to the same place.")
-    if edits.caches_batches(changes, kinds):
-        raise NotPatchableError(edits.CACHED_BATCHES)
-    if edits.parts_batches(changes):
-        raise NotPatchableError(edits.PARTED_BATCHES)
-    given: dict[tuple[str, str], Scalar] = {}
-    for change in changes:
-        place, values = getattr(change, "op_id", change.do), dict[str, Scalar]()
-        match change:
-            case (
-                edits.SetParameters(parameters=values)
-                | edits.SetOptions(options=values)
-                | edits.SetModel(settings=values)
-            ):
-                pass
-        for name, value in values.items():
-            if given.setdefault((place, name), value) != value:
-                raise NotPatchableError(f"Two of the changes set `{name}` to different values.")
 
 
 def _set(workspace: Workspace, change: edits.SetParameters) -> None:

@@ -5,7 +5,7 @@ Plain dataclasses, because the user's process builds them too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeGuard, get_args
 
@@ -321,38 +321,53 @@ def changes_of(values: Iterable[Change | dict[str, Any]]) -> tuple[Change, ...]:
     )
 
 
-CACHED_BATCHES = (
-    "A cache after an operation that another change moves after the batch would hold the same "
-    "batches in every epoch."
-)
+def contradiction(changes: Sequence[Change], kinds: Iterable[str]) -> str | None:
+    """Return why changes that are right one by one can't be made together, as a sentence.
+
+    `kinds` are those of the operations of the pipeline.
+    """
+    given: dict[tuple[str, str], Scalar] = {}
+    for change in changes:
+        place, values = getattr(change, "op_id", change.do), dict[str, Scalar]()
+        match change:
+            case (
+                SetParameters(parameters=values)
+                | SetOptions(options=values)
+                | SetModel(settings=values)
+            ):
+                pass
+        for name, value in values.items():
+            if given.setdefault((place, name), value) != value:
+                return f"Two of the changes set `{name}` to different values."
+    if _caches_batches(changes, kinds):
+        return (
+            "A cache after an operation that another change moves after the batch would hold the "
+            "same batches in every epoch."
+        )
+    if _parts_batches(changes):
+        return "Between operations that hand batches on, another one would take them for elements."
+    return None
 
 
-def caches_batches(changes: Iterable[Change], kinds: Iterable[str]) -> bool:
+def _caches_batches(changes: Sequence[Change], kinds: Iterable[str]) -> bool:
     """Return True if changes that are right one by one would cache batches instead of examples.
 
     One moves an operation after the batch, another puts a cache after that operation: where the
     pipeline shuffles, the batches would stay as they were in the first epoch.
     """
-    listed = list(changes)
-    moved = {one.op_id for one in listed if isinstance(one, Move)}
-    cached = any(adds_cache(one) and one.after in moved for one in listed)
+    moved = {one.op_id for one in changes if isinstance(one, Move)}
+    cached = any(adds_cache(one) and one.after in moved for one in changes)
     return cached and "shuffle" in set(kinds)
 
 
-PARTED_BATCHES = (
-    "Between operations that hand batches on, another one would take them for elements."
-)
-
-
-def parts_batches(changes: Iterable[Change]) -> bool:
+def _parts_batches(changes: Sequence[Change]) -> bool:
     """Return True if changes that are right one by one would put an operation between others that
     hand on batches of a few elements each: a shuffle there would mix batches."""
-    listed = list(changes)
-    batched = [one for one in listed if isinstance(one, Replace) and one.kind == IN_BATCHES]
+    batched = [one for one in changes if isinstance(one, Replace) and one.kind == IN_BATCHES]
     handing_on = {one.op_id for one in batched if one.parameters.get("last") is False}
     several = {one.op_id for one in batched if "last" in one.parameters}
     return any(
         (isinstance(one, Insert | Move | Distribute) and one.after in handing_on)
         or (isinstance(one, Move | Remove) and one.op_id in several)
-        for one in listed
+        for one in changes
     )

@@ -3,7 +3,7 @@ given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, TypeVar
@@ -18,11 +18,9 @@ from pipediag.capture.replay.replacing import (
     padding_cut,
 )
 from pipediag.session.edits import (
-    CACHED_BATCHES,
     CUT_PADDING,
     IN_BATCHES,
     IN_PROCESSES,
-    PARTED_BATCHES,
     Change,
     Distribute,
     Insert,
@@ -32,9 +30,8 @@ from pipediag.session.edits import (
     SetModel,
     SetOptions,
     SetParameters,
-    caches_batches,
+    contradiction,
     cuts_rows,
-    parts_batches,
 )
 from pipediag.tensorflow_names import BATCHING, random_operations
 from pipediag.vocabulary import Scalar
@@ -92,7 +89,9 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
     _insert(graph, [one for one in inserts if one.kind != _AT_THE_END])
     for removed in _of(changes, Remove):
         graph.splice_out(graph.node(removed.op_id))
-    options = _agreed("option", [one.options for one in _of(changes, SetOptions)])
+    options = {
+        name: given for one in _of(changes, SetOptions) for name, given in one.options.items()
+    }
     if options:
         graph.append(Node([], partial(_with_options, options)))
     if endless:
@@ -104,9 +103,10 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
 
 def model_settings(changes: Sequence[Change]) -> dict[str, Any]:
     """Return the settings that the changes make on the model, which is no part of the graph."""
-    settings = [change.settings for change in _of(changes, SetModel)]
-    lengths = {ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {}
-    return {**_agreed("model's", settings), **lengths}
+    settings: dict[str, Any] = {}
+    for change in _of(changes, SetModel):
+        settings |= change.settings
+    return settings | ({ANY_LENGTH: True} if any(map(cuts_rows, changes)) else {})
 
 
 def _repeated(inputs: list[Any]) -> Any:
@@ -121,17 +121,13 @@ def _of(changes: Sequence[Change], kind: type[C]) -> list[C]:
 def _refuse_contradictions(graph: Graph, changes: Sequence[Change]) -> None:
     places = [one for one in changes if isinstance(one, SetParameters | Remove | Move | Replace)]
     for one, other in combinations(places, 2):
-        if isinstance(one, SetParameters) and isinstance(other, SetParameters):
-            both = one.parameters.keys() & other.parameters.keys()
-            contradict = any(one.parameters[name] != other.parameters[name] for name in both)
-        else:
-            contradict = type(one) is type(other) or Remove in (type(one), type(other))
+        both = {type(one), type(other)}
+        contradict = Remove in both or (len(both) == 1 and SetParameters not in both)
         if contradict and one.op_id == other.op_id:
             raise _contradiction(graph, one.op_id)
-    if caches_batches(changes, [call.operation.kind for _, call in graph.calls()]):
-        raise NotReplayableError(CACHED_BATCHES)
-    if parts_batches(changes):
-        raise NotReplayableError(PARTED_BATCHES)
+    why = contradiction(changes, [call.operation.kind for _, call in graph.calls()])
+    if why is not None:
+        raise NotReplayableError(why)
 
 
 def _contradiction(graph: Graph, op_id: str) -> NotReplayableError:
@@ -258,12 +254,3 @@ def _chain(downstream: Node, upstream: Node) -> list[Node] | None:
     chain = nodes_up_to(downstream, lambda one: one is upstream)[::-1]
     alone = all(len(one.inputs) == 1 for one in chain if one is not upstream)
     return chain if alone and upstream in chain else None
-
-
-def _agreed(what: str, given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    agreed: dict[str, Any] = {}
-    for settings in given:
-        for name, value in settings.items():
-            if agreed.setdefault(name, value) != value:
-                raise NotReplayableError(f"Two changes set the {what} {name} to other values.")
-    return agreed
