@@ -14,7 +14,7 @@ from pipediag.session.messages import (
     Answer,
     Command,
     FromChild,
-    Stopping,
+    Leaving,
     TrialsAwaited,
     WindowBegun,
     decode,
@@ -60,7 +60,6 @@ LONGEST_S = 600.0
 LONGEST_IN_JOB_S = 60.0
 """Own choice: a worker of a job may wait for a peer that has gone, as busy as ever."""
 
-BUSY_AFTER_S = 5.0
 _LOOK_EVERY_S = 0.5
 
 Stage = Literal["running", "stopping", "leaving"]
@@ -81,7 +80,6 @@ class Patience:
         self._longest_s = longest_s
         self._since = self._active_at = self._looked_at = 0.0
         self._last: object = None
-        self._announced = False
 
     def stopping(self) -> None:
         """Note that the script was asked to stop, or that its last line has run."""
@@ -111,12 +109,6 @@ class Patience:
             if activity != self._last:
                 self._last, self._active_at = activity, now
         return now - self._active_at > IDLE_S or now - self._since > self._longest_s
-
-    def is_to_be_announced(self) -> bool:
-        """Return True, once, when the user should learn that pipediag waits for the script."""
-        waits = self.stage == "stopping" and self._clock() - self._since > BUSY_AFTER_S
-        before, self._announced = self._announced, self._announced or waits
-        return waits and not before
 
 
 def activity_of(pid: int) -> dict[int, object]:
@@ -150,7 +142,7 @@ class Lookout:
         """Take note of what the child tells."""
         if awaited := awaited_after(message):
             self._awaited, self._since = awaited, self._clock()
-        elif isinstance(message, WindowBegun | TrialsAwaited | Stopping):
+        elif isinstance(message, WindowBegun | TrialsAwaited | Leaving):
             self._awaited = None
 
     def due(self) -> Notice | None:

@@ -27,7 +27,7 @@ from pipediag.runner.child_connection import (
     Patience,
     activity_of,
 )
-from pipediag.runner.progress import BUSY, OnProgress
+from pipediag.runner.progress import OnProgress
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
 from pipediag.sensors import machine
 from pipediag.session.messages import (
@@ -358,9 +358,7 @@ class _Watch:
             self._timeout_at = math.inf
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
-        elif self._patience.is_to_be_announced():
-            self._on_progress(BUSY)
-        elif self._patience.stage == "running" and (awaited := self._lookout.due()):
+        elif awaited := self._lookout.due():
             self._on_progress(awaited)
 
     def _check_started(self) -> None:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from pipediag.encoding import inert, one_line
 from pipediag.session.messages import (
+    Closing,
     Ended,
     FromChild,
     LoopFound,
     LoopMeasured,
     Started,
+    Stopping,
     TrialsAwaited,
     WindowBegun,
 )
@@ -95,6 +97,8 @@ def awaited_after(message: FromChild) -> Notice | None:
                 f"{_loop(line)} is still warming up: its steps are long, something interrupts them "
                 "each time, or its first epoch fills a cache. --timeout ends the script sooner."
             )
+        case Stopping() | Ended() | Closing():
+            return BUSY
     return None
 
 

@@ -27,16 +27,18 @@ from pipediag.runner.child_connection import (
     activity_of,
 )
 from pipediag.runner.child_process import supervise
-from pipediag.runner.progress import NO_LOOP_YET, Notice, awaited_after
+from pipediag.runner.progress import BUSY, NO_LOOP_YET, Notice, awaited_after
 from pipediag.session.messages import (
     Answer,
     BlockRun,
     ChildResult,
     Closing,
+    Leaving,
     LoopFound,
     RunBlock,
     RunSettings,
     Started,
+    Stopping,
     TrialsAwaited,
     encode,
 )
@@ -267,4 +269,9 @@ def test_what_is_long_waited_for_is_announced_once_but_trials_by_themselves() ->
     assert after(1000) is None
     lookout.heard(LoopFound(7))
     lookout.heard(TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0))
+    assert after(1000) is None
+    lookout.heard(Stopping())
+    assert after(AWAITED_AFTER_S + 1) == BUSY
+    lookout.heard(Closing())
+    lookout.heard(Leaving())
     assert after(1000) is None
