@@ -393,15 +393,8 @@ class _Combination:
             # Holds until these edits have run rounds of their own.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
-        elif decision.state == "refuted":
-            adds = "Makes it slower" if decision.high < 1.0 else "Adds nothing"
-            self.drop(candidate, f"{adds} on top of {names}: {decision}.")
         else:
-            self.drop(
-                candidate,
-                f"After {decision.rounds} rounds it is still unclear if it adds anything "
-                f"on top of {names}: {decision}.",
-            )
+            self.drop(candidate, f"No further gain was shown on top of {names}: {decision}.")
         return []
 
     def measure(self) -> None:

@@ -36,7 +36,7 @@ def test_an_edit_that_adds_nothing_is_dropped_with_its_ratio() -> None:
     found = combined(executor)
     assert found.findings == ["a"]
     assert found.speedup == pytest.approx(2.0, rel=0.05)
-    assert dropped(found)["b"].startswith("Adds nothing on top of try a: 1.0")
+    assert dropped(found)["b"].startswith("No further gain was shown on top of try a: 1.0")
 
 
 def test_an_edit_that_makes_them_a_little_faster_stays_in() -> None:
