@@ -309,7 +309,7 @@ def called(
     model: Model, data: Any = ROWS, result: Any = 2.0 * ROWS, times: int = 20, **more: Any
 ) -> Prediction | None:
     predictions: list[Prediction] = []
-    trials = PairedCalls(predictions, Mock(), Mock())
+    trials = PairedCalls(predictions, Mock(), Mock(last_here=None))
     for _ in range(times):
         trials.predicted(10_000_000, result, model, (data,), more)
     assert len(predictions) <= 1
