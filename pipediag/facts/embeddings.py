@@ -25,13 +25,6 @@ def large(tables: Iterable[Embedding]) -> list[Embedding]:
     return [table for table in tables if table.table_bytes >= LARGE.value * 1e6]
 
 
-def percent_of_step(session: Session, ms: float | None) -> float | None:
-    """Return the time in percent of the mean step; None where either is not known."""
-    if ms is None or session.steps is None or not session.steps.mean_ms:
-        return None
-    return 100.0 * ms / session.steps.mean_ms
-
-
 WITHIN = Threshold(
     "zeros between other ids",
     0.1,

@@ -66,6 +66,13 @@ def group_percents(breakdown: Mapping[StepClass, Share]) -> dict[Group, float]:
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
+def percent_of_step(session: Session, ms: float | None) -> float | None:
+    """Return the time in percent of the mean step; None where either is not known."""
+    if ms is None or session.steps is None or not session.steps.mean_ms:
+        return None
+    return 100.0 * ms / session.steps.mean_ms
+
+
 def class_ms(session: Session, classes: Iterable[StepClass]) -> float:
     """Return the milliseconds of the step in these classes together."""
     shares = session.breakdown or {}

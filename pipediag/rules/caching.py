@@ -30,8 +30,8 @@ from pipediag.facts.pipeline import (
 from pipediag.facts.run import FIRST_BATCHES, fills_a_shuffle, long_percent, time_of_epochs
 from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
-from pipediag.rules.relevance import Weight, less_input, weigh, weigh_first_batches
-from pipediag.rules.rule import known, pipeline_rule
+from pipediag.rules.relevance import Weight, less_input, matters, weigh, weigh_first_batches
+from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
@@ -236,8 +236,7 @@ def _behind_other_work(session: Session, maps: list[Operation], op: Operation) -
     """Return the last of the maps where those behind the costliest one matter, too, and what it
     makes fits in memory."""
     behind = [one for one in downstream(session, op) if one in maps]
-    delay = sum(delay_ms(session, one) or 0.0 for one in behind)
-    if 100.0 * delay < OPERATION_SHARE.value * known(session.steps).mean_ms:
+    if not matters(session, *behind):
         return op
     last = max(behind, key=maps.index)
     return op if _cache_of(session, last, early=False).against is not None else last

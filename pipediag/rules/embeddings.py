@@ -12,11 +12,10 @@ from pipediag.facts.embeddings import (
     WITHIN,
     large,
     masks_a_token,
-    percent_of_step,
     within_percent,
 )
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.step import class_ms, class_percent
+from pipediag.facts.step import class_ms, class_percent, percent_of_step
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     compiled_by_xla,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,13 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
 from pipediag.rules.parallel_maps import EACH_ROW, processes_for
-from pipediag.rules.relevance import less_input, uncounted_wait_ms, weigh, weigh_first_batches
+from pipediag.rules.relevance import (
+    less_input,
+    matters,
+    uncounted_wait_ms,
+    weigh,
+    weigh_first_batches,
+)
 from pipediag.rules.rule import pipeline_rule
 from pipediag.rules.shuffling import buffer_size
 from pipediag.session.edits import IN_BATCHES, IN_PROCESSES, Edit, Move, Replace
@@ -254,8 +259,8 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
         readers = [one for one in every(session) if each.id in one.parent_ids]
         each = readers[0] if len(readers) == 1 and readers[0].parent_ids == [each.id] else None
     # A cache comes behind the last map that matters and the filters that follow it, and no further.
-    matter = [n for n, one in enumerate(following) if one is op or _matters(session, one)]
-    behind = matter[-1] + 1 if matter else 0
+    maps = [one for one in following if one.kind == "map" and (one is op or matters(session, one))]
+    behind = following.index(maps[-1]) + 1 if maps else 0
     filters = takewhile(lambda one: one.kind == "filter", following[behind:])
     return [*following[:behind], *filters]
 
@@ -269,12 +274,6 @@ def _takes_batches(op: Operation) -> bool:
     cut = function.graph_ops.get("StridedSlice", 0) >= function.graph_ops.get("SparseToDense", 0)
     known = BROADCASTS | REWRITTEN | {"SparseToDense"}
     return cut and _of_its_element_alone(op) and _graph_ops(op) <= known
-
-
-def _matters(session: Session, op: Operation) -> bool:
-    step_ms = session.steps.mean_ms if session.steps is not None else math.inf
-    costs = 100.0 * (delay_ms(session, op) or 0.0) >= OPERATION_SHARE.value * step_ms
-    return op.kind == "map" and costs
 
 
 def _rows_at_once(session: Session) -> int | None:
@@ -390,8 +389,8 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
         "one Python call"
     )
     # Where little is left to gain around the user's function, a trial says how much.
-    matters = weigh(session, op, beside_ms).status == "fail"
-    yield finding("fail" if matters else "informative", f"{advice}.", edit=edit)
+    around = weigh(session, op, beside_ms).status == "fail"
+    yield finding("fail" if around else "informative", f"{advice}.", edit=edit)
     calls = python_calls(op)
     count = processes_for(session, op, calls.per_step) if calls is not None else None
     if count is not None and weight.status == "fail":

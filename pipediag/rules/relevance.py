@@ -21,7 +21,7 @@ from pipediag.facts.run import (
     whole_in_words,
 )
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import ceiling, class_ms, most_percent
+from pipediag.facts.step import ceiling, class_ms, most_percent, percent_of_step
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import Run, RunGain, RunPart
 from pipediag.session.loops import Share
@@ -90,7 +90,8 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
     """
     waiting = weigh_input(session)
     delay = delay_ms(session, op) if delay is None else delay
-    if delay is None or session.steps is None:
+    percent = percent_of_step(session, delay)
+    if percent is None:
         bottleneck = session.pipeline.bottleneck_op_id if session.pipeline else None
         if waiting.status != "fail" or bottleneck == measured_at(session, op).id:
             return waiting
@@ -98,12 +99,17 @@ def weigh(session: Session, op: Operation, delay: float | None = None) -> Weight
             "The cost of this operation was not measured, so its part in the wait is not known."
         )
         return Weight("inconclusive", unknown, waiting.evidence)
-    percent = 100.0 * delay / session.steps.mean_ms
     evidence = {**waiting.evidence, "delay_ms_per_step": delay, "delay_percent_of_step": percent}
     if percent < OPERATION_SHARE.value:
         # The wait, if there is any, comes from elsewhere.
         return Weight("pass", "", evidence)
     return replace(waiting, evidence=evidence)
+
+
+def matters(session: Session, *ops: Operation) -> bool:
+    """Return True if these operations together delay the step by a part that matters."""
+    delay = sum(delay_ms(session, one) or 0.0 for one in ops)
+    return (percent_of_step(session, delay) or 0.0) >= OPERATION_SHARE.value
 
 
 def input_first(session: Session) -> str | None:
