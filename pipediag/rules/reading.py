@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold
-from pipediag.facts.machine import available_bytes, cpus
+from pipediag.facts.machine import cpus
 from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import (
     call_name,
@@ -62,13 +62,6 @@ def from_disk_percent(session: Session) -> float | None:
     return min(100.0, 100.0 * host.read_bytes_per_s / host.asked_bytes_per_s)
 
 
-def bytes_of_an_epoch(session: Session) -> int | None:
-    """Return the bytes of the files that an epoch reads; None where they are not known."""
-    sizes = [op.parameters.get("file_bytes") for op in session.ops if op.kind in READERS]
-    known = [size for size in sizes if isinstance(size, int)]
-    return sum(known) if sizes and len(known) == len(sizes) else None
-
-
 FROM_DISK = Threshold("read from disk", 10.0, "% of what the process reads", "own choice")
 _LEAST_PER_S = 1e6
 """Bytes. Own choice: less from a disk is what programs write and look up beside their data."""
@@ -95,19 +88,12 @@ def _check_cold_files(session: Session) -> Iterator[Finding]:
     # What comes over a network may count as read from storage.
     if percent < FROM_DISK.value or per_s < _LEAST_PER_S or remote_storage(session) is not None:
         return
-    size, free = bytes_of_an_epoch(session), available_bytes(session)
-    then = ""
-    if size is not None:
-        later = "epochs and runs may read from memory, and wait less"
-        later = "epochs read from disk too" if size > free else later
-        then = f" An epoch reads {memory_size(size)}, and {memory_size(free)} of memory are free: "
-        then += f"later {later}."
     yield COLD_FILES.finding(
         "informative",
         f"In the measured steps {percent:.0f} % of what the process read came from disk "
-        f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second).{then}",
+        f"({memory_size(min(per_s, asked))} of {memory_size(asked)} per second).",
         weight=weight,
-        evidence={"from_disk_percent": percent, "epoch_bytes": size, "free_memory_bytes": free},
+        evidence={"from_disk_percent": percent},
     )
 
 

@@ -225,7 +225,6 @@ def test_tuning_is_switched_off_where_each_epoch_frees_an_iterator() -> None:
 # Storage: a disk whose files memory will hold later, or a network
 
 MB = 10**6
-SMALL, LARGE = ({"file_count": 10, "file_bytes": size * MB} for size in (300, 3000))
 REMOTE = {"file_count": 10, "remote_storage": "nfs4"}
 
 
@@ -240,24 +239,19 @@ def host(read_mb: float | None = 90.0, asked_mb: float | None = 100.0) -> Any:
 
 @cases(
     {
-        "cold": (read(host(), parameters=SMALL), "informative"),
-        "cold and too large": (read(host(), parameters=LARGE), "informative"),
-        "of unknown size": (read(host()), "informative"),
-        "nearly warm": (read(host(9.0), parameters=SMALL), "pass"),
-        "little": (read(host(0.1, 0.1), parameters=SMALL), "pass"),
-        "nothing read": (read(host(0.0, 0.0), parameters=SMALL), "pass"),
-        "not counted": (read(host(None, None), parameters=SMALL), "pass"),
-        "no host": (read(None, parameters=SMALL), "pass"),
+        "cold": (read(host()), "informative"),
+        "nearly warm": (read(host(9.0)), "pass"),
+        "little": (read(host(0.1, 0.1)), "pass"),
+        "nothing read": (read(host(0.0, 0.0)), "pass"),
+        "not counted": (read(host(None, None)), "pass"),
+        "no host": (read(None), "pass"),
         "keeps up": (NO_WAIT, "pass"),
         "remote": (read(host(), parameters=REMOTE), "pass"),
     },
     "session, status",
 )
 def test_files_that_come_from_disk(session: Session, status: str) -> None:
-    finding = only(COLD_FILES, session)
-    assert finding.status == status
-    read_of = session.ops[0].parameters.get("file_bytes")
-    assert status == "pass" or finding.evidence["epoch_bytes"] == read_of
+    assert only(COLD_FILES, session).status == status
 
 
 IMAGES = make_operation(
