@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, Threshold
@@ -75,8 +75,6 @@ class Where:
     part: RunPartName
     percent: float
     row: RunPart | None
-    about_as_much: Where | None = None
-    """Another part that takes more than the steps by its mean, but not by its 95 % interval."""
 
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
@@ -97,17 +95,13 @@ def where(session: Session) -> Where | None:
         return None
     weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in HAD_BACK}
     part = max(weights, key=lambda name: weights[name])
-    steps, computing = run.percent_of("steps"), (session.breakdown or {}).get("device_compute")
+    computing = (session.breakdown or {}).get("device_compute")
     idle = 1.0 - computing.percent / 100.0 if computing is not None else 1.0
-    in_steps = Where("steps", steps, None)
-    if weights[part] < WHERE_PERCENT or weights[part] <= steps * idle:
-        return in_steps
-    other = Where(part, weights[part], costliest_row(run, part))
     at_least = _end_of_intervals(rows_to_have_back(run, part), 0)
     steps_at_most = idle * _end_of_intervals(rows_to_have_back(run, "steps"), 1)
     if at_least < WHERE_PERCENT or at_least <= steps_at_most:
-        return replace(in_steps, about_as_much=other)
-    return other
+        return Where("steps", run.percent_of("steps"), None)
+    return Where(part, weights[part], costliest_row(run, part))
 
 
 def _end_of_intervals(rows: list[RunPart], end: int) -> float:

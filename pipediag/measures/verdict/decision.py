@@ -93,12 +93,7 @@ def _of_the_run(session: Session, verdict: Verdict, told: Set[RunPartName]) -> V
     of_run: dict[str, object] = {"where": found.part}
     if found.row is not None:
         of_run |= {"where_file": found.row.file, "where_line": found.row.line}
-    if found.about_as_much is not None:
-        other = run_sentence(run, found.about_as_much, verdict.bottleneck)
-        of_run |= {
-            "reasons": [f"This takes about as much time as the steps: {other}", *verdict.reasons]
-        }
-    elif found.part not in told:
+    if found.part not in told:
         of_run |= {
             "summary": run_sentence(run, found, verdict.bottleneck),
             "severity": "high",
