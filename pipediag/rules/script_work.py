@@ -18,7 +18,7 @@ from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.names import exact_time, memory_size
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import UNEVEN
-from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, Weight, weigh_rows
+from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Place, Rule, known
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
@@ -105,7 +105,6 @@ def _own(row: RunPart) -> str:
     return OWN_LINE if words == "in ``" else words
 
 
-LATE = Threshold("work before training of unknown length", 5.0, "s, and an epoch", "own choice")
 SHARE = Threshold(
     "share of work after training", 15.0, "% of the run", "own choice: some is normal"
 )
@@ -121,7 +120,7 @@ WORK_BESIDE_TRAINING = _script_rule(
     fix="Keep what comes before training in a file: arrays as `.npy`, a pipeline's output with "
     "`dataset.save(path)`, what `adapt` learns. Do work between trainings once, before the first, "
     "and what follows in a script that reads the saved model.",
-    thresholds=(*THRESHOLDS, LATE, SHARE),
+    thresholds=(*THRESHOLDS, SHARE),
     untried="A trial compares training steps, and this work is not among them.",
 )
 
@@ -129,34 +128,22 @@ WORK_BESIDE_TRAINING = _script_rule(
 @WORK_BESIDE_TRAINING.found_by
 def _check_work_beside_training(session: Session) -> Iterator[Finding]:
     run = known(session.run)
-    for part in _TITLES:
-        early = part == "before_training" and run.scope != "run"
-        rows = [row for row in (run.seen if early else run.parts) if row.part == part]
-        least_s = max(LATE.value, run.whole_s) if early else 0.0
+    for part, title in _TITLES.items():
+        rows, least_s = [row for row in run.parts if row.part == part], 0.0
         if part == "after_training":
             # What has no line then is the script's exit.
             rows = [row for row in rows if row.line is not None and run.scope == "run"]
             least_s = SHARE.value / 100.0 * run.whole_s
         for block in blocks_of(rows):
             if block.seconds >= least_s and not block.of_framework:
-                yield _beside(session, run, block, early)
-
-
-def _beside(session: Session, run: Run, block: Block, early: bool) -> Finding:
-    weight = replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None)
-    if early:
-        # By its seconds alone, as the length of the whole training is not known.
-        unknown = "The length of the whole training is not known."
-        weight = Weight("informative", unknown, {"taken_s": block.seconds})
-    part = block.hottest.part
-    return WORK_BESIDE_TRAINING.weighed(
-        weight,
-        _once(session, block),
-        title=_TITLES[part],
-        place=block.place,
-        evidence={"times": block.count},
-        part=part,
-    )
+                yield WORK_BESIDE_TRAINING.weighed(
+                    replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None),
+                    _once(session, block),
+                    title=title,
+                    place=block.place,
+                    evidence={"times": block.count},
+                    part=part,
+                )
 
 
 def _once(session: Session, block: Block) -> str:

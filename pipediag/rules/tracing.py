@@ -11,7 +11,7 @@ from pipediag.facts.pipeline import call_name
 from pipediag.facts.run import is_step_function, rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import GROUPS, class_ms, class_percent, lengths_vary, most_percent
-from pipediag.rules.relevance import NOTABLE, THRESHOLDS, Weight, weigh_rows
+from pipediag.rules.relevance import THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileFunction, Edit
 from pipediag.session.findings import Finding
@@ -167,12 +167,9 @@ REPEATED_COMPILE = Rule(
 
 @REPEATED_COMPILE.found_by
 def _check_repeated_compile(session: Session) -> Iterator[Finding]:
-    """Yield a finding on all places where something was traced too often.
-
-    In a run of unknown length, of which no share can be told, it informs of what was seen.
-    """
+    """Yield a finding on all places where something was traced too often, in a run whose length is
+    known."""
     run, loop, steps = known(session.run), session.diagnosed_loop(), session.steps
-    whole = run.scope == "run"
     of_step = traces_of_step(session, loop) if loop is not None else None
     # A function has one first trace, so several tell that it was made several times.
     made_again = steps is not None and steps.trace_count - steps.retraces >= AGAIN.value
@@ -182,7 +179,7 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
         limit = AGAIN if of_keras or (made_again and row is of_step) else OWN_AGAIN
         return row.part == "compile" and row.count is not None and row.count >= limit.value
 
-    repeated = [row for row in (run.parts if whole else run.seen) if again(row)]
+    repeated = [row for row in run.parts if run.scope == "run" and again(row)]
     if not repeated:
         return
     worst = max(repeated, key=lambda row: row.seconds)
@@ -190,19 +187,9 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
         row.seconds * _saved_part(row, TRACES_LEFT if _on_many_shapes(session, row) else 1)
         for row in repeated
     )
-    advice, weight = _run_advice(session, worst, repeated), weigh_rows(run, repeated, saved_s)
-    if not whole:
-        # Its share of the whole is not known.
-        percent = 100.0 * saved_s / max(run.total_s, 1e-9)
-        taken_s = sum(row.seconds for row in repeated)
-        weight = Weight(
-            "pass" if percent < NOTABLE.value else "informative",
-            f"Of the {run.total_s:.1f} s that were seen, it could have saved {percent:.0f} %.",
-            {"taken_s": taken_s, "savable_percent_of_what_was_seen": percent},
-        )
     yield REPEATED_COMPILE.weighed(
-        weight,
-        advice,
+        weigh_rows(run, repeated, saved_s),
+        _run_advice(session, worst, repeated),
         place=(worst.file, worst.line),
         evidence={"traces": worst.count},
         part="compile",

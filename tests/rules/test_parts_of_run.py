@@ -211,7 +211,6 @@ def test_work_beside_the_steps(
         (BEFORE, 9.9, {}, "informative"),
         (BEFORE, 60.0, {"whole_s": 7200.0}, "pass"),
         (BEFORE, 1.9, {"whole_s": 4.0}, "informative"),
-        (BEFORE, 50.0, {"scope": "1000_steps"}, "pass"),
         (BETWEEN, 9.9, {}, "informative"),
         # Between two trainings of an unknown number lies as much each time.
         (BETWEEN, 30.0, {"scope": "1000_steps"}, "fail"),
