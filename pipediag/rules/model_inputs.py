@@ -142,14 +142,13 @@ def _check_padding(session: Session) -> Iterator[Finding]:
         evidence={"device_compute_percent_of_step": compute, "padding_percent": padded},
         speedup_at_most=at_most_without(session, wasted),
     )
-    share = "" if padded is None else f" {padded:.0f} % of the ids are padding."
     keras = known(session.diagnosed_loop()).keras
-    layers = keras.input_layers if keras is not None else []
-    pads = next((one for one in layers if one.kind == "TextVectorization"), None)
-    if padded is not None and pads is not None:
-        if not little:
-            yield _of_a_layer(session, pads, waits or "", share, finding)
-    elif padded is not None and spec is not None and not lengths_vary(spec):
+    kinds = [one.kind for one in keras.input_layers] if keras is not None else []
+    if padded is not None and "TextVectorization" in kinds:
+        # It pads within the model, and is to be moved into the pipeline first.
+        return
+    share = "" if padded is None else f" {padded:.0f} % of the ids are padding."
+    if padded is not None and spec is not None and not lengths_vary(spec):
         if not little and not waits:
             yield from _of_one_length(session, op, share, finding)
     elif op is not None and spec is None:
@@ -161,23 +160,6 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             f"batches hold examples of similar length.{share}".lstrip(),
             edit=PADDING.edit(op, _bucket_label(op), buckets, check="shape"),
         )
-
-
-def _of_a_layer(
-    session: Session, layer: InputLayer, first: str, share: str, finding: Callable[..., Finding]
-) -> Finding:
-    loop = known(session.diagnosed_loop())
-    longest = "tf.reduce_max(tf.math.count_nonzero(ids, axis=1))"
-    return finding(
-        f"{first} Cut the ids of `{layer.name}` ({layer.kind}) to the longest row of each batch, "
-        f"`ids[:, :{longest}]`, or choose a shorter `output_sequence_length`, which also cuts the "
-        f"longest texts.{share}".lstrip(),
-        op=None,
-        place=(loop.file, loop.line),
-        title="Cut padded ids to the longest row of each batch",
-        condition="if the model ignores padding",
-        untried="The ids are made within the model, whose code has to be changed.",
-    )
 
 
 def _of_one_length(
