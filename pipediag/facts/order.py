@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from pipediag.facts.limits import WORTH_DOING, bound
 from pipediag.facts.names import RUN_PART, exact_time, length, place
-from pipediag.facts.pipeline import bottleneck, delay_ms, kind_name
+from pipediag.facts.pipeline import delay_ms, kind_name
 from pipediag.facts.run import rows_to_have_back, whole_in_words
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import failed_by_itself
@@ -323,7 +323,8 @@ def _in_the_run(session: Session) -> Iterator[str]:
 
 
 def _in_the_step(session: Session) -> Iterator[str]:
-    bound_by, op = session.verdict.bottleneck, bottleneck(session.pipeline)
+    bound_by, pipeline = session.verdict.bottleneck, session.pipeline
+    op = session.operation(pipeline.bottleneck_op_id) if pipeline is not None else None
     if session.steps is None or session.breakdown is None or bound_by == "inconclusive":
         return
     step_ms, hot = session.steps.mean_ms, None

@@ -147,13 +147,6 @@ def place_name(op: Operation) -> str:
     return call_name(op).replace("`", "")
 
 
-def bottleneck(pipeline: Pipeline | None) -> Operation | None:
-    """Return the operation that limits the pipeline, where that is known."""
-    if pipeline is None:
-        return None
-    return next((op for op in pipeline.ops if op.id == pipeline.bottleneck_op_id), None)
-
-
 def chain(ops: Sequence[Operation], op: Operation | None) -> Iterator[Operation]:
     """Yield the operation and those above it, as far as each reads from one other of `ops`."""
     by_id = {one.id: one for one in ops}

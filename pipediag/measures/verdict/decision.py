@@ -290,7 +290,7 @@ def _inconclusive(session: Session, summary: str, straddled: Sequence[float]) ->
 
 
 def _reasons(session: Session, sentences: list[str]) -> list[str]:
-    steps, host, others = session.steps, session.host, missed_cores(session.host)
+    steps = session.steps
     if steps is None:
         return sentences
     measured = (
@@ -298,10 +298,6 @@ def _reasons(session: Session, sentences: list[str]) -> list[str]:
         f"{_digits(steps.mean_ms)} ms, median {_digits(steps.median_ms)} ms (95 % interval "
         f"{_digits(steps.ci95_ms[0])} to {_digits(steps.ci95_ms[1])} ms)."
     )
-    if host is not None and others is not None:
-        measured += (
-            f" Meanwhile, other programs used {others:.1f} of the {host.cores_allowed:g} CPUs."
-        )
     apart = uneven(steps)
     return [measured, *([apart] if apart else []), *sentences]
 
@@ -395,8 +391,11 @@ def _about_the_measurement(session: Session) -> Iterator[Doubt]:
             f"Another thread trained at the same time{place(beside.file, beside.line)}: the two "
             "compete for the CPU and the GIL. Only one of them was measured."
         )
-    if missed_cores(session.host) is not None:
-        yield Doubt("On an idle machine, the script runs faster and the shares may differ.")
+    if (others := missed_cores(session.host)) is not None:
+        yield Doubt(
+            f"Meanwhile, other programs used {others:.1f} of the CPUs: on an idle machine, the "
+            "script runs faster and the shares may differ."
+        )
 
 
 def about_loop_time(session: Session) -> Iterator[Doubt]:

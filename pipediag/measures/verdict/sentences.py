@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import STEP_CLASS, in_sentence, length, place
-from pipediag.facts.pipeline import bottleneck, filled_shuffles
+from pipediag.facts.pipeline import filled_shuffles
 from pipediag.facts.run import LoopTime, Where, rows_to_have_back, whole_in_words
 from pipediag.facts.script import cut_short, ending
 from pipediag.facts.step import GROUPS
@@ -45,7 +45,7 @@ def input_culprit(session: Session) -> Culprit | None:
     """Return the source of the input wait; None where no operation's cost is known. A source in
     Python is named by its own line or function, one of a framework by what was passed in."""
     pipeline, loop, host = session.pipeline, session.diagnosed_loop(), session.host
-    op = bottleneck(pipeline)
+    op = session.operation(pipeline.bottleneck_op_id) if pipeline is not None else None
     hot = _python_source(host)
     keras = loop.keras if loop else None
     source = f"`{keras.source}`" if keras is not None and keras.source else None
