@@ -168,15 +168,11 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
     """Return the ledger with given epochs, which `recording` lacks, and a note if it uses none."""
     lacking = [loop for loop in recording.loops if _lacks(loop)]
     planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
-    if lacking and run.scope != "run":
-        why = (
-            "no typical epoch was seen to its end, the number of steps in an epoch is not known, "
-            "or more epochs were seen than that"
-        )
-    elif run.projected_total_s is None or run.epochs_planned not in planned:
-        why = "the script states how long it trains, or was seen to its end"
-    else:
+    if run.scope == "run" and run.projected_total_s is not None and run.epochs_planned in planned:
         return run.but(epochs_given=True), None
+    why = "the script states how long it trains or was seen to its end"
+    if lacking and run.scope != "run":
+        why = "no epoch was seen to its end, or more epochs than that were seen"
     return run, f"`--epochs {epochs}` was not used: {why}."
 
 
