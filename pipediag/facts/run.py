@@ -23,9 +23,6 @@ from pipediag.session.record import Interval
 from pipediag.session.recording import Prediction
 from pipediag.vocabulary import EVALUATING, RunPartName, RunScope
 
-EXPLAINED_PERCENT = 70.0
-"""Percent of a loop's time that its steps should explain. Own choice."""
-
 FIRST_BATCHES = Threshold(
     "waiting for the first batch of each epoch",
     INPUT_WAIT.value,

@@ -155,10 +155,9 @@ def between_epochs(**time: Any) -> Session:
 
 def test_waits_between_epochs_that_outweigh_the_steps_are_the_verdict() -> None:
     verdict = decide(between_epochs())
-    assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "medium")
+    assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
     assert "at most 4.95x as fast" in verdict.summary
     assert (verdict.line, verdict.op_id) == (14, "shuffle")
-    assert any("15 % of the 20 s" in reason for reason in verdict.reasons)
 
 
 def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
@@ -179,14 +178,6 @@ def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:
 )
 def test_other_waits_leave_the_verdict_to_the_step(time: dict[str, float]) -> None:
     assert decide(between_epochs(**time)).bottleneck == "overhead"
-
-
-def test_steps_that_explain_little_of_the_loop_are_a_doubt() -> None:
-    verdict = decide(between_epochs(steps_s=8.0, first_batches_s=2.0, between_s=10.0, count=400))
-    assert (verdict.bottleneck, verdict.confidence) == ("overhead", "medium")
-    assert any("20 % of the 20 s" in reason for reason in verdict.reasons)
-    enough = between_epochs(steps_s=14.0, first_batches_s=0.0, between_s=6.0)
-    assert decide(enough).confidence == "high"
 
 
 def test_a_repeated_batch_that_says_otherwise_is_a_doubt() -> None:

@@ -22,11 +22,9 @@ from pipediag.facts.limits import (
     on_other_sides,
 )
 from pipediag.facts.machine import missed_cores
-from pipediag.facts.names import exact_time, length, place
+from pipediag.facts.names import exact_time, place
 from pipediag.facts.run import (
-    EXPLAINED_PERCENT,
     first_batch_percent,
-    loop_time,
     steps_beside_percent,
     time_of_epochs,
     where,
@@ -39,7 +37,6 @@ from pipediag.measures.verdict.sentences import (
     call_in_each_step,
     costs_most,
     eager_culprit,
-    elsewhere,
     filling_shuffle,
     first_batches_sentence,
     input_culprit,
@@ -182,11 +179,10 @@ def _decide_first_batches(session: Session) -> Verdict:
     if session.environment.worker is not None:
         # A strategy asks all workers whether they have a batch, so the wait may be for a peer.
         culprit = None
-    reasons = list(about_loop_time(session))
-    if time.ends_seen < 2:
-        # One wait may have been the machine's.
-        one = "1 end of an epoch was seen, with its waits."
-        reasons.append(Doubt(one if time.ends_seen else NO_END_SEEN))
+    # One wait may have been the machine's.
+    one = "1 end of an epoch was seen, with its waits."
+    seen_little = time.ends_seen < 2
+    reasons = [Doubt(one if time.ends_seen else NO_END_SEEN)] if seen_little else []
     summary = first_batches_sentence(run, time, culprit) + _for_peers(session)
     return _verdict(session, "input", "high", summary, reasons, culprit)
 
@@ -378,7 +374,6 @@ def _about_the_measurement(session: Session) -> Iterator[Doubt]:
         )
     if steps is not None and not steps.stable:
         yield Doubt("The step time had not settled when the baseline began.")
-    yield from about_loop_time(session)
     if filled is not None:
         yield Doubt(
             f"All measurements are from the epoch that fills {filled}. They apply only to that "
@@ -395,23 +390,6 @@ def _about_the_measurement(session: Session) -> Iterator[Doubt]:
         yield Doubt(
             f"Meanwhile, other programs used {others:.1f} of the CPUs: on an idle machine, the "
             "script runs faster and the shares may differ."
-        )
-
-
-def about_loop_time(session: Session) -> Iterator[Doubt]:
-    """Yield a doubt where steps explain too little of the loop."""
-    time = loop_time(session)
-    if time is None:
-        return
-    # What is inferred of later epochs is no reason to doubt what was seen.
-    seen_s = time.total_s if time.ends_seen else time.steps_s + time.slower_s
-    percent = 100.0 * time.steps_s / seen_s if seen_s else 100.0
-    if percent < EXPLAINED_PERCENT:
-        yield Doubt(
-            f"Steps account for {percent:.0f} % of the {length(time.total_s)} that the loop takes "
-            f"from its first step on (start and compilation not counted); {elsewhere(time)}. "
-            "Statements about the step, and gains in the step, apply only to that part of the "
-            "loop."
         )
 
 

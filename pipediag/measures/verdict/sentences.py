@@ -201,18 +201,6 @@ def other_sentence(
     return f"{text}.{_if_free(at_most) if (at_most or 0.0) >= _AS_IF_INPUT_BOUND else ''}"
 
 
-def elsewhere(time: LoopTime) -> str:
-    """Return where the loop's time went apart from its steps, the largest part first."""
-    parts = {
-        "waiting for the first batch of each epoch": time.first_batches_s,
-        "between epochs (validation, callbacks and other work)": time.between_s,
-        "in slower steps and work that no measured step contained": time.slower_s,
-    }
-    shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
-    named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
-    return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
-
-
 def first_batches_sentence(run: Run, time: LoopTime, culprit: Culprit | None) -> str:
     """Return the sentence of a run that is input-bound between its epochs, and the upper bound: in
     the first epoch the pipeline has to start anyway."""

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipediag.facts.names import RUN_PART, STEP_CLASS, in_sentence, length
-from pipediag.facts.run import loop_time
+from pipediag.facts.run import LoopTime, loop_time
 from pipediag.facts.step import most_of_free_input
-from pipediag.measures.verdict.sentences import elsewhere
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
     counted,
@@ -194,8 +193,20 @@ def time_of_loop(session: Session) -> str | None:
     if time is None:
         return None
     steps = percent(100.0 * time.steps_s / time.total_s)
-    rest = elsewhere(time)
+    rest = _elsewhere(time)
     return (
         f"The loop takes {length(time.total_s)} from its first step on: {steps} in steps"
         f"{'; ' + rest if rest else ''}."
     )
+
+
+def _elsewhere(time: LoopTime) -> str:
+    """Return where the loop's time went apart from its steps, the largest part first."""
+    parts = {
+        "waiting for the first batch of each epoch": time.first_batches_s,
+        "between epochs (validation, callbacks and other work)": time.between_s,
+        "in slower steps and work that no measured step contained": time.slower_s,
+    }
+    shares = {what: 100.0 * part / time.total_s for what, part in parts.items()}
+    named = sorted((what for what in shares if shares[what] >= 1.0), key=lambda what: -shares[what])
+    return ", ".join(f"{shares[what]:.0f} % is {what}" for what in named)
