@@ -82,6 +82,10 @@ PARALLEL_MAP = pipeline_rule(
 )
 
 
+_Way = tuple[str, Edit]
+"""A way to call a map: the advice, and its edit."""
+
+
 @PARALLEL_MAP.found_at("map")
 def _check_parallel_map(session: Session, op: Operation) -> Iterator[Finding]:
     """Yield two findings for a map whose calls can be made parallel in two ways, else one."""
@@ -102,11 +106,9 @@ def _more_than_in_parallel(session: Session, op: Operation) -> Iterator[Finding]
     """Yield the ways for a map that runs Python in parallel already: more threads, processes."""
     pool, self_ms = pool_size(session, op), measured_at(session, op).self_ms_per_step
     weight = weigh(session, op, None if self_ms is None or not pool else self_ms / pool)
-    ways, times, processes = [], python_calls(op), _in_processes(session, op)
+    ways, times = _in_processes(session, op), python_calls(op)
     if _lacks_threads(session, op) and (times is None or times.off_cpu_percent >= WAITS.value):
-        ways.append((_many_advice(session, op), _many_calls(session, [op], op, None)))
-    if processes is not None:
-        ways.append((_processes_advice(op), processes))
+        ways.insert(0, _many_calls(session, [op], op, None))
     evidence = {**python_evidence(op), "pool_threads": pool}
     finding = partial(PARALLEL_MAP.finding, op=op, weight=weight, evidence=evidence)
     if ways and weight.status != "fail":
@@ -174,23 +176,18 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     if weight.status != "fail":
         yield finding(weight.status, weight.sentence)
         return
-    ways = [(tuned, _tuned_advice(op, outer), cpus(session), True)]
+    ways = [(_tuned_advice(op, outer), tuned)]
+    many = _many_calls(session, alike, op, outer)
     if stateful:
-        many = (
-            _many_calls(session, alike, op, outer),
-            _many_advice(session, op),
-            WAITING_CALLS,
-            False,
-        )
-        processes = _in_processes(session, op) if outer is None else None
-        if processes is not None:
-            ways.append((processes, _processes_advice(op), cpus(session), True))
+        ways += _in_processes(session, op) if outer is None else []
         ways.insert(0 if waits_first(op) else len(ways), many)
-    for place, (edit, advice, calls, on_cpu) in enumerate(ways):
+    for place, (advice, edit) in enumerate(ways):
+        waiting = edit.id == many[1].id
+        calls = WAITING_CALLS if waiting else cpus(session)
         yield finding(
             "informative" if place else "fail",
             advice,
-            speedup_at_most=parallel(session, costs, calls, on_cpu=on_cpu),
+            speedup_at_most=parallel(session, costs, calls, on_cpu=not waiting),
             edit=edit,
         )
 
@@ -216,7 +213,7 @@ def _named(alike: Sequence[Operation], op: Operation) -> str:
 
 def _many_calls(
     session: Session, alike: Sequence[Operation], op: Operation, outer: Operation | None
-) -> Edit:
+) -> _Way:
     """Return calls of a fixed number, and as many threads to wait on where there are fewer."""
     edit = PARALLEL_MAP.edit(
         f"{op.id}:{WAITING_CALLS}",
@@ -224,7 +221,10 @@ def _many_calls(
         *_calls(alike, WAITING_CALLS),
         caveat=_where_measured(outer),
     )
-    return on_threads(edit) if _lacks_threads(session, op) else edit
+    give = f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`"
+    if _lacks_threads(session, op):
+        give, edit = f"{give}, with {ON_THREADS}", on_threads(edit)
+    return f"{give}.{call_times(op)}", edit
 
 
 def processes_for(session: Session, op: Operation, calls: float = 1.0) -> int | None:
@@ -243,16 +243,18 @@ def processes_for(session: Session, op: Operation, calls: float = 1.0) -> int | 
     return min(count, MOST_PROCESSES) if long else None
 
 
-def _in_processes(session: Session, op: Operation) -> Edit | None:
+def _in_processes(session: Session, op: Operation) -> list[_Way]:
     count = processes_for(session, op)
     if count is None:
-        return None
-    return PARALLEL_MAP.edit(
+        return []
+    edit = PARALLEL_MAP.edit(
         f"{op.id}:processes",
         f"{count} processes for the Python of the {place_name(op)}",
         Replace(op.id, IN_PROCESSES, {"processes": count}),
         check="equal",
     )
+    have = f"Have processes call the Python of {call_name(op)}, one call in each."
+    return [(f"{have}{call_times(op)}", edit)]
 
 
 def on_threads(edit: Edit, count: int = WAITING_CALLS) -> Edit:
@@ -279,15 +281,6 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     return f"{advice}{call_times(op)}"
-
-
-def _many_advice(session: Session, op: Operation) -> str:
-    threads = f", with {ON_THREADS}" if _lacks_threads(session, op) else ""
-    return f"Give {call_name(op)} `num_parallel_calls={WAITING_CALLS}`{threads}.{call_times(op)}"
-
-
-def _processes_advice(op: Operation) -> str:
-    return f"Have processes call the Python of {call_name(op)}, one call in each.{call_times(op)}"
 
 
 def _reason(function: RecordedFunction | None) -> str:

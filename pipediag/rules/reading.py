@@ -275,40 +275,31 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     if not weight.worth_trying:
         return
     count = WAITING_CALLS if python else _as_many_at_once(session, op)
-    yield finding(
-        weight.to_try,
-        weight.before(_flat_advice(op, count, threads=python)),
-        speedup_at_most=parallel(session, op, count, on_cpu=not python),
-        edit=_flat_edit(op, count, threads=python),
-    )
+    advice, edit = _in_parallel(op, count, threads=python)
+    at_most = parallel(session, op, count, on_cpu=not python)
+    yield finding(weight.to_try, weight.before(advice), speedup_at_most=at_most, edit=edit)
     if uses(op.function, OPENS_FILES) and not python and count < WAITING_CALLS:
-        yield finding(
-            "informative",
-            _flat_advice(op, WAITING_CALLS, threads=True),
-            title=f"Open {WAITING_CALLS} files at once, as opening may block",
-            edit=_flat_edit(op, WAITING_CALLS, threads=True),
-        )
+        advice, edit = _in_parallel(op, WAITING_CALLS, threads=True)
+        title = f"Open {WAITING_CALLS} files at once, as opening may block"
+        yield finding("informative", advice, title=title, edit=edit)
 
 
-def _flat_edit(op: Operation, count: int, *, threads: bool) -> Edit:
-    given: dict[str, Scalar] = {
-        "cycle_length": count,
-        "num_parallel_calls": count if threads else AUTOTUNE,
-    }
+def _in_parallel(op: Operation, count: int, *, threads: bool) -> tuple[str, Edit]:
+    """Return the advice and the edit by which so many calls run at once, each on its thread."""
     edit = SERIAL_FLAT_MAP.edit(
         f"{count}:{op.id}" if threads else op,
         f"{count} parallel calls of the function of the {place_name(op)}",
-        Replace(op.id, "parallel_flat_map", given),
+        Replace(
+            op.id,
+            "parallel_flat_map",
+            {"cycle_length": count, "num_parallel_calls": count if threads else AUTOTUNE},
+        ),
         caveat="Rows of several elements alternate.",
     )
-    return on_threads(edit, count) if threads else edit
-
-
-def _flat_advice(op: Operation, count: int, *, threads: bool) -> str:
-    calls = str(count) if threads else "tf.data.AUTOTUNE"
-    return (
+    calls, on = (str(count), f", with {ON_THREADS}") if threads else ("tf.data.AUTOTUNE", "")
+    advice = (
         f"Replace {call_name(op)} by `interleave(lambda x: "
         f"tf.data.Dataset.from_tensors(x).flat_map(f), cycle_length={count}, "
-        f"num_parallel_calls={calls})`{f', with {ON_THREADS}' if threads else ''}, with `f` its "
-        f"function.{call_times(op)}"
+        f"num_parallel_calls={calls})`{on}, with `f` its function.{call_times(op)}"
     )
+    return advice, on_threads(edit, count) if threads else edit
