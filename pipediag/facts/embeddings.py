@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipediag.facts.limits import Threshold
-from pipediag.facts.machine import gpu_memory_bytes
 from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import EmbeddingIds
@@ -129,9 +128,12 @@ def plan_memory(session: Session) -> MemoryPlan | None:
         variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
         slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
         other = max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
+    # A table may be on any GPU.
+    seen = session.host.gpus if session.host else []
+    smallest = min((one.memory_total_bytes for one in seen if one.memory_total_bytes), default=None)
     return MemoryPlan(
         other_bytes=other,
         needed_bytes=kept + max(temporaries, copies) + (other or 0),
-        device_bytes=given or gpu_memory_bytes(session),
+        device_bytes=given or smallest,
         given=given is not None,
     )

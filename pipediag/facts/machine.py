@@ -41,17 +41,15 @@ def missed_cores(host: Host | None) -> float | None:
     return others
 
 
-def pool_threads(session: Session) -> int:
-    """Return the threads of tf.data's pool: one a CPU, unless the dataset asks for other."""
+def pool_size(session: Session, op: Operation) -> int | None:
+    """Return the threads that this map's calls share, one a CPU unless the dataset asks for other;
+    None where there is no limit."""
+    if op.parameters.get("use_unbounded_threadpool"):
+        return None
     private = option(session.pipeline, "private_threadpool_size")
     if private is not None and isinstance(private[1], int) and private[1] > 0:
         return private[1]
     return max(1, int(cpus(session)))
-
-
-def pool_size(session: Session, op: Operation) -> int | None:
-    """Return the threads that this map's calls share; None where there is no limit."""
-    return None if op.parameters.get("use_unbounded_threadpool") else pool_threads(session)
 
 
 def on_accelerator(devices: Iterable[Device]) -> bool:
@@ -65,9 +63,3 @@ def available_bytes(session: Session) -> int:
     if host is not None and host.available_bytes is not None:
         return host.available_bytes
     return session.environment.memory_bytes
-
-
-def gpu_memory_bytes(session: Session) -> int | None:
-    """Return the memory of the smallest GPU, as a table may be on any; None without one."""
-    seen = session.host.gpus if session.host else []
-    return min((one.memory_total_bytes for one in seen if one.memory_total_bytes), default=None)

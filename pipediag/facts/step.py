@@ -10,7 +10,7 @@ from pipediag.facts.run import loop_time
 from pipediag.session.edits import SHORTEST_CUT, touched
 from pipediag.session.loops import Share, Steps
 from pipediag.session.model import Session
-from pipediag.session.recorded_loops import KerasUse
+from pipediag.session.recorded_loops import KerasUse, LoopFacts
 from pipediag.session.trials import SpeedUp
 from pipediag.vocabulary import Group, StepClass
 
@@ -27,6 +27,11 @@ def lengths_to_cut(element_spec: str) -> list[int]:
     """Return the lengths of rows of ids in a batch that may be cut, one for each part of it."""
     lengths = map(int, _ROWS_OF_IDS.findall(element_spec))
     return [length for length in lengths if length >= SHORTEST_CUT]
+
+
+def shapes_vary(loop: LoopFacts) -> bool:
+    """Return True if its batches differ in shape, as was seen or as their spec allows."""
+    return loop.shapes_vary or lengths_vary(loop.element_spec or "")
 
 
 def keras_3(session: Session) -> KerasUse | None:
@@ -115,8 +120,6 @@ def uneven(steps: Steps) -> str | None:
             "A few long steps dominate. They raise the mean, which the breakdown adds up to, above "
             "the time of most steps."
         )
-    if steps.mean_ms * UNEVEN < steps.median_ms:
-        return "Some steps are much shorter than most, which lowers the mean."
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import takewhile
 from pathlib import PurePath
@@ -133,9 +133,6 @@ def _row(recording: Recording, run: Run | Missing, loop: RecordedLoop, diagnosed
     return Loop(**{**recorded, **own})
 
 
-_MOST_NAMED = 8
-
-
 def chosen_loop(
     recording: Recording, run: Run | Missing, wanted: int | None
 ) -> tuple[RecordedLoop | None, list[str]]:
@@ -154,7 +151,7 @@ def chosen_loop(
     if not training:
         return None, []
     loop = max(among, key=rank, default=None)
-    others = _named(_place(one) for one in training if one is not loop)
+    others = ", ".join(dict.fromkeys(_place(one) for one in training if one is not loop))
     if loop is None:
         note = (
             f"No training loop begins at line {wanted}, which `--loop` names, so nothing was "
@@ -169,12 +166,6 @@ def chosen_loop(
         f"({costs_s[loop.id]:.3g} s). Others were seen at {others}; `--loop LINE` selects another."
     )
     return loop, [note]
-
-
-def _named(places: Iterable[str]) -> str:
-    named = list(dict.fromkeys(places))
-    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
-    return ", ".join(named[:_MOST_NAMED]) + more
 
 
 def _place(loop: RecordedLoop) -> str:

@@ -114,7 +114,11 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     tables = [table for table in session.embeddings if table.trainable]
     from_rows = [one for one in tables if one.update == "dense" and one.gradient == "sparse"]
     edit, advice = row_wise_update(session, rule.id), _update_advice(session, from_rows)
-    evidence = _update_evidence(session, from_rows)
+    evidence: dict[str, Scalar] = {
+        **_evidence_of(from_rows),
+        "slots_bytes": sum(table.slot_bytes or 0 for table in from_rows),
+        "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
+    }
     if _matter(session, from_rows):
         yield _judged(
             rule,
@@ -139,14 +143,6 @@ def _matter(session: Session, tables: Sequence[Embedding]) -> bool:
     took = percent_of_step(session, _added(table.passes_ms for table in tables))
     least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
     return sum(table.table_bytes for table in tables) >= least.value * 1e6
-
-
-def _update_evidence(session: Session, tables: Sequence[Embedding]) -> dict[str, Scalar]:
-    return {
-        **_evidence_of(tables),
-        "slots_bytes": sum(table.slot_bytes or 0 for table in tables),
-        "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
-    }
 
 
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:

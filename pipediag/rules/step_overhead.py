@@ -23,9 +23,9 @@ from pipediag.facts.step import (
     FREED_BY_FEWER_CALLS,
     class_ms,
     class_percent,
-    lengths_vary,
     most_percent,
     on_torch,
+    shapes_vary,
 )
 from pipediag.rules.model_edits import (
     OWN_LOOP,
@@ -216,8 +216,7 @@ XLA = Rule(
 def _check_xla(session: Session) -> Iterator[Finding]:
     loop, edit = known(session.diagnosed_loop()), compiled_by_xla(session, XLA.id)
     percent = class_percent(session, ["device_compute", *CALL_CLASSES])
-    shapes_vary = loop.shapes_vary or lengths_vary(loop.element_spec or "")
-    if edit is not None and percent >= IN_CALLS.value and not shapes_vary:
+    if edit is not None and percent >= IN_CALLS.value and not shapes_vary(loop):
         yield XLA.finding(
             "informative",
             "Use `compile(jit_compile=True)`.",

@@ -10,7 +10,14 @@ from pipediag.facts.limits import Threshold, bound
 from pipediag.facts.pipeline import call_name
 from pipediag.facts.run import is_step_function, rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
-from pipediag.facts.step import GROUPS, class_ms, class_percent, lengths_vary, most_percent
+from pipediag.facts.step import (
+    GROUPS,
+    class_ms,
+    class_percent,
+    lengths_vary,
+    most_percent,
+    shapes_vary,
+)
 from pipediag.rules.relevance import THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import CompileFunction, Edit
@@ -87,7 +94,7 @@ _STEP_FUNCTION = re.compile(r"(.+):(\d+) (\S+)")
 def _for_all_shapes(loop: Loop) -> Edit | None:
     """Return the edit of the one function that is traced for each shape; None for other causes."""
     places = [_STEP_FUNCTION.fullmatch(one) for one in loop.step_functions]
-    if loop.kind == "keras" or not _shapes_vary(loop) or len(places) != 1 or places[0] is None:
+    if loop.kind == "keras" or not shapes_vary(loop) or len(places) != 1 or places[0] is None:
         return None
     file, line, function = places[0].groups()
     change = CompileFunction(file, int(line), function, reduce_retracing=True)
@@ -117,10 +124,6 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
         ", or compile with `jit_compile=False`: compiling takes "
         f"{class_percent(session, ['compile']):.0f} % of the step, once for each new shape."
     )
-
-
-def _shapes_vary(loop: Loop) -> bool:
-    return loop.shapes_vary or lengths_vary(loop.element_spec or "")
 
 
 def _keras_retraces(session: Session, loop: Loop) -> bool:
@@ -198,7 +201,7 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
 
 def _on_many_shapes(session: Session, row: RunPart) -> bool:
     """Return True if the function is the step of a training loop whose batches vary in length."""
-    loops = (loop for loop in session.loops if loop.role == "training" and _shapes_vary(loop))
+    loops = (loop for loop in session.loops if loop.role == "training" and shapes_vary(loop))
     return any(is_step_function(loop, row) for loop in loops)
 
 

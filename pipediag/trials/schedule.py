@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.run import PAUSED_NS
-from pipediag.facts.step import lengths_vary
+from pipediag.facts.step import shapes_vary
 from pipediag.session.edits import distributes, saves_pauses
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun
@@ -68,9 +68,10 @@ def run_trials(
     not tried. `began_s` is the time at which the budget began to count, by `clock`.
     `of_run` returns the speed-up of the run by a finding's trial, where that is known.
     """
-    varies = loop.shapes_vary or lengths_vary(loop.element_spec or "")
     began_s = clock() if began_s is None else began_s
-    bench = Bench(executor, taken_by, budget_s, clock, on_event, began_s, one_length=not varies)
+    bench = Bench(
+        executor, taken_by, budget_s, clock, on_event, began_s, one_length=not shapes_vary(loop)
+    )
     carrying = {one.edit.id: one for one in (*findings, *further) if one.edit is not None}
 
     def speedup_of_run(edit_id: str) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 
 from pipediag.facts.devices import held_up
 from pipediag.facts.embeddings import MemoryPlan, plan_memory
-from pipediag.facts.machine import cores_allowed, pool_size, pool_threads
+from pipediag.facts.machine import cores_allowed, pool_size
 from pipediag.reporters.words.embeddings import memory_needed
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_environment, make_operation, make_pipeline
@@ -34,7 +34,6 @@ def test_a_quota_beyond_the_cores_allows_no_more_of_them(
 def test_an_option_sets_the_pools_size() -> None:
     options = {"threading.private_threadpool_size": 16}
     session = make_session(pipeline=make_pipeline(options=options))
-    assert pool_threads(session) == 16
     assert pool_size(session, make_operation("map")) == 16
 
 

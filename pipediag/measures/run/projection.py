@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pipediag.facts.step import lengths_vary
+from pipediag.facts.step import shapes_vary
 from pipediag.measures.loops import PAUSE_SEEN_ONCE, cache_filled_meanwhile
 from pipediag.measures.run.amounts import (
     FEWEST_FOR_INTERVAL,
@@ -286,7 +286,7 @@ class Projection:
         if seen <= 0:
             return
         times = steps / seen
-        if self.loop.shapes_vary or lengths_vary(self.loop.element_spec or ""):
+        if shapes_vary(self.loop):
             # New lengths come about as the logarithm of the steps (16 in 51 steps, 26 in 375).
             times = math.log1p(steps) / math.log1p(seen)
         for place, share in self.epochs.built_again.items():
