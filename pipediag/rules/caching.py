@@ -29,7 +29,7 @@ from pipediag.facts.pipeline import (
 )
 from pipediag.facts.run import FIRST_BATCHES, fills_a_shuffle, long_percent, time_of_epochs
 from pipediag.facts.step import class_ms
-from pipediag.rules.epoch_start import Bounds, foretold, without_first_batches
+from pipediag.rules.epoch_start import foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, matters, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
@@ -201,15 +201,16 @@ def _of_maps(session: Session) -> Finding | None:
     op = max(reversed(maps), key=lambda candidate: delay_ms(session, candidate) or 0.0)
     op = _behind_other_work(session, maps, op)
     weight, early = weigh(session, op, _delay_up_to(session, op)), False
-    percent = long_percent(session)
-    if weight.status != "fail" and percent is not None:
+    percent, time = long_percent(session), time_of_epochs(session)
+    if weight.status != "fail" and percent is not None and time is not None:
         # Else the last map that fills a shuffle and did not run any more once that was full: the
         # loop waits for that in every epoch.
         idle = (one for one in reversed(maps) if delay_ms(session, one) is None)
         filling = next((one for one in (op, *idle) if fills_a_shuffle(session, one)), None)
         if filling is not None:
             op, early = filling, True
-            weight = Weight("fail", "", {"first_batches_percent_of_loop": percent})
+            at_most, of_run = without_first_batches(session, time)
+            weight = Weight("fail", "", {"first_batches_percent_of_loop": percent}, of_run, at_most)
     op = _after_its_filters(session, op)
     cache = _cache_of(session, op, early=early)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
@@ -218,16 +219,11 @@ def _of_maps(session: Session) -> Finding | None:
         return finding(status, weight.sentence)
     if cache.against is not None:
         return finding("informative", cache.against)
-    time = time_of_epochs(session) if early else None
-    bounds: Bounds = (None if early else _gain_of_cache(session, op), None)
-    if time is not None:
-        bounds = without_first_batches(session, time)
     return finding(
         weight.to_try,
-        weight.before(f"{cache.advice}{foretold(time)}"),
+        weight.before(f"{cache.advice}{foretold(time) if early else ''}"),
         part="epoch_start" if early else "steps",
-        speedup_at_most=bounds[0],
-        for_run=bounds[1],
+        speedup_at_most=None if early else _gain_of_cache(session, op),
         **cache.given,
     )
 
