@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipediag.estimates import with_interval
 from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
@@ -82,12 +82,17 @@ def _is_of_the_loop(finding: Finding, no_step_waits: bool) -> bool:
 
 def gain_of_both(gain: RunGain, other: RunGain) -> RunGain:
     """Return the gain where `other` is one of the run that `gain` makes."""
-    ends = [one.ci95 or (one.speedup, one.speedup) for one in (gain, other)]
-    speedup, ci95 = with_interval(
-        lambda one, other: one * other, (gain.speedup, ends[0]), (other.speedup, ends[1])
-    )
-    return gain.but(
-        speedup=speedup, after_s=gain.before_s / speedup, ci95=ci95 if gain.ci95 else None
+    return _together((gain, other), lambda one, other: one * other)
+
+
+def _together(gains: Sequence[RunGain], speedup_of: Callable[..., float]) -> RunGain:
+    """Return the first gain with what all of them make of its run, by their speed-ups."""
+    values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
+    speedup, ci95 = with_interval(speedup_of, *values)
+    return gains[0].but(
+        speedup=speedup,
+        after_s=gains[0].before_s / speedup,
+        ci95=ci95 if all(one.ci95 for one in gains) else None,
     )
 
 
@@ -135,15 +140,8 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
         saved = sum(1.0 - 1.0 / max(one, LOWEST_SPEEDUP) for one in speedups)
         return 1.0 / max(1.0 - saved, SHORTEST_S)
 
-    values = [(one.speedup, one.ci95 or (one.speedup, one.speedup)) for one in gains]
-    speedup, ci95 = with_interval(together, *values)
-    return gains[0].but(
-        speedup=speedup,
-        after_s=gains[0].before_s / speedup,
-        ci95=ci95 if all(one.ci95 for one in gains) else None,
-        once_s=sum(one.once_s or 0.0 for one in gains) or None,
-        once_ci95_s=None,
-    )
+    once_s = sum(one.once_s or 0.0 for one in gains) or None
+    return _together(gains, together).but(once_s=once_s, once_ci95_s=None)
 
 
 def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:

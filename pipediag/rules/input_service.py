@@ -154,12 +154,11 @@ def with_least(session: Session, finding: Finding) -> Finding:
     trial = finding.trial
     if finding.rule != RULE.id or trial.state not in ("refuted", "inconclusive"):
         return finding
-    if trial.speedup is None and trial.reason is not None:
-        reason = trial.reason
-    else:
-        reason = "The workers took their CPUs from the training."
+    reason = "The workers took their CPUs from the training."
     if trial.speedup is not None:
         reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
+    elif trial.reason is not None:
+        reason = trial.reason
     left = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
     most = session.ceiling.speedup_if_input_free if session.ceiling is not None else None
     if most is None or most < WORTH_DOING:
