@@ -254,10 +254,14 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         saved_s = min(saved_s, sum(row.seconds for row in beside))
     share = (session.breakdown or {}).get("input_wait")
     steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
+    # What a generator loads before its first batch is no step's to wait for once it is loaded.
+    steady_ms = share.ms if share is not None else 0.0
+    loads_first = (time.first_batch_ms or 0.0) >= LOADING.value * steady_ms
+    loads_first &= bool(operations(session, "from_generator"))
     against = None
     if not written:
         against = "The wait belongs to a pipeline that the script did not write."
-    elif steps_wait and not _loads_first(session):
+    elif steps_wait and not loads_first:
         against = "The steps wait for input as well. Fix that first, as it may shorten both waits."
     yield SLOW_EPOCH_START.weighed(
         weigh_rows(run, rows, saved_s),
@@ -268,18 +272,6 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         part="epoch_start",
         **given,
     )
-
-
-def _loads_first(session: Session) -> bool:
-    """Return True if a generator does far more before its first batch than for a later one.
-
-    What it loads there is no step's to wait for once it is loaded.
-    """
-    time, share = time_of_epochs(session), (session.breakdown or {}).get("input_wait")
-    if time is None or time.first_batch_ms is None or share is None:
-        return False
-    generates = any(op.kind == "from_generator" for op in operations(session))
-    return generates and time.first_batch_ms >= LOADING.value * share.ms
 
 
 def _cure(session: Session) -> tuple[str, bool, dict[str, Any]]:

@@ -235,7 +235,8 @@ ONE_HOT_INPUT = Rule(
 @ONE_HOT_INPUT.found_by
 def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     features = _features(known(session.diagnosed_loop()))
-    maker = next((op for op in known(session.pipeline).ops if _one_hot(op)), None)
+    ops = known(session.pipeline).ops
+    maker = next((op for op in ops if op.function and "OneHot" in op.function.graph_ops), None)
     if maker is None or features is None or features.bytes < _FEATURES.value * 1e6:
         return
     yield ONE_HOT_INPUT.finding(
@@ -249,10 +250,6 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
         # No more than all that is computed can be on these rows.
         speedup_at_most=at_most_without(session, class_percent(session, ["device_compute"])),
     )
-
-
-def _one_hot(op: Operation) -> bool:
-    return op.function is not None and "OneHot" in op.function.graph_ops
 
 
 class _Rows(NamedTuple):

@@ -325,10 +325,9 @@ class Projection:
 
 def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
     if filled:
-        these = "this is that epoch" if scope == "epoch" else "these are 1,000 steps of it"
         return (
             "The script was stopped in the epoch that fills its cache, so the time of later "
-            f"epochs, which read the cache, is not known: {these}."
+            "epochs, which read the cache, is not known."
         )
     if scope == "epoch":
         return "The script was stopped, and its number of epochs is not known: this is one of them."
