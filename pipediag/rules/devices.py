@@ -90,7 +90,6 @@ _OF_SPAN = "% of the device's span"
 UNDER_FLOOR = Threshold("idle time, if mostly short gaps", 15.0, _OF_SPAN, "own choice")
 INPUT_IDLE = Threshold("waiting for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
 LAUNCH_IDLE = Threshold("waiting for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
-DELAY = Threshold("median time from launch to start", 10.0, "us", "own choice: launched ahead")
 SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
 PYTHON_IDLE = Threshold("idle during Python", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 ONE_PAUSE = Threshold("longest gap", 50.0, "% of the idle time during Python", "own choice")
@@ -256,7 +255,7 @@ LAUNCH_BOUND = _idle_rule(
     fix="Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function(jit_compile=True)` "
     "on the step, which compiles once for each shape and changes the last digits; "
     "`steps_per_execution=16` saves Python between steps.",
-    thresholds=(LAUNCH_IDLE, DELAY, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    thresholds=(LAUNCH_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
     effect="same up to order or rounding",
     frees=("dispatch",),
 )
@@ -264,14 +263,7 @@ LAUNCH_BOUND = _idle_rule(
 
 @LAUNCH_BOUND.found_on_devices_by
 def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
-    device, session, ahead = _idlest(profile, "launch"), profile.session, None
-    delay = device.median_delay_us if device is not None else None
-    if delay is not None and delay >= DELAY.value:
-        ahead = (
-            f"The median kernel starts {delay:.0f} us after its launch: most kernels are launched "
-            "ahead of time, and the device waits only for some. "
-            f"{LAUNCH_BOUND.advice_for(profile)}"
-        )
+    device, session = _idlest(profile, "launch"), profile.session
     return _of_cause(
         LAUNCH_BOUND,
         profile,
@@ -279,12 +271,11 @@ def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
         LAUNCH_IDLE,
         also=" A larger batch makes each kernel longer.",
         evidence={
-            "median_delay_us": delay,
+            "median_delay_us": device.median_delay_us if device is not None else None,
             "median_kernel_us": device.median_kernel_us if device is not None else None,
         },
         edit=compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
         or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps"),
-        informs=ahead,
     )
 
 

@@ -183,7 +183,6 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "a GPU before a CPU": (INPUT_GAP, [cpu({"input": 80.0}), gpu({"input": 2.0})], "pass"),
         "no device for input": (INPUT_GAP, [], "pass"),
         "launches": (LAUNCH_BOUND, [late()], "fail"),
-        "launched ahead": (LAUNCH_BOUND, [late(median_delay_us=400.0)], "informative"),
         "launches behind input": (
             LAUNCH_BOUND,
             [gpu({"launch": 20.0, "input": 30.0}, **LAUNCHES)],
@@ -262,7 +261,6 @@ test_a_session_tries_xla_before_several_steps_a_call = decides(
         "launches": (session_on(late()), ("fail", XLA)),
         "under XLA": (session_on(late(), **fit(jit_compile=True)), ("fail", SHARED)),
         "own loop": (session_on(late(), **OWN), "fail"),
-        "launched ahead": (session_on(late(median_delay_us=400.0)), ("informative", XLA)),
         "in doubt": (session_on(late(), **SLOWED), ("informative", XLA)),
     },
 )
