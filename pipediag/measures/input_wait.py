@@ -54,11 +54,11 @@ not the pipeline's, but those of a metric over a dataset of its own. Own choice.
 MOST_TAKEN = 2.0
 """So many times as much CPU, at most, threads are thought to take without other programs."""
 
-_BESIDE: dict[Contention, str] = {
-    "python": "Python functions of the pipeline used the CPU for {percent:.0f} % of the step on "
-    "other threads",
-    "cpu": "input threads used the same CPUs as the training loop",
+BESIDE: dict[Contention, str] = {
+    "python": "Python functions of the pipeline used the CPU",
+    "cpu": "Input threads used the CPUs",
 }
+"""What computes beside the step."""
 
 
 def settle_input_wait(
@@ -88,8 +88,8 @@ def settle_input_wait(
         if method == "differential" and contention is not None:
             difference = (
                 f"Input takes between {native.percent:.0f} % of the step (by tf.data's gap times) "
-                f"and {usable.percent:.0f} % (by a repeated batch). Meanwhile, "
-                f"{_BESIDE[contention].format(percent=python_percent)}."
+                f"and {usable.percent:.0f} % (by a repeated batch). "
+                f"{BESIDE[contention]} meanwhile."
             )
         elif apart:
             difference = (

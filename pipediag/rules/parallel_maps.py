@@ -44,8 +44,7 @@ from pipediag.session.edits import (
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.recording import RecordedFunction
-from pipediag.tensorflow_names import DEFAULT_SWITCHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
+from pipediag.tensorflow_names import DEFAULT_SWITCHES, PYTHON_OPERATIONS
 
 WAITING_CALLS = 16
 """Own choice. A waiting call keeps its thread, and tf.data's own pool has one a CPU: with it, eight
@@ -277,24 +276,11 @@ def _tuned_advice(op: Operation, outer: Operation | None) -> str:
     give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
     advice = f"{give}." if outer is None else f"{give}, or move it after {call_name(outer)}."
     if outer is None and op.function is not None and op.function.stateful:
-        advice = f"{give}: TensorFlow keeps it serial because it uses {_reason(op.function)}."
+        stateful = "calls Python, looks up in a table, reads a variable or draws random numbers"
+        advice = f"{give}: TensorFlow keeps a map serial whose function {stateful}."
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     return f"{advice}{call_times(op)}"
-
-
-def _reason(function: RecordedFunction | None) -> str:
-    """Return which kinds of operation make the function stateful, in words."""
-    kinds: list[str] = []
-    if python := uses(function, PYTHON_OPERATIONS):
-        kinds.append("Python (" + ", ".join(python) + ")")
-    if uses(function, LOOKUP):
-        kinds.append("a table lookup")
-    if draws_random(function):
-        kinds.append("random numbers")
-    elif uses(function, VARIABLES):
-        kinds.append("a variable")
-    return " and ".join(kinds) or "a stateful operation"
 
 
 def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:

@@ -31,6 +31,7 @@ from pipediag.facts.run import (
 )
 from pipediag.facts.script import failed_by_itself
 from pipediag.facts.step import GROUPS, group_percents, most_of_free_input, uneven
+from pipediag.measures.input_wait import BESIDE
 from pipediag.measures.steps import FEWEST_STEPS
 from pipediag.measures.verdict.sentences import (
     Culprit,
@@ -52,7 +53,6 @@ from pipediag.session.model import Session
 from pipediag.vocabulary import (
     Bottleneck,
     Confidence,
-    Contention,
     Group,
     RunPartName,
     StepClass,
@@ -336,11 +336,6 @@ ENOUGH_STEPS = 20
 """Own choice: with fewer, the interval of a bootstrap is known to be too narrow. Samples that are
 means of many steps each scatter less, so of those the fewest that a verdict needs are enough."""
 
-_BESIDE: dict[Contention, str] = {
-    "python": "Python functions of the pipeline use the CPU",
-    "cpu": "Input threads use the CPUs",
-}
-
 
 @dataclass(frozen=True)
 class Doubt:
@@ -418,7 +413,7 @@ def _about_input(session: Session, bottleneck: Bottleneck | None) -> Iterator[Do
             yield Doubt(f"{first}, and the profiler slows steps down.", weight=2)
     if wait.method == "native" and wait.contention is not None and session.differential is None:
         yield Doubt(
-            f"{_BESIDE[wait.contention]} during the training steps, which were not measured with "
+            f"{BESIDE[wait.contention]} during the training steps, which were not measured with "
             "a repeated batch: input may cost more than it seems.",
             weight=0 if wait.contention == "cpu" and bottleneck == "input" else 1,
         )
