@@ -349,11 +349,6 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
             f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as the "
             "first axis in its output_signature, and remove the `batch`."
         )
-    elif outer is None and (op.elements or ELEMENTS.value) < ELEMENTS.value:
-        rewrite = (
-            "Read the arrays with `from_tensor_slices(...).batch(...)` instead of "
-            f"{call_name(op)} if they fit in memory, or do less Python for each batch."
-        )
     at_once, edit = _several_at_once(session, op, outer)
     ways = [rewrite, at_once]
     # What overlaps waits goes first where the calls were off the CPU for a good part of their time.

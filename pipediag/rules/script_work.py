@@ -109,11 +109,22 @@ SHARE = Threshold(
     "share of work after training", 15.0, "% of the run", "own choice: some is normal"
 )
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
-_TITLES: dict[RunPartName, str] = {
-    "before_training": "Save what is prepared before training",
-    "between_loops": "Do repeated work once, before the first training",
-    "after_training": "Move the work after training to a separate script",
+_BESIDE: dict[RunPartName, tuple[str, str]] = {
+    "before_training": (
+        "Save what is prepared before training",
+        "before training: save what is the same in every run (`np.save`, `dataset.save(path)`, the "
+        "vocabulary that `adapt` learns), or read the data only once",
+    ),
+    "between_loops": (
+        "Do repeated work once, before the first training",
+        "between training loops: if its result is always the same, do it once, before the first",
+    ),
+    "after_training": (
+        "Move the work after training to a separate script",
+        "after training: do it in a separate script that reads the saved model, or do less of it",
+    ),
 }
+"""Title and advice by the part of the run."""
 WORK_BESIDE_TRAINING = _script_rule(
     title="Do the work beside the training once, or in another script",
     why="The machine trains nothing meanwhile, and the same data gives the same result each time.",
@@ -128,7 +139,7 @@ WORK_BESIDE_TRAINING = _script_rule(
 @WORK_BESIDE_TRAINING.found_by
 def _check_work_beside_training(session: Session) -> Iterator[Finding]:
     run = known(session.run)
-    for part, title in _TITLES.items():
+    for part, (title, how) in _BESIDE.items():
         rows, least_s = [row for row in run.parts if row.part == part], 0.0
         if part == "after_training":
             # What has no line then is the script's exit.
@@ -138,29 +149,12 @@ def _check_work_beside_training(session: Session) -> Iterator[Finding]:
             if block.seconds >= least_s and not block.of_framework:
                 yield WORK_BESIDE_TRAINING.weighed(
                     replace(weigh_rows(run, block.rows, block.seconds), speedup_at_most=None),
-                    _once(session, block),
+                    f"{block.work} {how}.",
                     title=title,
                     place=block.place,
                     evidence={"times": block.count},
                     part=part,
                 )
-
-
-def _once(session: Session, block: Block) -> str:
-    part = block.hottest.part
-    if part == "between_loops":
-        how = "If its result is always the same, do it once, before the first."
-        return f"{block.work} between training loops. {how}"
-    if part == "after_training":
-        how = "do it in a separate script that reads the saved model, or do less of it."
-        return f"{block.work} after training: {how}"
-    keep = 'save what is the same in every run (`np.save`, `np.load(path, mmap_mode="r")`)'
-    if block.what == READING:
-        keep = "save the result (`np.save`, `dataset.save(path)`), or read the data only once"
-        loops = [loop for loop in session.loops if (loop.file, loop.line) == block.place]
-        if any(loop.role == "adapt" for loop in loops):
-            keep = "save what `adapt` learns (`get_vocabulary()`), or show it a part of the data"
-    return f"{block.work} before training: {keep}."
 
 
 SLOW_EPOCH_END = _script_rule(
