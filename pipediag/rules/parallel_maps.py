@@ -309,21 +309,15 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 
 def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool) -> list[Finding]:
     confirmed = [one for one in ways if one.trial.state == "confirmed"]
-    op, in_parallel = session.operation(ways[0].op_id), ways[0].rule == PARALLEL_MAP.id
+    op = session.operation(ways[0].op_id)
     timed = [one for one in ways if one.edit is not None and one.trial.speedup is not None]
     shown = [f"{one.edit.label}: {one.trial.speedup:.3g}x" for one in timed if one.edit]
     tried = {"also_tried": "; ".join(shown)} if shown else {}
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
-        overlap = f" The calls overlap: {best.trial.speedup or 1.0:.3g}x as fast."
-        update = {
-            "status": "fail",
-            "severity": PARALLEL_MAP.severity,
-            "advice": best.advice + (overlap if in_parallel else ""),
-            "evidence": {**best.evidence, **tried},
-        }
-        return [best.model_copy(update=update)]
-    refuted = in_parallel and all(one.trial.state == "refuted" for one in ways)
+        evidence = {**best.evidence, **tried}
+        return [best.but(status="fail", severity=PARALLEL_MAP.severity, evidence=evidence)]
+    refuted = all(one.trial.state == "refuted" and one.rule == PARALLEL_MAP.id for one in ways)
     known = in_processes_helps or any(_is_in_processes(one) for one in ways)
     if not refuted or known or op is None or not calls_python(op):
         return [one for one in ways if one.trial.state != "not_tried"] or ways

@@ -125,11 +125,9 @@ def call_in_each_step(loop: Loop | None) -> NestedCall | None:
 
 
 _SPENT: dict[RunPartName, str] = {
-    "startup": "goes to starting Python and importing modules",
     "before_training": "is spent before the first training step",
     "compile": "goes to tracing and compiling functions",
     "epoch_start": "is spent waiting for the first batch of each epoch",
-    "steps": "is spent in steps",
     "evaluation": "is spent in evaluation",
     "epoch_end": "is spent between epochs, in callbacks and other code",
     "between_loops": "is spent between training loops",
