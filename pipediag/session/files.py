@@ -72,8 +72,8 @@ MOST_BYTES = 128 * 2**20
 _PIECE_BYTES = 2**16
 LARGEST = 2.0**64
 """Limit: no count or time is greater. Sums of numbers up to it cannot overflow."""
-_LONGEST_INTEGER = 20
-"""Digits of the largest one, a sign left out."""
+_LONGEST_NUMBER = 20
+"""Digits that a message shows."""
 _PERHAPS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -99,14 +99,24 @@ def parse_json(content: bytes) -> Any:
     end of a sentence, for what is no JSON or no measurement."""
     try:
         text = content.decode(json.detect_encoding(content), "surrogatepass")
-        value = json.loads(
-            text, parse_float=_real, parse_int=_whole, parse_constant=_refuse_constant
-        )
+        value = json.loads(text, parse_float=_within, parse_int=_whole, parse_constant=_within)
         return storable(value) if _PERHAPS_SURROGATE.search(text) else value
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except MemoryError as error:
         raise ValueError("it needs more memory than there is") from error
+
+
+def _within(digits: str) -> float:
+    value = float(digits)
+    if not -LARGEST <= value <= LARGEST:  # nor is NaN
+        raise ValueError(f"it holds {digits[:_LONGEST_NUMBER]}, which is no possible number")
+    return value
+
+
+def _whole(digits: str) -> int:
+    _within(digits)
+    return int(digits)
 
 
 def storable(value: Any) -> Any:
@@ -118,20 +128,3 @@ def storable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [storable(item) for item in value]
     return value
-
-
-def _real(digits: str) -> float:
-    value = float(digits)
-    if not -LARGEST <= value <= LARGEST:
-        raise ValueError(f"it holds the number {digits[:_LONGEST_INTEGER]}, which is too large")
-    return value
-
-
-def _whole(digits: str) -> int:
-    if len(digits.lstrip("-")) > _LONGEST_INTEGER or abs(int(digits)) > LARGEST:
-        raise ValueError(f"it holds a number of {len(digits)} digits, which is too large")
-    return int(digits)
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"it holds {name}, which is not a JSON number")
