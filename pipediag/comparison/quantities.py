@@ -332,38 +332,31 @@ class GrownOperation:
     """Per step, summed over parallel calls; None if only head has it."""
     head_ms: float
 
+    @property
+    def growth_ms(self) -> float:
+        return self.head_ms - (self.base_ms or 0.0)
+
 
 def grown(sides: Sides) -> GrownOperation | None:
-    """Return the operation whose own time grew most; None if none grew enough."""
-    base, head = _costs(sides.base), _costs(sides.head)
-    growth = {key: cost - base.get(key, 0.0) for key, cost in head.items()}
-    found = max(growth, key=lambda key: growth[key], default=None)
-    steps = [one.value for one in map(step_ms, sides.base) if isinstance(one, Measured)]
-    least = LEAST_PERCENT / 100.0 * median(steps or [math.inf])
-    if found is None or not base or growth[found] < least:
+    """Return the operation whose own time grew most, by the run in the middle of each side; None if
+    none grew enough."""
+    before, after = run_in_the_middle(sides.base), run_in_the_middle(sides.head)
+    base = {key: ms for key, _, ms in _operations(before)}
+    found = [GrownOperation(op, base.get(key), ms) for key, op, ms in _operations(after)]
+    most = max(found, key=lambda one: one.growth_ms, default=None)
+    if most is None or not base or before.steps is None:
         return None
-    op = next(ops[found] for session in sides.head if found in (ops := _operations(session)))
-    return GrownOperation(op, base.get(found), head[found])
+    return most if most.growth_ms >= LEAST_PERCENT / 100.0 * before.steps.mean_ms else None
 
 
-def _costs(sessions: Sequence[Session]) -> dict[Key, float]:
-    """Return the own time of each operation in ms per step: medians of runs."""
-    found: dict[Key, list[float]] = {}
-    for session in sessions:
-        for key, op in _operations(session).items():
-            if op.self_ms_per_step is not None:
-                found.setdefault(key, []).append(op.self_ms_per_step)
-    return {key: median(costs) for key, costs in found.items()}
-
-
-def _operations(session: Session) -> dict[Key, Operation]:
+def _operations(session: Session) -> Iterator[tuple[Key, Operation, float]]:
+    """Yield each operation with its own time in ms per step."""
     seen: Counter[tuple[str, str]] = Counter()
-    found: dict[Key, Operation] = {}
     for op in session.ops:
         what = op.kind, function_name(op)
-        found[(*what, seen[what])] = op
+        if op.self_ms_per_step is not None:
+            yield (*what, seen[what]), op, op.self_ms_per_step
         seen[what] += 1
-    return found
 
 
 def function_name(op: Operation) -> str:
@@ -398,19 +391,9 @@ def _named(machine: Environment) -> str:
 
 
 def only_in(session: Session, other: Session) -> tuple[Finding, ...]:
-    """Return findings of rules that fail more often here than there.
-
-    Those at places that the other session does not have come first.
-    """
-    here, there = _failed(session), _failed(other)
-    more = Counter(one.rule for one in here) - Counter(one.rule for one in there)
-    known = {(one.rule, one.file, one.line) for one in there}
-    found = []
-    for one in sorted(here, key=lambda one: (one.rule, one.file, one.line) in known):
-        if more[one.rule] > 0:
-            more[one.rule] -= 1
-            found.append(one)
-    return tuple(found)
+    """Return findings of rules that fail here alone."""
+    there = {one.rule for one in _failed(other)}
+    return tuple(one for one in _failed(session) if one.rule not in there)
 
 
 def _failed(session: Session) -> list[Finding]:

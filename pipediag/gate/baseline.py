@@ -156,29 +156,18 @@ def _reason(quantity: Quantity) -> str:
     match quantity.outcome:
         case "regressed" | "improved":
             return f"More than chance, and at least the {floor} that counts."
-        case "same" if quantity.change.basis == "runs":
-            return f"Less than the {floor} that counts."
         case "same":
+            return f"Less than the {floor} that counts."
+        case _ if quantity.change.drifting:
             return (
-                f"Less than the {floor} that counts between single runs; three runs of each show "
-                "smaller changes."
+                "The machine seems to change steadily from run to run, which may be the only "
+                "cause. Alternate both: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
             )
         case _:
-            return _undecided(quantity.change, quantity.floor, floor)
-
-
-def _undecided(change: Change, floor: float, shown: str) -> str:
-    if change.drifting:
-        return (
-            "The machine seems to change steadily from run to run, which may be the only cause. "
-            "Alternate both: `pipediag compare BASE_DIR HEAD_DIR -- train.py`."
-        )
-    if change.value >= floor:
-        return (
-            f"It reaches the {shown} that counts, but may be chance, or another load beside some "
-            "of the runs. Measure more runs."
-        )
-    return "The noise would hide a large change. Measure more runs, or on a quieter machine."
+            return (
+                "It may be chance, or another load beside some of the runs. Measure more runs, or "
+                "on a quieter machine."
+            )
 
 
 def _grown(most: GrownOperation) -> str:

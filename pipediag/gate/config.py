@@ -168,12 +168,8 @@ def _explain(error: ValidationError) -> str:
     """Return the first problem: the key, what is expected there, and what is there."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if part != "[key]")
-    try:
-        given = repr(first["input"])
-    except ValueError:  # Python writes out integers of 4300 digits at most
-        given = "a number of that many digits"
-    given = "" if first["type"] == "missing" else f", not {one_line(given, _LONGEST_SHOWN)}"
-    return one_line(f"{one_line(key, _LONGEST_SHOWN)}: {first['msg']}{given}.")
+    given = one_line(repr(first["input"]), _LONGEST_SHOWN)
+    return one_line(f"{one_line(key, _LONGEST_SHOWN)}: {first['msg']}, not {given}.")
 
 
 def _listed(names: list[str]) -> str:

@@ -138,12 +138,10 @@ def _trial(finding: Finding) -> str:
             return ""
         state = "Not tried." if trial.state == "not_tried" else f"A trial of it: {trial.state}."
         return f" {state} {trial.reason or ''}".rstrip() if trial != NOT_TRIED else " Not tried."
+    state = "" if finding.about_results else f"{trial.state}, "
+    known = "estimated " if trial.basis == "pipeline" else ""
     low, high = trial.ci95
-    if finding.about_results:
-        return f" With it, the run is {trial.speedup:.2f}x as fast [{low:.2f}, {high:.2f}]."
-    if trial.basis == "pipeline":
-        return f" A trial of its pipeline alone: {trial.state}, estimated {trial.speedup:.2f}x."
-    return f" A trial of it: {trial.state}, {trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."
+    return f" A trial of it: {state}{known}{trial.speedup:.2f}x [{low:.2f}, {high:.2f}]."
 
 
 def verdict_checks(session: Session, config: GateConfig) -> list[Check]:

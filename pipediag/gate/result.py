@@ -156,13 +156,9 @@ def overall(results: Sequence[GateResult]) -> str:
     status = worst_status(results)
     if len(results) == 1:
         return f"Gate: {results[0].status_word} (exit status {status.value})."
-    said = f"Gate: {_STATUS_WORDS[status]} (exit status {status.value})"
-    hit = [result for result in results if result.status is status]
-    if not any(result.compared for result in results):
-        return f"{said}: {len(hit)} of {len(results)} sessions."
-    if len(hit) == len(results):
-        return f"{said}."
-    return f"{said} by {'the baseline' if hit[-1].compared else 'its own checks'}."
+    hit = sum(result.status is status for result in results)
+    word = _STATUS_WORDS[status]
+    return f"Gate: {word} (exit status {status.value}): {hit} of {len(results)} results."
 
 
 def number(value: float, unit: Unit) -> str:
@@ -171,9 +167,6 @@ def number(value: float, unit: Unit) -> str:
         return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
     return f"{value:.{2 if unit == 'ratio' else 1}f}"
 
-
-MAX_ANNOTATIONS = 10
-"""GitHub shows ten annotations of a kind for a step and silently drops the rest."""
 
 _OUTCOME_WIDTH = len("INCONCLUSIVE")
 _ANNOTATIONS = {"fail": "error", "warn": "warning", "inconclusive": "warning"}
@@ -206,9 +199,9 @@ def as_text(results: Sequence[GateResult]) -> str:
 
 
 def as_github(results: Sequence[GateResult]) -> str:
-    """Return at most ten `::error` or `::warning` lines, then the text.
+    """Return `::error` and `::warning` lines, then the text.
 
-    Errors come first, then warnings, then what could not be decided.
+    Errors come first, then warnings, then what could not be decided: GitHub shows ten of a kind.
     """
     annotations = [
         github_command("error", {"title": "pipediag"}, result.script_failure)
@@ -217,11 +210,7 @@ def as_github(results: Sequence[GateResult]) -> str:
     ]
     problems = [check for result in results for check in result.checks if check.outcome != "pass"]
     problems.sort(key=lambda one: OUTCOMES_WORST_FIRST.index(one.outcome))
-    annotations += map(_annotation, problems)
-    shown = annotations[:MAX_ANNOTATIONS]
-    if left_out := len(annotations) - len(shown):
-        shown.append(f"{left_out} more without an annotation; all are listed below.")
-    return "\n".join([*shown, as_text(results)])
+    return "\n".join([*annotations, *map(_annotation, problems), as_text(results)])
 
 
 def _annotation(check: Check) -> str:

@@ -79,11 +79,11 @@ def test_findings_come_and_go() -> None:
     head = run_of(
         findings=[
             make_finding(line=12),
-            make_finding(line=30),
+            make_finding("random-map", line=30),
             make_finding("retracing", status="pass"),
         ]
     )
-    assert [(one.rule, one.line) for one in only_in(head, base)] == [("parallel-map", 30)]
+    assert [(one.rule, one.line) for one in only_in(head, base)] == [("random-map", 30)]
     assert [one.rule for one in only_in(base, head)] == ["missing-cache"]
 
 

@@ -195,7 +195,7 @@ def test_what_makes_results_wrong_fails_whatever_it_costs() -> None:
     wrong = make_finding(severity="error", subject="correctness", trial=trial)
     (check,) = finding_checks(make_session(findings=[wrong]), GateConfig())
     assert check.outcome == "fail"
-    assert check.sentence.endswith(" With it, the run is 0.80x as fast [0.78, 0.82].")
+    assert check.sentence.endswith(" A trial of it: 0.80x [0.78, 0.82].")
 
 
 def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:

@@ -11,7 +11,6 @@ import pytest
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import evaluate
 from pipediag.gate.result import (
-    MAX_ANNOTATIONS,
     Check,
     CheckOutcome,
     GateResult,
@@ -92,14 +91,9 @@ def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> N
     ]
 
 
-def test_no_more_than_github_shows_and_errors_first() -> None:
-    checks = [make_check("warn")] * 8 + [make_check("fail")] * 5
-    result = GateResult(label="train.py", checks=tuple(checks))
-    lines = as_github([result]).splitlines()
-    shown = [line for line in lines if line.startswith("::")]
-    assert len(shown) == MAX_ANNOTATIONS
-    assert [line.split()[0] for line in shown] == ["::error"] * 5 + ["::warning"] * 5
-    assert "3 more without an annotation; all are listed below." in lines
+def test_errors_come_first() -> None:
+    shown = annotation_lines(make_check("warn"), make_check("fail"))
+    assert [line.split()[0] for line in shown] == ["::error", "::warning"]
 
 
 def suites(*results: GateResult) -> ET.Element:
