@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,26 +10,8 @@ from pipediag.cli.common import newest_report, say
 from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-
 TEXT, PERFETTO = "text", "perfetto"
 FORMATS = (*REPORTERS, TEXT, PERFETTO)
-
-
-def _formats(
-    _ctx: click.Context, _option: click.Parameter, given: str | None
-) -> tuple[str, ...] | None:
-    """Return comma-separated names, each once, in the order given."""
-    if given is None:
-        return None
-    names = tuple(dict.fromkeys(name.strip().lower() for name in given.split(",")))
-    for name in names:
-        if name not in FORMATS:
-            known = ", ".join(FORMATS)
-            raise click.BadParameter(f"there is no format {name!r}; the formats are {known}.")
-    return names
 
 
 @click.command(name="show")
@@ -38,9 +19,9 @@ def _formats(
 @click.option(
     "--format",
     "formats",
-    metavar="NAMES",
-    callback=_formats,
-    help=f"Write files instead, comma-separated: {', '.join(FORMATS)}.",
+    type=click.Choice(FORMATS),
+    multiple=True,
+    help="Write a file instead; may be repeated.",
 )
 @click.option(
     "-o",
@@ -53,7 +34,7 @@ def _formats(
 def command(
     sessions: tuple[Path, ...],
     *,
-    formats: tuple[str, ...] | None,
+    formats: tuple[str, ...],
     output: Path | None,
     verbose: bool,
 ) -> None:
@@ -70,8 +51,11 @@ def command(
     given = sessions or (newest_report(),)
     of_job = sessions_of_job(given)
     if of_job:
-        beside = given[0] if given[0].is_dir() else given[0].parent
-        _show_job(of_job, Console(), formats, output or beside)
+        if formats:
+            raise PipediagError("A job has no files. Name one worker's directory.")
+        from pipediag.reporters.terminal.job import render_job
+
+        render_job(of_job, Console())
         return
     [session] = given
     loaded = load_session(session)
@@ -107,22 +91,6 @@ def _write_perfetto(directory: Path, output: Path) -> Path:
     return output / PERFETTO_FILE
 
 
-def _show_job(
-    directories: list[Path], console: Console, formats: tuple[str, ...] | None, output: Path
-) -> None:
-    from pipediag.reporters.terminal.job import render_job, workers_table
-    from pipediag.session.files import write_bytes
-
-    if formats is None:
-        render_job(directories, console)
-        return
-    if formats != ("csv",):
-        raise PipediagError("Of a job there is --format csv. Name one worker's directory for more.")
-    file = output / "workers.csv"
-    write_bytes(file, workers_table(directories))
-    say(f"wrote {file}")
-
-
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     """Return the sessions of a job's workers; none where one session is meant."""
     from pipediag.session.store import session_paths
@@ -130,6 +98,5 @@ def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     if len(given) > 1:
         return list(given)
     # Runs that `compare` made are no workers.
-    found = session_paths(given[0], most=None)
-    found = [one for one in found if not one.name.startswith("run-")]
+    found = [one for one in session_paths(given[0]) if not one.name.startswith("run-")]
     return [] if found == [given[0]] else found

@@ -223,8 +223,8 @@ def _report(session: Session, output: OutputDirectory) -> str | None:
     except PipediagError as error:
         where = as_typed(output.path)
         return (
-            f"{error}\nThe session is safe in {where}: `pipediag show {where} --format html,csv` "
-            "makes the reports from it, without running the script again."
+            f"{error}\nThe session is safe in {where}: `pipediag show {where} --format csv` "
+            "and `--format html` make the reports from it, without running the script again."
         )
     return None
 

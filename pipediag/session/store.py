@@ -109,16 +109,12 @@ def _written(path: Path, lost: str) -> bytes | None:
         raise PipediagError(f"cannot read {path}: {error.strerror}. {lost}") from error
 
 
-MOST = 100
-"""Runs in one directory; more than anybody makes, and an end to what a stranger can."""
-
-
-def session_paths(path: Path, most: int | None = MOST) -> list[Path]:
+def session_paths(path: Path) -> list[Path]:
     """Return the path itself, or, of a directory of directories of runs, each run's."""
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
-    return sorted(runs, key=lambda one: (len(one.name), one.name))[:most] or [path]
+    return sorted(runs, key=lambda one: (len(one.name), one.name)) or [path]
 
 
 def load_runs(paths: Iterable[Path], tell: Callable[[str], None]) -> list[tuple[Path, Session]]:

@@ -150,7 +150,7 @@ def test_errors_of_ours_in_page_and_summary_cost_neither_tables_nor_session(
     assert Path("out/session.json").is_file()
     assert "The summary could not be made" in result.stderr
     assert "report.html could not be made" in result.stderr
-    assert "`pipediag show out --format html,csv`" in result.stderr
+    assert "`pipediag show out --format csv`" in result.stderr
 
 
 FAILURE = "It ended before enough steps were seen."

@@ -71,7 +71,9 @@ def session_directory(tmp_path: Path) -> Path:
 
 
 def test_writes_beside_the_session(session_directory: Path) -> None:
-    result = CliRunner().invoke(command, [str(session_directory), "--format", "html,csv"])
+    result = CliRunner().invoke(
+        command, [str(session_directory), "--format", "html", "--format", "csv"]
+    )
 
     assert result.exit_code == 0
     assert (session_directory / "report.html").exists()
@@ -82,7 +84,7 @@ def test_writes_beside_the_session(session_directory: Path) -> None:
 
 def test_writes_only_the_formats_asked_for_where_asked(session_directory: Path) -> None:
     output = session_directory / "again"
-    arguments = [str(session_directory / "session.json"), "--format", "JSON, html,json"]
+    arguments = [str(session_directory / "session.json"), "--format", "json", "--format", "html"]
 
     result = CliRunner().invoke(command, [*arguments, "-o", str(output)])
 
@@ -90,15 +92,6 @@ def test_writes_only_the_formats_asked_for_where_asked(session_directory: Path) 
     assert {path.name for path in output.iterdir()} == {"session.json", "report.html"}
     original = session_directory / "session.json"
     assert (output / "session.json").read_text() == original.read_text()
-
-
-def test_an_unknown_format_lists_the_known_ones(session_directory: Path) -> None:
-    result = CliRunner().invoke(command, [str(session_directory), "--format", "html,pdf"])
-
-    assert result.exit_code == 2
-    assert "no format 'pdf'; the formats are html, csv, json, markdown, text, perfetto" in (
-        result.stderr
-    )
 
 
 def test_text_is_the_summary_and_perfetto_needs_a_profile(session_directory: Path) -> None:
@@ -115,7 +108,6 @@ def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
     with pytest.raises(PipediagError) as caught:
         CliRunner().invoke(explain.command, ["missing-cash"], catch_exceptions=False)
     assert caught.value.status == ExitStatus.USAGE
-    assert "Did you mean missing-cache" in str(caught.value)
     assert "gpu-unused" in str(caught.value)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -15,7 +14,7 @@ from pipediag.cli.show import command
 from pipediag.errors import PipediagError
 from pipediag.facts.job import Job, job_of
 from pipediag.session.model import Session
-from pipediag.session.store import MOST, save_session
+from pipediag.session.store import save_session
 from pipediag.session.worker import Worker, worker_of
 from tests.factories import make_part, make_run, make_session
 from tests.records import (
@@ -186,18 +185,4 @@ def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     each = CliRunner().invoke(command, [str(tmp_path / "worker-0"), str(tmp_path / "worker-1")])
     assert each.output == by_directory.output
     assert len(each.output.splitlines()) < 20
-    written = CliRunner().invoke(command, [str(tmp_path), "--format", "csv"])
-    assert written.exit_code == 0
-    rows = pd.read_csv(tmp_path / "workers.csv")
-    assert list(rows["rank"]) == [0, 1]
-    assert list(rows["own_ms"]) == [25.0, 85.0]
-
-
-def test_a_job_may_have_more_workers_than_anybody_compares_runs(tmp_path: Path) -> None:
-    for number in range(MOST + 2):
-        one = tmp_path / f"worker-{number}"
-        one.mkdir()
-        save_session(waits(number), one)
-    given = [str(tmp_path), "--format", "csv", "-o", str(tmp_path / "new" / "tables")]
-    assert CliRunner().invoke(command, given).exit_code == 0
-    assert len(pd.read_csv(tmp_path / "new" / "tables" / "workers.csv")) == MOST + 2
+    assert CliRunner().invoke(command, [str(tmp_path), "--format", "csv"]).exit_code != 0

@@ -81,7 +81,8 @@ def test_a_model_is_analyzed_from_python_and_reported(run: Run, tmp_path: Path) 
 
 
 def _write_every_report(run: Run, session: str) -> None:
-    reports = run("-m", "pipediag", "show", session, "--format", ",".join(REPORTERS), "-o", "all")
+    formats = [word for name in REPORTERS for word in ("--format", name)]
+    reports = run("-m", "pipediag", "show", session, *formats, "-o", "all")
     shown = run("-m", "pipediag", "show", session)
 
     assert reports.returncode == 0, reports.stderr

@@ -9,7 +9,6 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding import as_csv
 from pipediag.facts.job import Job, job_of
 from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.names import STEP_CLASS, as_typed
@@ -49,35 +48,6 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
         if directory is not None:
             shown += [Text(), prose(f"More on {name}: pipediag show {as_typed(directory)}")]
     console.print(Encoded(Group(*shown)), width=min(console.width, MAX_WIDTH), highlight=False)
-
-
-def workers_table(directories: Sequence[Path]) -> bytes:
-    """Return a CSV file with a row for each worker that has measured steps, by rank.
-
-    Raises PipediagError: as `render_job`.
-    """
-    import pandas as pd
-
-    job = job_of(load_session(directory) for directory in directories)
-    rows = [
-        {
-            "worker": one.worker.name,
-            "rank": one.worker.rank,
-            "size": one.worker.size,
-            "launcher": one.worker.launcher,
-            "warmup_steps": one.window[0],
-            "steps": one.window[1],
-            "batch_size": one.batch_size,
-            "step_ms": one.step_ms,
-            "own_ms": one.own_ms,
-            **{f"{name}_ms": ms for name, ms in one.classes_ms.items()},
-            "bottleneck": one.verdict.bottleneck,
-            "file": one.verdict.file,
-            "line": one.verdict.line,
-        }
-        for one in job.steps
-    ]
-    return as_csv(pd.DataFrame(rows)).encode()
 
 
 def title(job: Job) -> str:
