@@ -79,12 +79,12 @@ def _write(
 ) -> Iterator[str]:
     """Write the report, its tables and the trace for ui.perfetto.dev; say which."""
     from pipediag.encoding import as_csv
-    from pipediag.reporters.tables import device_table, write_gaps
+    from pipediag.reporters.tables import device_table, gap_table
     from pipediag.session.files import write_text
 
     files = [directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE)]
     write_text(files[0], document)
-    write_gaps(files[1], hosts)
+    write_text(files[1], as_csv(gap_table(report.devices)))
     write_text(files[2], as_csv(device_table(report.devices)))
     yield ", ".join(map(str, files))
     from pipediag.reporters.perfetto import write_perfetto

@@ -82,11 +82,11 @@ def gaps_at(
     return found
 
 
-def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[tuple[Indices, list[DeviceGap]]]:
-    """Yield every gap of the device in order of time, some thousand at once, with their places."""
+def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[DeviceGap]:
+    """Yield every gap of the device in order of time."""
     for first in range(0, len(device.gaps), _AT_ONCE):
         places = np.arange(first, min(first + _AT_ONCE, len(device.gaps)))
-        yield places, gaps_at(device, trace, places)
+        yield from gaps_at(device, trace, places)
 
 
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:

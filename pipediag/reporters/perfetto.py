@@ -106,8 +106,6 @@ MOST_LANES = 8
 """Events that fit on none of them are put on the last one all the same."""
 _ALONE = "pipediag"
 """Name of the process of a single host, which holds pipediag's tracks and the original ones."""
-_LARGEST_EXACT_NS = 1 << 53
-"""Larger times are rounded where the format's numbers are read as 64-bit floats."""
 _LEVEL = 3
 """A trace shrinks to a tenth at any level, and level 9 takes ten times as long."""
 _BUFFER_BYTES = 1 << 20
@@ -116,8 +114,7 @@ _BUFFER_BYTES = 1 << 20
 def write_perfetto(path: Path, hosts: Sequence[TraceSummary]) -> None:
     """Write a trace of all hosts, packed by gzip; each profile is read once more.
 
-    Times are the profile's own. Where it counts from 1970, or has times before 0, they count from
-    its first event. A host is shown where there are several.
+    Times count from the profile's first event. A host is shown where there are several.
 
     Raises PipediagError: a profile can no longer be read, or the file cannot be written; it is
     replaced whole or not at all.
@@ -132,19 +129,12 @@ def write_perfetto(path: Path, hosts: Sequence[TraceSummary]) -> None:
         writer = TraceWriter(stream)
         for host in hosts:
             events = read_profile(host.path)
-            writer.origin_ns = origins[host.host] = _origin(events)
+            writer.origin_ns = origins[host.host] = events.first_ns
             pid = writer.process(host.host if len(hosts) > 1 else _ALONE)
             _write_own_tracks(writer, pid, host)
             _write_originals(writer, pid, events)
-        notes = {f"origin_ns {host}": origin for host, origin in origins.items() if origin}
+        notes = {f"origin_ns {host}": origin for host, origin in origins.items()}
         writer.finish({"pipediag_version": __version__, **notes})
-
-
-def _origin(events: TraceEvents) -> int:
-    filled = [line for line in events.lines() if len(line)]
-    first = events.first_ns
-    last = max((int(line.end_ns.max()) for line in filled), default=0)
-    return first if first < 0 or last > _LARGEST_EXACT_NS else 0
 
 
 def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> None:
@@ -154,7 +144,7 @@ def _write_own_tracks(writer: TraceWriter, pid: int, summary: TraceSummary) -> N
         described = (_step(number, row) for number, row in steps)
         writer.track(pid, "Steps", split.windows, described)
     for device in summary.devices:
-        described = (_gap(gap) for _, found in all_gaps(device, summary) for gap in found)
+        described = (_gap(gap) for gap in all_gaps(device, summary))
         writer.track(pid, f"{device.name} idle", device.gaps.spans, described)
 
 

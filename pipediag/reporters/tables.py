@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_origin, get_type_hints
 
 from pipediag.encoding import as_csv, visible
 from pipediag.errors import PipediagError
 from pipediag.facts.embeddings import padding_percent
-from pipediag.measures.profile import all_gaps
 from pipediag.session.devices import DeviceActivity, DeviceCopies, DeviceGap
-from pipediag.session.files import replacing
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import RunGain, RunPart
 from pipediag.session.loops import Embedding, Loop, Share, StepRow
@@ -30,7 +27,6 @@ from pipediag.session.record import Record, annotation_parts
 from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
-from pipediag.trace.summary import TraceSummary
 from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES
 
 if TYPE_CHECKING:
@@ -106,9 +102,9 @@ def findings(session: Session) -> pandas.DataFrame:
     return _table(session.findings, row)
 
 
-def gaps(session: Session) -> pandas.DataFrame:
+def gap_table(found: Sequence[DeviceActivity]) -> pandas.DataFrame:
     """Return one row for each idle gap; `step` counts the steps of the profile's window from 0."""
-    rows = [_gap(device, gap) for device in session.devices for gap in device.gaps]
+    rows = [_gap(device, gap) for device in found for gap in device.gaps]
     return _frame(rows, _gap(None, None))
 
 
@@ -143,31 +139,13 @@ TABLES: dict[str, Callable[[Session], pandas.DataFrame]] = {
     "embeddings": embeddings,
     "findings": findings,
     "trials": _records(TrialBlock, lambda session: session.trials.blocks if session.trials else []),
-    "gaps": gaps,
+    "gaps": lambda session: gap_table(session.devices),
     "devices": lambda session: device_table(session.devices),
     "host": _records(HostSample, lambda session: session.host_samples),
     "hot_python": _records(
         HotLine, lambda session: session.host.hot_python if session.host else []
     ),
 }
-
-
-def write_gaps(path: Path, hosts: Sequence[TraceSummary]) -> None:
-    """Write every idle gap of a profile's devices as one table, piece by piece.
-
-    A session keeps the longest gaps of a device; this table has all from the floor on, device by
-    device in order of time. A profile alone knows no operations and lines of a script. The host is
-    shown where there are several.
-
-    Raises PipediagError: the file cannot be written; an earlier one is still there.
-    """
-    with replacing(path) as file:
-        file.write(as_csv(_frame([], _gap(None, None))).encode())
-        for device, trace in ((device, host) for host in hosts for device in host.devices):
-            activity = device.activity.but(host=trace.host if len(hosts) > 1 else None)
-            for _, found in all_gaps(device, trace):
-                frame = _frame([_gap(activity, gap) for gap in found], _gap(None, None))
-                file.write(as_csv(frame, header=False).encode())
 
 
 def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:

@@ -6,23 +6,20 @@ import csv
 import io
 from pathlib import Path
 
-import pandas
 import pytest
 
 from pipediag.encoding import as_csv
 from pipediag.errors import PipediagError
-from pipediag.measures import profile as measured
 from pipediag.measures.profile import describe_devices
-from pipediag.reporters.tables import TABLES, device_table, table, text, write_gaps
+from pipediag.reporters.tables import TABLES, device_table, gap_table, table, text
 from pipediag.session.model import Session
-from pipediag.trace.summary import TraceSummary, summarise
+from pipediag.trace.summary import summarise
 from tests import factories
 from tests.ledgers import make_gain
 from tests.reporters import devices, trial_sessions
 from tests.reporters.devices import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
 from tests.rules.sessions import make_ids
-from tests.trace.builder import CudaProfile
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:
@@ -125,44 +122,8 @@ def test_a_device_has_its_copies_by_direction() -> None:
     assert frame[["set_copy_bytes", "device_to_host_copy_count"]].isna().all(axis=None)
 
 
-def written(directory: Path, *summaries: TraceSummary) -> list[dict[str, str]]:
-    path = directory / "gaps.csv"
-    write_gaps(path, summaries)
-    with path.open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
-def test_a_gap_of_a_profile_is_what_the_report_says_of_it(tmp_path: Path) -> None:
+def test_a_profile_alone_has_the_same_table_of_gaps(tmp_path: Path) -> None:
     summary = summarise(gpu_profile().save(tmp_path))
-    of_session = read(factories.make_session(devices=describe_devices(summary, None, {})), "gaps")
-    found = written(tmp_path, summary)
-    assert found == of_session
-    assert [row["step"] for row in found] == ["0", "0", "1"]
-    assert (found[1]["cause"], found[1]["iterator"]) == ("input", "Root::Map")
-
-
-def test_no_gap_of_a_profile_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "MOST_GAPS", 10)
-    monkeypatch.setattr("pipediag.measures.profile._AT_ONCE", 7)
-    profile = CudaProfile()
-    profile.steps(0, 5_000)
-    for start in range(0, 5_000, 100):
-        profile.kernel((start, start + 20), device=0)
-        profile.kernel((start, start + 50), device=1)
-    summary = summarise(profile.save(tmp_path))
-    found = pandas.DataFrame(written(tmp_path, summary))
-    report = describe_devices(summary, None, {})
-    assert [(device.gap_count, len(device.gaps)) for device in report] == [(50, 10)] * 2
-    assert list(found["device"]) == ["GPU:0"] * 50 + ["GPU:1"] * 50
-    assert list(found["start_ms"].astype(float)) == [
-        *(start / 1e3 for start in range(20, 5_000, 100)),
-        *(start / 1e3 for start in range(50, 5_000, 100)),
-    ]
-    idle_ms = found["duration_ms"][:50].astype(float).sum()
-    assert idle_ms == pytest.approx(report[0].idle_ms - report[0].noise_ms)
-
-
-def test_a_table_of_gaps_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(PipediagError, match="Could not write"):
-        write_gaps(tmp_path / "file" / "gaps.csv", [])
+    found = gap_table(describe_devices(summary, None, {}))
+    assert list(found["step"]) == [0, 0, 1]
+    assert (found["cause"][1], found["iterator"][1]) == ("input", "Root::Map")
