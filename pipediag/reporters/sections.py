@@ -216,9 +216,8 @@ def _finding(finding: Finding, places: labels.SourceNames) -> tuple[str, ...]:
     known, gain = trials.outcome(finding), run.gain(finding.for_run)
     trial = ""
     if known is not None:
-        said = (trials.missed(finding), trials.caveats(finding))
         outcome = f"{known}; {gain}." if gain else f"{known}."
-        trial = " ".join(filter(None, (outcome, known.says, *said)))
+        trial = " ".join(filter(None, (outcome, known.says, trials.caveats(finding))))
     where = places.at(finding.file, finding.line)
     # What its trial left open or refuted is not advised.
     advised = finding.advice if to_act_on(finding) else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.reporters.words import embeddings, quantities, run, trials
+from pipediag.reporters.words import embeddings, quantities, run
 from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
@@ -19,7 +19,6 @@ from tests.factories import (
     make_embedding,
     make_session,
 )
-from tests.reporters import trial_sessions
 from tests.rules.sessions import make_ids
 
 
@@ -95,12 +94,6 @@ def test_files_are_shown_from_where_the_script_ran_or_lies(
     assert SourceNames(factories.make_session(script=script)).at(file, 41) == shown
 
 
-@pytest.mark.parametrize(("at_most", "held"), [(1.5, False), (2.5, True), (None, True)])
-def test_a_bound_that_did_not_hold_is_said_so(at_most: float | None, held: bool) -> None:
-    finding = factories.make_finding(speedup_at_most=at_most, trial=trial_sessions.CONFIRMED)
-    assert (trials.missed(finding) is None) == held
-
-
 def test_parts_come_in_the_order_of_a_run_with_their_places() -> None:
     parts = run.parts_of(factories.make_run().parts)
     assert [part.name for part in parts] == ["startup", "before_training", "steps", "epoch_end"]
@@ -127,14 +120,6 @@ def test_rows_keep_the_order_of_the_data_and_share_the_time() -> None:
     assert [row.share_percent for row in rows] == [25.0, 75.0]
     assert [row.bottleneck for row in rows] == [False, True]
     assert [row.reads_from for row in rows] == [[], []]
-
-
-def test_the_dearest_rows_include_the_bottleneck_in_data_order() -> None:
-    operations = [
-        records.make_operation(f"op_{index}", self_ms_per_step=float(index)) for index in range(9)
-    ]
-    rows = rows_of(*operations, bottleneck="op_1")
-    assert [row.op.id for row in pipeline_rows.dearest(rows, 3)] == ["op_1", "op_7", "op_8"]
 
 
 def test_padding_is_only_what_the_model_masks() -> None:

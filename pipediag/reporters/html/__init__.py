@@ -55,7 +55,6 @@ def _context(session: Session) -> dict[str, Any]:
     places = labels.SourceNames(session)
     parts = run.parts_of(session.run.parts) if session.run else []
     found = session.pipeline
-    rows = pipeline.pipeline_rows(found, places) if found else []
     groups = advice.group(session)
     leading = [finding for finding in groups.to_do if worth_doing(finding)]
     return {
@@ -75,8 +74,7 @@ def _context(session: Session) -> dict[str, Any]:
         "memory_plan": plan_memory(session),
         "places": places,
         "passed": run_timeline(session.run),
-        "rows": pipeline.dearest(rows, pipeline.MAX_ROWS),
-        "row_count": len(rows),
+        "rows": pipeline.pipeline_rows(found, places) if found else [],
         "bottleneck": session.operation(found.bottleneck_op_id) if found else None,
         "groups": groups,
         "leading": leading,

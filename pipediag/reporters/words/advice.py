@@ -266,13 +266,11 @@ def answer(session: Session) -> Answer | None:
     patch = session.patch or finding.patch
     edits = frozenset(together.findings)
     of_them = [one for one in session.findings if one.edit and one.edit.id in edits]
-    later = _once_filled(session, of_them, together)
+    later = _once_filled(session, of_them)
     return Answer(finding, changes, patch, gain(all_of_them), why, edits, later)
 
 
-def _once_filled(
-    session: Session, findings: Sequence[Finding], together: Combined | None = None
-) -> str | None:
+def _once_filled(session: Session, findings: Sequence[Finding]) -> str | None:
     """Return that a measured gain begins behind the epoch that fills a cache.
 
     None where no cache is added, or where the gain includes that epoch.
@@ -282,11 +280,7 @@ def _once_filled(
     counted = run is None or epochs_of_gain(session, run) is not None
     if not filled or counted or findings[0].trial.speedup is None:
         return None
-    until = together.filling_speedup if together is not None else None
-    if together is None or until is None:
-        return "once the cache is filled"
-    bounds = speedup_interval(together.filling_ci95)
-    return f"once the cache is filled, and {speedup(until)} {bounds} before".replace("  ", " ")
+    return "once the cache is filled"
 
 
 def nothing_worth_doing(session: Session) -> str | None:

@@ -87,13 +87,9 @@ def compute_percent(device: DeviceActivity) -> float:
 def gap_counts(device: DeviceActivity) -> str:
     """Return how many gaps the idle time consists of; those under the floor are counted apart."""
     floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
-    short = device.noise_count
-    if not device.gap_count:
-        return f" in {counted(short, 'gap')} under {floor}" if short else ""
-    found = f" in {counted(device.gap_count, 'gap')} of {floor} or more"
-    if device.gap_count > 1:
-        found += f", the longest {duration(device.longest_gap_ms)}"
-    return found + (f", and {counted(short, 'shorter one')}" if short else "")
+    longest = f", the longest {duration(device.longest_gap_ms)}" if device.gap_count else ""
+    short = f", and {counted(device.noise_count, 'shorter one')}" if device.noise_count else ""
+    return f" in {counted(device.gap_count, 'gap')} of {floor} or more{longest}{short}"
 
 
 def shown_iterator(iterator: str) -> str:

@@ -8,9 +8,6 @@ from pipediag.reporters.words.labels import SourceNames
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING, number
 from pipediag.session.pipeline import Operation, Pipeline
 
-MAX_ROWS = 50
-"""A page of more rows is not read; the cheapest operations are left to pipeline.csv."""
-
 
 @dataclass(frozen=True)
 class PipelineRow:
@@ -51,13 +48,6 @@ def pipeline_rows(pipeline: Pipeline, places: SourceNames) -> list[PipelineRow]:
         # As written: what TensorFlow inserts stands behind what it reads from.
         previous = previous if op.inserted_by_tensorflow else [op.id]
     return rows
-
-
-def dearest(rows: list[PipelineRow], limit: int) -> list[PipelineRow]:
-    """Return at most `limit` rows, the ones that cost most, still in the order of the data."""
-    by_cost = sorted(rows, key=lambda row: (not row.bottleneck, -(row.op.self_ms_per_step or 0.0)))
-    kept = {row.op.id for row in by_cost[:limit]}
-    return [row for row in rows if row.op.id in kept]
 
 
 def operation_title(op: Operation) -> str:

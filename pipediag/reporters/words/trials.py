@@ -54,14 +54,8 @@ def outcome(finding: Finding) -> Outcome | None:
 
 def _price(trial: Trial) -> Outcome:
     """Return what right results cost; a trial that could not tell says why."""
-    if trial.speedup is None:
-        return Outcome(None, "price", "not known", None, trial.reason)
-    low, high = trial.ci95 or (trial.speedup, trial.speedup)
-    cost = "costs nothing, and is faster" if low > 1.0 else "costs no speed that could be measured"
-    if high < 1.0:
-        cost = f"costs {100 * (1.0 - trial.speedup):.0f} % speed"
-    numbers = f"{cost}, {_measured(trial)}"
-    return Outcome(None, "price", numbers, _basis(trial), estimate_basis(trial))
+    numbers = _measured(trial) if trial.speedup is not None else "not known"
+    return Outcome(None, "price", numbers, _basis(trial), estimate_basis(trial) or trial.reason)
 
 
 def _numbers(finding: Finding) -> str:
@@ -152,19 +146,6 @@ def caveats(finding: Finding) -> str | None:
     planned = finding.edit.caveat if finding.edit else None
     remarks = dict.fromkeys([*finding.trial.caveats, planned])
     return " ".join(remark for remark in remarks if remark) or None
-
-
-def missed(finding: Finding) -> str | None:
-    """Return a sentence where more was measured than the upper bound."""
-    trial, most = finding.trial, finding.speedup_at_most
-    if trial.ci95 is None or finding.about_results or is_estimate(trial):
-        return None
-    if most is None or finding.part != "steps" or trial.ci95[0] <= most:
-        return None
-    return (
-        f"The bound did not hold: it was {speedup(most)} at most, and the trial measured "
-        f"{speedup_interval(trial.ci95)}."
-    )
 
 
 def is_estimate(figures: Trial | Combined) -> bool:
