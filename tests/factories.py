@@ -13,7 +13,7 @@ from pipediag.session.devices import DeviceActivity, DeviceGap
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run, RunPart
 from pipediag.session.loops import Ceiling, Differential, Embedding, Loop, Perturbation, StepRow
-from pipediag.session.model import SCHEMA_VERSION, Host, HostSample, HotLine, Script, Session
+from pipediag.session.model import Host, HostSample, HotLine, Script, Session
 from pipediag.session.recorded_loops import KerasUse
 from tests.records import (
     SCRIPT,
@@ -227,7 +227,6 @@ def make_host_samples() -> list[HostSample]:
 def make_session(**overrides: Any) -> Session:
     """A plausible input-bound session; any top-level field can be replaced."""
     values: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
         "pipediag_version": "0.1.0",
         "created_at": "2026-01-02T03:04:05+00:00",
         "script": Script(

@@ -44,7 +44,7 @@ from pipediag.session.files import SESSION_FILE
 from pipediag.session.findings import Finding, Verdict
 from pipediag.session.ledger import Run
 from pipediag.session.messages import ChildResult, RunSettings
-from pipediag.session.model import SCHEMA_VERSION, OtherProcesses, Script, Session
+from pipediag.session.model import OtherProcesses, Script, Session
 from pipediag.session.recording import Recording
 from pipediag.session.store import read_recording, read_timeline, save_session
 from pipediag.session.timeline import HostTrack
@@ -94,7 +94,6 @@ def diagnose(
     else:
         sections = _sections_of(recording, child, host, settings, cores_allowed(environment))
     draft = Session(
-        schema_version=SCHEMA_VERSION,
         pipediag_version=__version__,
         created_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         script=Script(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pipediag.session.devices import DeviceActivity
 from pipediag.session.findings import Finding, Patch, Verdict
@@ -143,13 +144,9 @@ class OtherProcesses(Record):
     cpu_s: float
 
 
-SCHEMA_VERSION = "1"
-"""Readers refuse every other version. Keys may be added, renamed and removed under it until the
-first release, which freezes it."""
-
-
 class Session(Record):
-    schema_version: str
+    # Keys may be added, renamed and removed under it until the first release, which freezes it.
+    schema_version: Literal["1"] = "1"
     """Version of the format; files of other versions are refused."""
     pipediag_version: str
     """Version of pipediag that wrote it."""

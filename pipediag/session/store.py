@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from pipediag.encoding import one_line
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE, parse_json, read_limited, write_text
-from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.model import Session
 from pipediag.session.record import to_json
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Timeline, parse_timeline
@@ -25,8 +25,6 @@ _ANEW = (
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
-_LONGEST_VERSION = 40
-"""Characters."""
 
 
 def save_session(session: Session, path: Path) -> Path:
@@ -46,16 +44,7 @@ def load_session(path: Path) -> Session:
             file = path / SESSION_FILE
             if not stat.S_ISREG(file.stat().st_mode):  # a pipe might have no end
                 raise PipediagError(f"cannot read the session {file}: it is not a file. {_NAME}")
-        content = parse_json(read_limited(file))
-        version = content.get("schema_version") if isinstance(content, dict) else None
-        if version != SCHEMA_VERSION:
-            written = one_line(json.dumps(version), _LONGEST_VERSION)
-            raise PipediagError(
-                f"{file} has schema version {written}, and this pipediag reads only "
-                f"{SCHEMA_VERSION}. Measure again with `pipediag analyze`, or use the version that "
-                "wrote it."
-            )
-        return Session.model_validate(content)
+        return Session.model_validate(parse_json(read_limited(file)))
     except OSError as error:
         raise PipediagError(f"cannot read the session {file}: {error.strerror}. {_NAME}") from error
     except ValidationError as error:

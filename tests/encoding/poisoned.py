@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import BaseModel
 
-from pipediag.session.model import SCHEMA_VERSION, Session
+from pipediag.session.model import Session
 
 POISON = (
     "=cmd|' /C calc'!A0\x1b]0;title\x07\x9b31m\n::error::injected\r\n##[error]injected "
@@ -84,7 +84,7 @@ def session_content(text: str, *, choice: int = 0, sections: bool = True) -> dic
     content = Filler(text, choice=choice, sections=sections).record(Session)
     if not sections:
         content["breakdown"] = None
-    return {**content, "schema_version": SCHEMA_VERSION}
+    return content
 
 
 def acting(text: str) -> set[str]:

@@ -111,15 +111,12 @@ def test_nobody_waits_for_a_pipe_in_place_of_the_session(tmp_path: Path) -> None
         load_session(tmp_path)
 
 
-@pytest.mark.parametrize("version", ["9" * 5_000, "2.\x1b]0;title\x07\n::error::x"])
-def test_a_version_of_any_text_is_quoted_in_short(version: str, tmp_path: Path) -> None:
-    content = {**json.loads(to_json(make_session())), "schema_version": version}
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    content = {**json.loads(to_json(make_session())), "schema_version": "2"}
     (tmp_path / "session.json").write_text(json.dumps(content), encoding="utf-8")
 
-    with pytest.raises(PipediagError) as refusal:
+    with pytest.raises(PipediagError, match=r"schema_version: .*another version of pipediag"):
         load_session(tmp_path)
-    assert "\n" not in str(refusal.value)
-    assert str(refusal.value).isprintable()
 
 
 def with_session(folder: Path) -> Path:
