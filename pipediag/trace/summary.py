@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,19 +73,13 @@ def summarise(path: Path, *, by_operation: bool = False) -> TraceSummary:
 
 def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> TraceSummary:
     """Return where the time of the steps went."""
-    # numpy does most of the work, and lets other threads run meanwhile.
-    with ThreadPoolExecutor(2) as threads:
-        # Several of the parts need it.
-        list(threads.map(lambda line: line.executor_work, events.host_lines))
-        records = threads.submit(pipeline_records, events)
-        activity = classify(events)
-        steps = find_steps(events, activity)
-        window = _window(events, steps)
-        described = threads.submit(lambda: iterator_activity(records.result(), window))
-        split = split_steps(activity.by_class, steps) if steps else None
-        measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-        devices = device_traces(events, activity, records.result(), measured)
-        iterators = described.result()
+    records, activity = pipeline_records(events), classify(events)
+    steps = find_steps(events, activity)
+    window = _window(events, steps)
+    iterators = iterator_activity(records, window)
+    split = split_steps(activity.by_class, steps) if steps else None
+    measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
+    devices = device_traces(events, activity, records, measured)
     compute, text = None, None
     if split is not None:
         text = text_ns(activity, split.windows)
