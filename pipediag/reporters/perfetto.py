@@ -161,7 +161,7 @@ def _gap(gap: DeviceGap) -> str:
         "operation": gap.iterator,
         **{f"{name}_us": round(ms * 1e3, 3) for name, ms in gap.causes_ms.items()},
     }
-    return _details(labels.name_of(labels.GAP_CAUSE, gap.cause), arguments)
+    return _details(labels.GAP_CAUSE[gap.cause], arguments)
 
 
 def _write_originals(writer: TraceWriter, pid: int, events: TraceEvents) -> None:

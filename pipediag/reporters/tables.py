@@ -27,7 +27,7 @@ from pipediag.session.record import Record, annotation_parts
 from pipediag.session.recorded_loops import EmbeddingIds
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import Trial, TrialBlock
-from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES
+from pipediag.vocabulary import COPY_DIRECTIONS, GAP_CAUSES, GapCause
 
 if TYPE_CHECKING:
     import pandas
@@ -158,7 +158,7 @@ def _gap(device: DeviceActivity | None, gap: DeviceGap | None) -> Row:
     }
 
 
-def _by_cause(causes_ms: dict[str, float], column: str) -> Row:
+def _by_cause(causes_ms: dict[GapCause, float], column: str) -> Row:
     """Return a cell for each cause: 0 for one that has no part, None where nothing is known."""
     missing = 0.0 if causes_ms else None
     return {column.format(cause): causes_ms.get(cause, missing) for cause in GAP_CAUSES}

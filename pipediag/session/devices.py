@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipediag.session.findings import Finding
 from pipediag.session.record import Record
-from pipediag.vocabulary import CopyDirection, StepBasis, TraceFormat
+from pipediag.vocabulary import CopyDirection, GapCause, StepBasis, StepClass, TraceFormat
 
 
 class DeviceGap(Record):
@@ -13,9 +13,9 @@ class DeviceGap(Record):
     start_ms: float
     """Time from the first step's start, or the recording's where no steps were seen."""
     duration_ms: float
-    cause: str
-    """The cause of most of it, a `GapCause`."""
-    causes_ms: dict[str, float] = {}
+    cause: GapCause
+    """The cause of most of it."""
+    causes_ms: dict[GapCause, float] = {}
     """All of its time by cause."""
     op_id: str | None = None
     """Operation, for input: that of the pipeline that worked longest in the gap."""
@@ -69,7 +69,7 @@ class DeviceActivity(Record):
     """Gaps under the floor, summed."""
     noise_count: int = 0
     gap_floor_us: float = 5.0
-    causes_ms: dict[str, float] = {}
+    causes_ms: dict[GapCause, float] = {}
     """Idle time by cause; with the noise it adds up to `idle_ms`."""
     gap_count: int = 0
     compute_ms: float | None = None
@@ -106,7 +106,7 @@ class TraceSteps(Record):
     mean_ms: float
     median_ms: float
     p95_ms: float
-    breakdown: dict[str, ClassShare]
+    breakdown: dict[StepClass, ClassShare]
     """Shares by class of the step's time; percents add up to 100."""
 
 

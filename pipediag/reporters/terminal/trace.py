@@ -96,7 +96,7 @@ def _steps_of(host: TraceHost) -> str:
         return host.steps_missing or labels.NO_REASON
     shares = sorted(steps.breakdown.items(), key=lambda item: -item[1].percent)
     largest = ", ".join(
-        f"{percent(share.percent)} {in_sentence(labels.name_of(STEP_CLASS, name))}"
+        f"{percent(share.percent)} {in_sentence(STEP_CLASS[name])}"
         for name, share in shares[:_CLASSES_SHOWN]
         if share.percent >= _LEAST_PERCENT
     )
@@ -166,7 +166,7 @@ def _gaps(gaps: Sequence[DeviceGap]) -> Iterator[Text]:
     """Yield the cells for all gaps of one cause and place."""
     whole_ms, first = sum(gap.duration_ms for gap in gaps), gaps[0]
     yield right(f"  {number(len(gaps))} x {duration(whole_ms / len(gaps))}")
-    yield Text(labels.name_of(labels.GAP_CAUSE, first.cause))
+    yield Text(labels.GAP_CAUSE[first.cause])
     yield Text(devices.gap_place(first), "dim")
     yield Text(f"{duration(whole_ms)} in all", "dim", justify="right")
 

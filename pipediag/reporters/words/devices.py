@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pipediag.facts.names import in_sentence
 from pipediag.reporters.words import labels
@@ -31,11 +29,7 @@ class IdlePart:
 def idle_parts(device: DeviceActivity) -> list[IdlePart]:
     """Return the parts of the idle time: the causes, the largest first, then the short gaps."""
     causes = sorted(device.causes_ms.items(), key=lambda item: -item[1])
-    meanings: Mapping[Any, str] = labels.GAP_CAUSE_MEANING
-    parts = [
-        (labels.name_of(labels.GAP_CAUSE, cause), meanings.get(cause, ""), ms)
-        for cause, ms in causes
-    ]
+    parts = [(labels.GAP_CAUSE[cause], labels.GAP_CAUSE_MEANING[cause], ms) for cause, ms in causes]
     floor = f"{number(device.gap_floor_us)}{NO_BREAK}µs"
     parts.append((f"Gaps under {floor}", "too short to look for a cause", device.noise_ms))
     return [

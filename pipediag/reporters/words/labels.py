@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any
 
 from pipediag.encoding import clipped
 from pipediag.facts.pipeline import place_name
@@ -150,11 +149,6 @@ def step_class_meaning(name: StepClass, wait: InputWait | None) -> str:
         # It was measured by the consumer alone on a repeated batch.
         return "blocked in GetNext, or slowed down by the work of the pipeline"
     return STEP_CLASS_MEANING[name]
-
-
-def name_of(labels: Mapping[Any, str], key: str) -> str:
-    """Return the label of a value, also of one that this version does not know."""
-    return labels.get(key) or key.replace("_", " ")
 
 
 def command_line(script: Script) -> str:
