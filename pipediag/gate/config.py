@@ -46,7 +46,6 @@ class GateConfig(BaseModel):
         strict=True,
         populate_by_name=True,
         alias_generator=lambda name: name.replace("_", "-"),
-        use_attribute_docstrings=True,
     )
 
     max_input_wait_percent: Percent | None = None
@@ -89,61 +88,44 @@ def load_config(path: Path | None, rules: Collection[str]) -> GateConfig:
     here = Path.cwd()
     candidates = (folder / "pyproject.toml" for folder in (here, *here.parents))
     source = path or next((file for file in candidates if file.is_file()), None)
-    if source is None:
-        return GateConfig()
-    table = _pipediag_table(source)
-    if table is None:
-        if path is not None:
-            raise PipediagError(
-                f"{path} has no [tool.pipediag] table, so there is nothing to check against. "
-                "Add the table, or leave out --config to use the defaults."
-            )
-        return GateConfig()
-    # Checked here, because the model itself would also take the Python spelling of a key.
-    keys = {field.alias or name for name, field in GateConfig.model_fields.items()}
-    if unknown := sorted(set(table) - keys):
+    table = _pipediag_table(source) if source is not None else None
+    if table is None and path is not None:
         raise PipediagError(
-            f"In {source}, [tool.pipediag] has the unknown key {_listed(unknown)}. "
-            f"Valid keys: {', '.join(sorted(keys))}."
+            f"{path} has no [tool.pipediag] table, so there is nothing to check against. "
+            "Add the table, or leave out --config to use the defaults."
         )
-    try:
-        config = GateConfig.model_validate(table)
-    except ValidationError as error:
-        raise PipediagError(f"In {source}, [tool.pipediag]: {_explain(error)}") from error
-    _reject_unknown_rules(config, [*rules, VERDICT], f"In {source}, [tool.pipediag.rules]")
-    return config
+    return _checked(table or {}, [*rules, VERDICT], f"[tool.pipediag] in {source}")
 
 
 def config_of(limits: Mapping[str, object], rules: Collection[str]) -> GateConfig:
     """Return the configuration of keyword arguments: keys of `[tool.pipediag]`, with underscores.
 
-    Raises:
-        TypeError: there is no argument, or one that does not exist.
-        ValueError: a value is of the wrong kind, or names a rule that is not among `rules`.
+    Raises PipediagError: there is no argument, or one that `load_config` would refuse.
     """
-    unknown = sorted(set(limits) - set(GateConfig.model_fields))
-    if unknown or not limits:
-        wrong = f"there is no limit {_listed(unknown)}" if unknown else "no limit was given"
-        raise TypeError(f"{wrong}. Valid ones: {', '.join(GateConfig.model_fields)}.")
-    try:
-        config = GateConfig.model_validate(limits)
-        _reject_unknown_rules(config, rules, "The argument rules")
-    except ValidationError as error:
-        key, _, problem = _explain(error).partition(":")
-        raise ValueError(f"{key.replace('-', '_')}:{problem}") from None
-    except PipediagError as error:
-        raise ValueError(str(error)) from None
-    return config
+    if not limits:
+        raise PipediagError("No limit was given.")
+    table = {name.replace("_", "-"): value for name, value in limits.items()}
+    return _checked(table, rules, "The call")
 
 
-def _reject_unknown_rules(config: GateConfig, known: Collection[str], where: str) -> None:
-    """Refuse unknown rule ids: a misspelt one would silently gate nothing."""
-    unknown = sorted(set(config.rules) - set(known))
-    if unknown:
+def _checked(table: Mapping[str, object], rules: Collection[str], what: str) -> GateConfig:
+    # Checked here, because the model itself would also take the Python spelling of a key.
+    keys = {field.alias or name for name, field in GateConfig.model_fields.items()}
+    if unknown := sorted(set(table) - keys):
         raise PipediagError(
-            f"{where} names {_listed(unknown)}, which is not a rule of pipediag. "
-            f"Valid rules: {', '.join(sorted(known))}."
+            f"{what} has the unknown key {_listed(unknown)}. Valid keys: {', '.join(sorted(keys))}."
         )
+    try:
+        config = GateConfig.model_validate(table)
+    except ValidationError as error:
+        raise PipediagError(f"{what} has a wrong value: {_explain(error)}") from error
+    # A misspelt rule would silently gate nothing.
+    if unknown := sorted(set(config.rules) - set(rules)):
+        raise PipediagError(
+            f"{what} names {_listed(unknown)}, which is not a rule of pipediag. "
+            f"Valid rules: {', '.join(sorted(rules))}."
+        )
+    return config
 
 
 def _pipediag_table(source: Path) -> dict[str, Any] | None:

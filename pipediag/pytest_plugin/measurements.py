@@ -86,9 +86,7 @@ class Measurements:
             **limits: those of `[tool.pipediag]`, with underscores: `max_overhead_percent=15`,
                 `rules={"parallel-map": "error"}`.
 
-        Raises:
-            TypeError: none was given, or one that does not exist.
-            ValueError: a value is of the wrong kind.
+        Raises PipediagError: none was given, one that does not exist, or a wrong value.
         """
         __tracebackhide__ = True
         from pipediag.gate.config import config_of

@@ -60,7 +60,7 @@ CONFIGURATIONS = {
     "a key that acts": (f"{json.dumps(POISON[:200])} = 1", ["unknown key", "fail-on"]),
     "a rule that acts": (
         f"rules = {{ {json.dumps(POISON[:200])} = 1 }}",
-        ["[tool.pipediag]: rules."],
+        ["has a wrong value: rules."],
     ),
 }
 

@@ -87,9 +87,9 @@ def test_a_refusal_is_its_sentence(pytester: pytest.Pytester, library: Library) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("", "TypeError: no limit was given. Valid ones: max_input_wait_percent,"),
-        ("max_input_wait=3", 'TypeError: there is no limit "max_input_wait". Valid ones: '),
-        ("max_overhead_percent='a'", "ValueError: max_overhead_percent: "),
+        ("", "PipediagError: No limit was given."),
+        ("max_input_wait=3", 'has the unknown key "max-input-wait". Valid keys: '),
+        ("max_overhead_percent='a'", "a wrong value: max-overhead-percent: "),
         ("rules={'no-rule': 'warn'}", '"no-rule", which is not a rule of pipediag'),
     ],
 )
