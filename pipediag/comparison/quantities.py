@@ -158,19 +158,9 @@ class Quantity:
     outcome: Outcome = "not judged"
     change: Change | None = None
     floor: float | None = None
-    """The smallest change that counts: percent, or points."""
+    """The smallest change that counts, percent."""
     missing: str | None = None
     """The reason why nothing is judged or decided, as a sentence."""
-
-    @property
-    def difference(self) -> float | None:
-        """The change of the medians: in percent of base's for a time, in points for a share."""
-        if not self.base or not self.head:
-            return None
-        before, after = median(self.base), median(self.head)
-        if self.unit == "percent":
-            return after - before
-        return 100.0 * (after / before - 1.0) if before > 0 else None
 
 
 @dataclass(frozen=True)

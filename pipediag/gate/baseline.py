@@ -78,10 +78,10 @@ def _check(quantity: Quantity, most: GrownOperation | None, *, explained: bool) 
     change = quantity.change
     sentence = f"{quantity.label}: {_reason(quantity)}"
     if change is not None:
-        interval = f"{change.low:+.1f} to {change.high:+.1f} {_difference_unit(quantity)}"
         sentence = (
             f"{quantity.label}: {_medians(quantity)}, {_difference(quantity)} ({change.level:.4g} "
-            f"% interval {interval}, from {_samples(quantity, change)}). {_reason(quantity)}"
+            f"% interval {change.low:+.1f} to {change.high:+.1f} %, from "
+            f"{_samples(quantity, change)}). {_reason(quantity)}"
         )
     if explained and most is not None:
         sentence += f" {_grown(most)}"
@@ -129,13 +129,11 @@ def _medians(quantity: Quantity) -> str:
 
 
 def _difference(quantity: Quantity) -> str:
-    """Return the change of the medians that are shown beside it."""
-    change = quantity.difference
-    return "" if change is None else f"{change:+.1f} {_difference_unit(quantity)}"
-
-
-def _difference_unit(quantity: Quantity) -> str:
-    return "points" if quantity.unit == "percent" else "%"
+    """Return the change of the medians that are shown beside it: of a share in points."""
+    before, after = median(quantity.base), median(quantity.head)
+    if quantity.unit == "percent":
+        return f"{after - before:+.1f} points"
+    return f"{100.0 * (after / before - 1.0):+.1f} %" if before > 0 else "from none"
 
 
 def _samples(quantity: Quantity, change: Change) -> str:
@@ -152,7 +150,7 @@ def _samples(quantity: Quantity, change: Change) -> str:
 def _reason(quantity: Quantity) -> str:
     if quantity.missing is not None or quantity.change is None or quantity.floor is None:
         return quantity.missing or ""
-    floor = f"{quantity.floor:g} {_difference_unit(quantity)}"
+    floor = f"{quantity.floor:g} %"
     match quantity.outcome:
         case "regressed" | "improved":
             return f"More than chance, and at least the {floor} that counts."
