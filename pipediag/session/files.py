@@ -69,7 +69,6 @@ def why_not_written(path: Path, error: OSError) -> str:
 
 MOST_BYTES = 128 * 2**20
 """A session of half a million steps is smaller; one of this size takes gigabytes to read."""
-_PIECE_BYTES = 2**16
 LARGEST = 2.0**64
 """Limit: no count or time is greater. Sums of numbers up to it cannot overflow."""
 _LONGEST_NUMBER = 20
@@ -79,19 +78,14 @@ _PERHAPS_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 def read_limited(file: Path) -> bytes:
     """Return the file's bytes. Raises PipediagError where it is larger than `MOST_BYTES`."""
-    pieces: list[bytes] = []
-    left = MOST_BYTES + 1
     with file.open("rb") as stream:
-        # A read of so many bytes claims memory for all of them, however short the file is.
-        while left > 0 and (piece := stream.read(min(left, _PIECE_BYTES))):
-            pieces.append(piece)
-            left -= len(piece)
-    if left <= 0:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
         raise PipediagError(
             f"{file} is larger than {MOST_BYTES >> 20} MiB, which is too large for a session, so "
             "it was not read. Name a session.json that `pipediag analyze` wrote."
         )
-    return b"".join(pieces)
+    return content
 
 
 def parse_json(content: bytes) -> Any:

@@ -67,7 +67,7 @@ _RECORDING = TypeAdapter(Recording)
 def read_recording(path: Path) -> Recording | None:
     """Return the recording in a file, or None where the child died before it wrote one. Raises
     PipediagError where it is damaged."""
-    text = _written(path, "Without it there is nothing to report.")
+    text = _written(path)
     if text is None:
         return None
     try:
@@ -83,19 +83,17 @@ def read_recording(path: Path) -> Recording | None:
 def read_timeline(path: Path) -> Timeline:
     """Read what the child wrote as the run went; empty where it wrote nothing. Raises
     PipediagError: it cannot be read."""
-    written = _written(path, "The record of where the run's time went is lost.") or b""
-    return parse_timeline(written.splitlines())
+    return parse_timeline((_written(path) or b"").splitlines())
 
 
-def _written(path: Path, lost: str) -> bytes | None:
-    """Return what the child wrote, or None where it wrote no such file. Raises PipediagError with
-    `lost`, the sentence on what that means."""
+def _written(path: Path) -> bytes | None:
+    """Return what the child wrote, or None where it wrote no such file. Raises PipediagError."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PipediagError(f"cannot read {path}: {error.strerror}. {lost}") from error
+        raise PipediagError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def session_paths(path: Path) -> list[Path]:
