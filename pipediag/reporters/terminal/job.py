@@ -26,8 +26,6 @@ _COLUMNS: tuple[tuple[str, tuple[StepClass, ...]], ...] = (
 )
 _NAMED = 0.05
 """Part of the own work from which on a class that takes longer is named. Own choice."""
-_MOST_ROWS = 16
-"""Workers that are shown of a large job: those with the longest own work."""
 
 
 def render_job(directories: Sequence[Path], console: Console) -> None:
@@ -40,8 +38,6 @@ def render_job(directories: Sequence[Path], console: Console) -> None:
     shown += [prose(text) for text in sentences(job)]
     if job.steps:
         shown += [Text(), _table(job)]
-    if len(job.steps) > _MOST_ROWS:
-        shown.append(prose(f"and {len(job.steps) - _MOST_ROWS:,} more with shorter own work"))
     if job.steps:
         name = (job.straggler or job.longest).worker.name
         directory = next((one for one in directories if one.name == name), None)
@@ -150,10 +146,7 @@ def _table(job: Job) -> Table:
     table.add_column("Worker", no_wrap=True)
     for name in ("step", *(column for column, _ in _COLUMNS), "own work"):
         table.add_column(name, justify="right", no_wrap=True)
-    rows = job.steps
-    if len(rows) > _MOST_ROWS:
-        rows = sorted(rows, key=lambda one: -one.own_ms)[:_MOST_ROWS]
-    for one in rows:
+    for one in job.steps:
         shares = [
             percent(100.0 * sum(one.classes_ms[name] for name in classes) / one.step_ms)
             for _, classes in _COLUMNS
