@@ -271,17 +271,11 @@ def _junit_suite(result: GateResult) -> ET.Element:
     suite = ET.Element("testsuite", name=xml_text(result.label))
     if result.script_failure is not None:
         failed = Check("script", "inconclusive", "error", result.script_failure)
-        _add_junit_case(suite, failed, result, "error", "script failed")
+        _add_junit_case(suite, failed, result, "error")
     for check in result.worst_checks_first:
-        match check.outcome:
-            case "fail":
-                _add_junit_case(suite, check, result, "failure", "failed")
-            case "inconclusive" if check in result.undecided and not result.allow_inconclusive:
-                _add_junit_case(suite, check, result, "error", "inconclusive")
-            case "inconclusive":
-                _add_junit_case(suite, check, result, "skipped")
-            case _:
-                _add_junit_case(suite, check, result, "system-out")
+        ends_gate = check in result.undecided and not result.allow_inconclusive
+        tags = {"fail": "failure", "inconclusive": "error" if ends_gate else "skipped"}
+        _add_junit_case(suite, check, result, tags.get(check.outcome, "system-out"))
     for name, tag in (
         ("tests", "testcase"),
         ("failures", "failure"),
@@ -292,10 +286,8 @@ def _junit_suite(result: GateResult) -> ET.Element:
     return suite
 
 
-def _add_junit_case(
-    suite: ET.Element, check: Check, result: GateResult, tag: str, kind: str | None = None
-) -> None:
-    """Add a case with one element, which is a problem where it has a `kind`."""
+def _add_junit_case(suite: ET.Element, check: Check, result: GateResult, tag: str) -> None:
+    """Add a case with one element, which has a type where it is a problem."""
     classname = xml_text(f"pipediag.{result.label}")
     case = ET.SubElement(suite, "testcase", classname=classname, name=xml_text(check.name))
     warning = "Warning: " if check.outcome == "warn" else ""
@@ -304,8 +296,8 @@ def _add_junit_case(
     element = ET.SubElement(case, tag)
     if tag != "system-out":
         element.set("message", said)
-    if kind is not None:
-        element.set("type", kind)
+    if tag in ("failure", "error"):
+        element.set("type", check.outcome)
     if tag != "skipped":
         element.text = said
 
