@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding import inert, visible
+from pipediag.encoding import clipped, inert, visible
 from pipediag.reporters.words.quantities import bind_units
 
 MAX_WIDTH = 120
@@ -34,16 +34,8 @@ def unbroken(text: str) -> str:
 
 
 def shortened(text: str, most: int, style: str = "") -> Text:
-    """Return at most so many characters: whole sentences where one fits, else whole words."""
-    text = visible(_ASCII_BLANK.sub(" ", text)).strip(" ")
-    if len(text) > most:
-        sentences = text[: most + 1].rfind(". ") + 1
-        words = text[:most].rfind(" ")
-        if sentences > most // 3:
-            text = text[:sentences]
-        else:
-            text = text[: words if words > most // 3 else most - 1].rstrip(" ,;:") + "…"
-    return prose(bind_units(text), style)
+    """Return prose of at most so many characters, with numbers and their units on one line."""
+    return prose(bind_units(clipped(_ASCII_BLANK.sub(" ", text).strip(" "), most)), style)
 
 
 def right(text: str) -> Text:

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipediag.encoding import clipped
+from pipediag.facts.devices import full_name
 from pipediag.facts.names import STEP_CLASS, in_sentence
 from pipediag.reporters.terminal import (
     MAX_WIDTH,
@@ -30,7 +30,6 @@ _NO_DEVICE = "Did the profiler reach the GPU (CUPTI, ROCm)? In PyTorch: activiti
 _CLASSES_SHOWN = 4
 _LEAST_PERCENT = 0.05
 _BAR_CELLS = 20
-_LONGEST_HOST = 24
 _LONGEST_ADVICE = 600
 _MOST = 3
 """Things of a kind that are shown; the files have all."""
@@ -56,15 +55,10 @@ def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> 
     console.print(Encoded(Group(*shown)), width=width, highlight=False)
 
 
-def _device_name(device: DeviceActivity) -> str:
-    host = f" on {clipped(device.host, _LONGEST_HOST)}" if device.host is not None else ""
-    return f"{device.name}{host}"
-
-
 def _headline(device: DeviceActivity | None) -> Text:
     if device is None:
         return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
-    lead, rest = devices.summary(device, _device_name(device))
+    lead, rest = devices.summary(device, full_name(device))
     return Text.assemble(prose(f"● {lead}", "bold"), unbroken(rest))
 
 
@@ -114,7 +108,7 @@ def _table(found: Sequence[DeviceActivity]) -> Table:
     table.add_column("Mostly", no_wrap=True, overflow="ellipsis")
     for device in found[:_MOST]:
         table.add_row(
-            Text(_device_name(device)),
+            Text(full_name(device)),
             duration(device.span_ms),
             percent(devices.compute_percent(device)),
             percent(device.idle_percent),
@@ -127,7 +121,7 @@ def _table(found: Sequence[DeviceActivity]) -> Table:
 
 def _device(device: DeviceActivity) -> Iterator[RenderableType]:
     """Yield what is known of one device: of kernels and gaps a few."""
-    title = Text(_device_name(device), "bold", no_wrap=True, overflow="ellipsis")
+    title = Text(full_name(device), "bold", no_wrap=True, overflow="ellipsis")
     if device.model:
         title.append(f"  {device.model}", "default")
     yield title
