@@ -15,8 +15,6 @@ from pipediag.reporters.words.quantities import bind_units
 
 MAX_WIDTH = 120
 
-_ASCII = str.maketrans("█·●▶→…–—×µ‘’“”", "#.*>>~--xu''\"\"")  # noqa: RUF001
-"""One character for one, so that columns stay where they are."""
 _UNBROKEN = "\ue000"
 """Stands for a no-break space until lines are broken: Rich breaks them at those too."""
 _ASCII_BLANK = re.compile(r"[ \t\n\r\f\v]+")
@@ -89,9 +87,5 @@ class Encoded:
 
 
 def _encodable(text: str, encoding: str) -> str:
-    text = visible(text.translate(_NO_BREAK))
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
-    return text
+    """Return characters that the encoding has, one for one, so that columns stay where they are."""
+    return visible(text.translate(_NO_BREAK)).encode(encoding, "replace").decode(encoding)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
-from pipediag.encoding import clipped
 from pipediag.facts.pipeline import place_name
 from pipediag.reporters.words.quantities import (
     NO_BREAK,
@@ -161,14 +160,9 @@ def command_line(script: Script) -> str:
 
 
 def short_command(script: Script, most: int) -> str:
-    """Return the command in so many characters: the end of the path is kept."""
+    """Return so many characters of the command, of a longer one the end."""
     command = command_line(script)
-    if len(command) <= most:
-        return command
-    path = script.path if len(script.path) <= most else f"…{script.path[1 - most :]}"
-    arguments = " ".join(script.args)
-    room = most - len(path) - 1
-    return f"{path} {clipped(arguments, room)}" if arguments and room > 1 else path
+    return command if len(command) <= most else f"…{command[1 - most :]}"
 
 
 def loop_title(loop: Loop) -> str:
