@@ -64,17 +64,16 @@ def compare_with_baseline(
     refuse_other_machines(base, head)
     sides = Sides(tuple(base), tuple(head), config.max_slowdown_percent)
     found, most = quantities(sides), grown(sides)
-    first = next((one for one in found if one.outcome == "regressed"), None)
     judged = [one for one in found if one.outcome != "not judged"]
     explaining = [one for one in found if one.outcome == "not judged"]
     return replace(
         result,
-        checks=tuple(_check(one, most, explained=one is first) for one in judged),
-        notes=(*map(_explaining, explaining), *_notes(sides)),
+        checks=tuple(_check(one, most) for one in judged),
+        notes=(*map(_explaining, explaining), *_notes(sides, most)),
     )
 
 
-def _check(quantity: Quantity, most: GrownOperation | None, *, explained: bool) -> Check:
+def _check(quantity: Quantity, most: GrownOperation | None) -> Check:
     change = quantity.change
     sentence = f"{quantity.label}: {_reason(quantity)}"
     if change is not None:
@@ -83,8 +82,6 @@ def _check(quantity: Quantity, most: GrownOperation | None, *, explained: bool) 
             f"% interval {change.low:+.1f} to {change.high:+.1f} %, from "
             f"{_samples(quantity, change)}). {_reason(quantity)}"
         )
-    if explained and most is not None:
-        sentence += f" {_grown(most)}"
     place = most.op if most is not None and quantity.outcome == "regressed" else None
     return Check(
         name=f"baseline.{quantity.name}",
@@ -106,7 +103,9 @@ def _explaining(quantity: Quantity) -> str:
     return f"{said} {quantity.missing}" if quantity.missing else said
 
 
-def _notes(sides: Sides) -> Iterator[str]:
+def _notes(sides: Sides, most: GrownOperation | None) -> Iterator[str]:
+    if most is not None:
+        yield _grown(most)
     base, head = run_in_the_middle(sides.base), run_in_the_middle(sides.head)
     before, after = base.verdict.bottleneck, head.verdict.bottleneck
     if before != after:
