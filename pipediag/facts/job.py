@@ -50,13 +50,10 @@ class WorkersStep:
     """Percent of the run that evaluation takes."""
     batches: int | None
     """Number in an epoch, where the pipeline says so."""
-    window: tuple[int, int]
-    """Steps of the warm-up and of the baseline: the same numbers are the same steps of the job."""
     sharding: Sharding
     """The place at which the worker takes its part of the data."""
     divided_batch: int | None
     """The batch that TensorFlow divides among the replicas, where it does."""
-    batch_size: int | None
 
     @property
     def own_ms(self) -> float:
@@ -190,10 +187,8 @@ def job_of(sessions: Iterable[Session]) -> Job:
                 exchange_limits_percent=shares["collective"].ci95_percent,
                 evaluation_percent=session.run.percent_of("evaluation") if session.run else 0.0,
                 batches=last.cardinality if (last := last_operation(session)) else None,
-                window=(session.steps.warmup_count, session.steps.count),
                 sharding=_sharding(session),
                 divided_batch=_divided_batch(session),
-                batch_size=session.steps.batch_size,
             )
         )
     steps.sort(key=lambda one: (one.worker.rank is None, one.worker.rank or 0, one.worker.name))

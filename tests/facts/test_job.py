@@ -169,11 +169,6 @@ def test_a_batch_that_tensorflow_divides_is_known(divides: bool, whole: int | No
     assert one.divided_batch == whole
 
 
-def test_the_same_steps_are_known_by_their_numbers() -> None:
-    first, second = job_of([waits(0), waits(1)]).steps
-    assert first.window == second.window == (make_steps().warmup_count, make_steps().count)
-
-
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     for session in (waits(0), slow(1)):
         directory = tmp_path / session.environment.worker.name
