@@ -8,16 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 from pipediag.cli.common import format_option, load_gate_config, say, show_results
 from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
-
-if TYPE_CHECKING:
-    from pipediag.session.model import Session
 
 ROUNDS = 5
 """Own choice: with five runs of each, a slow-down of a fifth is found if runs differ by 5 %."""
@@ -81,36 +78,30 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     early, 4 inconclusive.
     """
     config = load_gate_config(None).override(allow_inconclusive=options["allow_inconclusive"])
-    sides: dict[_Side, list[Session]]
-    notes: list[str] = []
+    recorded, notes = [base, head], list[str]()
     if options["script"]:
-        sides, notes = _measured(base, head, options)
-    else:
-        from pipediag.session.store import load_runs
-
-        sides = {
-            "base": [session for _, session in load_runs([base], tell=say)],
-            "head": [session for _, session in load_runs([head], tell=say)],
-        }
+        notes = _measure(base, head, options)
+        recorded = [options["output"] / side for side in ("base", "head")]
+        paths = " ".join(map(str, recorded))
+        say(f"pipediag: the sessions are kept; `pipediag compare {paths}` reads them again.")
     from pipediag.gate.baseline import compare_with_baseline
+    from pipediag.session.store import load_runs
 
-    labels = (str(base), str(head))
-    result = compare_with_baseline(sides["base"], sides["head"], config, labels)
+    before, after = ([session for _, session in load_runs([path], tell=say)] for path in recorded)
+    result = compare_with_baseline(before, after, config, (str(base), str(head)))
     show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
     ctx.exit(result.status.value)
 
 
-def _measured(
-    base: Path, head: Path, options: dict[str, Any]
-) -> tuple[dict[_Side, list[Session]], list[str]]:
+def _measure(base: Path, head: Path, options: dict[str, Any]) -> list[str]:
     """Run both versions in turn: base, head, head, base, and so on.
 
     A machine that gets steadily slower meets both alike. A run that fails or is interrupted ends
-    the program. Returns the sessions, and sentences on batches and losses.
+    the program. Returns sentences on batches and losses.
     """
     from pipediag.runner.signals import held_back
     from pipediag.session.files import SESSION_FILE
-    from pipediag.session.store import load_session, without_rows
+    from pipediag.session.store import load_session
 
     script, *arguments = options["script"]
     _refuse(script, base, head, options)
@@ -118,7 +109,6 @@ def _measured(
     with held_back():
         import pipediag.runner.native_runs  # noqa: F401 - NumPy's threads would take the signals
     directories: dict[_Side, Path] = {"base": base, "head": head}
-    sides: dict[_Side, list[Session]] = {"base": [], "head": []}
     # First, so that the files that the script writes are those of a full run in the end.
     notes = _results(directories, options) if options["results"] else []
     passed_on = ["--quiet", "--budget", "0"]
@@ -138,18 +128,12 @@ def _measured(
         if status or made is None or made.script.outcome in ("interrupted", "killed"):
             if into.exists():
                 into.rename(options["output"] / UNFINISHED)
-            say("pipediag: a run failed or was interrupted, so nothing is compared.")
-            _say_kept(sides, options["output"])
+            say(
+                "pipediag: a run failed or was interrupted, so nothing is compared. Sessions of "
+                f"whole runs are kept in {options['output']}."
+            )
             raise click.exceptions.Exit(status or INTERRUPTED)
-        sides[side].append(without_rows(made))
-    _say_kept(sides, options["output"])
-    return sides, notes
-
-
-def _say_kept(sides: dict[_Side, list[Session]], output: Path) -> None:
-    if all(sides.values()):
-        both = " ".join(str(output / side) for side in sides)
-        say(f"pipediag: the sessions are kept; `pipediag compare {both}` reads them again.")
+    return notes
 
 
 def analyze_afresh(arguments: list[str], directory: Path) -> int:

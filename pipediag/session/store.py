@@ -115,9 +115,4 @@ def load_runs(paths: Iterable[Path], tell: Callable[[str], None]) -> list[tuple[
     again = len(named) - len(runs)
     if again:
         tell(f"pipediag: {again} of the {len(named)} sessions are named twice and are used once.")
-    return [(path, without_rows(load_session(path))) for path in runs.values()]
-
-
-def without_rows(session: Session) -> Session:
-    """Return all of it but what has a row for each step, or for each reading."""
-    return session.model_copy(update={"step_rows": [], "host_samples": []})
+    return [(path, load_session(path).but(step_rows=[], host_samples=[])) for path in runs.values()]
