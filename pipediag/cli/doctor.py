@@ -22,10 +22,9 @@ import click
 from pipediag.cli.common import deliver, say, text_width
 from pipediag.encoding import one_line
 from pipediag.sensors import machine
-from pipediag.sensors.machine import Nvml, cpu_model, installed_gpus, usable_cores
+from pipediag.sensors.machine import ROOT, Nvml, cpu_model, installed_gpus, usable_cores
 from pipediag.tensorflow_names import OLDEST, installed_builds, is_too_old, too_old_sentence
 
-ROOT = Path("/")
 BUSY_SHARE = 0.25
 """Load of others, as a share of the cores."""
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pipediag.session.devices import TraceReport, UnreadFile
     from pipediag.trace.summary import TraceSummary
 
-REPORT_FILE = "trace.json"
-GAPS_FILE = "gaps.csv"
-DEVICES_FILE = "devices.csv"
 PERFETTO_FILE = "trace.perfetto.json.gz"
 
 
@@ -82,7 +79,7 @@ def _write(
     from pipediag.reporters.tables import device_table, gap_table
     from pipediag.session.files import write_text
 
-    files = [directory / name for name in (REPORT_FILE, GAPS_FILE, DEVICES_FILE)]
+    files = [directory / name for name in ("trace.json", "gaps.csv", "devices.csv")]
     write_text(files[0], document)
     write_text(files[1], as_csv(gap_table(report.devices)))
     write_text(files[2], as_csv(device_table(report.devices)))

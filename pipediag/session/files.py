@@ -26,13 +26,8 @@ _WHAT_TO_DO = {
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all. Raises PipediagError like `replacing`."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all. Raises PipediagError like `replacing`."""
     with replacing(path) as file:
-        file.write(content)
+        file.write(text.encode("utf-8"))
 
 
 @contextmanager
