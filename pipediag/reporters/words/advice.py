@@ -217,25 +217,17 @@ class Answer:
     gain: Gain | None
     why: str
     """One sentence: what was compared with what, or why nothing was."""
+    condition: str | None
+    """`if the generator yields the same data`, and from when on the gain is had; None for none, or
+    where the advice says it."""
     edits: frozenset[str] = frozenset()
     """Ids of the edits that the gain is of, where it is of several."""
-    from_when: str | None = None
-    """`once the cache is filled`: steps that come before have another gain."""
 
     def holds(self, finding: Finding) -> bool:
         """Return True if it is the finding's answer, too."""
         if finding is self.finding:
             return True
         return finding.edit is not None and finding.edit.id in self.edits
-
-    @property
-    def condition(self) -> str | None:
-        """`if the generator yields the same data`, and from when on the gain is had; None for none,
-        or where the advice says it."""
-        condition = self.finding.condition
-        if condition is None or condition.removeprefix("if ") in brief(self.finding.advice):
-            return self.from_when
-        return f"{condition}, {self.from_when}" if self.from_when else condition
 
 
 def answer(session: Session) -> Answer | None:
@@ -247,40 +239,31 @@ def answer(session: Session) -> Answer | None:
     finding = next((one for one in session.findings if worth_doing(one)), None)
     if finding is None:
         return None
-    together = session.combined
-    if (
-        together is None
-        or together.speedup is None
-        or finding.edit is None
-        or finding.edit.id not in together.findings
-        or len(together.findings) < 2
-    ):
-        later = _once_filled(session, [finding])
-        why = _why(session, finding)
-        return Answer(finding, (), finding.patch, gain(finding), why, from_when=later)
+    together, own = session.combined, finding.edit.id if finding.edit is not None else None
+    edits = frozenset(together.findings if together and together.speedup is not None else ())
+    if together is None or own not in edits or len(edits) < 2:
+        condition, why = _condition(session, finding, [finding]), _why(session, finding)
+        return Answer(finding, (), finding.patch, gain(finding), why, condition)
     changes = tuple(trials.change(session, one, with_effect=True) for one in together.findings)
     shared = set(Combined.model_fields) & set(Trial.model_fields)
     trial = finding.trial.model_copy(update=together.model_dump(include=shared))
     all_of_them = finding.model_copy(update={"for_run": together.for_run, "trial": trial})
-    why = _why(session, all_of_them)
-    patch = session.patch or finding.patch
-    edits = frozenset(together.findings)
     of_them = [one for one in session.findings if one.edit and one.edit.id in edits]
-    later = _once_filled(session, of_them)
-    return Answer(finding, changes, patch, gain(all_of_them), why, edits, later)
+    condition, why = _condition(session, finding, of_them), _why(session, all_of_them)
+    patch = session.patch or finding.patch
+    return Answer(finding, changes, patch, gain(all_of_them), why, condition, edits)
 
 
-def _once_filled(session: Session, findings: Sequence[Finding]) -> str | None:
-    """Return that a measured gain begins behind the epoch that fills a cache.
-
-    None where no cache is added, or where the gain includes that epoch.
-    """
+def _condition(session: Session, first: Finding, findings: Sequence[Finding]) -> str | None:
+    """Return the condition of the first finding, and that all their gain begins behind the epoch
+    that fills a cache, where it does not include that epoch."""
+    own = first.condition
+    found = [own] if own is not None and own.removeprefix("if ") not in brief(first.advice) else []
     filled = any(one.edit and fills_a_cache(one.edit) for one in findings)
-    run = session.run
-    counted = run is None or epochs_of_gain(session, run) is not None
-    if not filled or counted or findings[0].trial.speedup is None:
-        return None
-    return "once the cache is filled"
+    counted = session.run is None or epochs_of_gain(session, session.run) is not None
+    if filled and not counted and findings[0].trial.speedup is not None:
+        found.append("once the cache is filled")
+    return ", ".join(found) or None
 
 
 def nothing_worth_doing(session: Session) -> str | None:
