@@ -46,7 +46,6 @@ from pipediag.vocabulary import GAP_CAUSES, GapCause, StepClass
 _PYTHON_OPERATION = re.compile(r"[^\s:]+:(Eager)?PyFunc\w*$")
 _STEP_MARKERS = (STEP_MARKER, "ProfilerStep#")
 _NONE = -1
-_LARGEST_INT32 = np.iinfo(np.int32).max
 
 HostCauses = list[tuple[GapCause, Intervals]]
 """Activity of the host; where the sets overlap, the first takes the time."""
@@ -72,7 +71,7 @@ class DeviceGaps:
     """Gaps of a device in order of time, a row for each; -1 in place of what is not known."""
 
     spans: Intervals
-    split_ns: NDArray[np.signedinteger]
+    split_ns: NDArray[np.int64]
     """Shape (gaps, causes): nanoseconds by cause, columns as in `GAP_CAUSES`."""
     iterator_ids: NDArray[np.intp]
     """The place in `iterators` of the one of the input pipeline that worked longest."""
@@ -122,8 +121,6 @@ def explain_gaps(
         np.where(known, np.append(calls.end_ns, 0)[call], gaps[:, 1]),
         np.append(calls.copies, False)[call],
     )
-    if (gaps[:, 1] - gaps[:, 0]).max(initial=0) <= _LARGEST_INT32:
-        split_ns = split_ns.astype(np.int32)
     line_ids = np.where(known, np.append(calls.line_ids, _NONE)[call], _NONE)
     doing_ids, doing_names = _doing(gaps, line_ids, calls.lines, training)
     return DeviceGaps(

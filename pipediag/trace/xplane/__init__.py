@@ -92,15 +92,11 @@ def _plane(path: Path, data: memoryview, part: Field) -> Plane:
         for place, name in enumerate(names.names):
             if (found := _ID.search(name)) is not None:
                 plane.programs[int(found[1])] = _program(names, place)
-    # No thread shall begin with a long line when the others are done.
-    longest_first = sorted(lines, key=lambda line: line.payload - line.end)
     worth_threads = sum(line.end - line.payload for line in lines) > _WORTH_THREADS_BYTES
     count = min(os.cpu_count() or 1, _MOST_THREADS) if worth_threads else 1
     # Most of the work is numpy's, which lets other threads run meanwhile.
     with ThreadPoolExecutor(count) as threads:
-        lines_read = threads.map(lambda line: _line(path, data, line, plane, names), longest_first)
-        by_start = dict(zip((line.start for line in longest_first), lines_read, strict=True))
-    plane.lines.extend(by_start[line.start] for line in lines)
+        plane.lines.extend(threads.map(lambda line: _line(path, data, line, plane, names), lines))
     return plane
 
 
