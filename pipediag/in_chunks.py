@@ -207,12 +207,3 @@ def rows_of(frame):
     columns = list(frame.columns)
     for values in frame.itertuples(index=False, name=None):
         yield dict(zip(columns, values, strict=True))
-
-
-def by_service(dataset):
-    """Have the tf.data service at TF_DATA_SERVICE (`grpc://host:5050`) make the elements."""
-    address = os.environ.get("TF_DATA_SERVICE")
-    if not address:
-        return dataset
-    service = tf.data.experimental.service
-    return dataset.apply(service.distribute(service.ShardingPolicy.DYNAMIC, address))

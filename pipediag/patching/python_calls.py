@@ -13,7 +13,7 @@ from pipediag.patching.source import Change, NotPatchableError, Source, Span, ca
 from pipediag.session.edits import CompileCall
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
-WEIGHTED, ROWS_OF, DISTRIBUTED = "weighted_choice", "rows_of", "by_service"
+WEIGHTED, ROWS_OF = "weighted_choice", "rows_of"
 ROWS = "for_each_row"
 _OF_A_SERIES = frozenset(
     "array at attrs dtype empty flags hasnans iat iloc index is_unique loc name nbytes ndim shape "

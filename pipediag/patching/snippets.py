@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipediag.facts.pipeline import calls_python, every
 from pipediag.facts.step import lengths_to_cut
-from pipediag.patching.python_calls import DISTRIBUTED, ROWS, ROWS_OF, WEIGHTED, lines_of
+from pipediag.patching.python_calls import ROWS, ROWS_OF, WEIGHTED, lines_of
 from pipediag.patching.settings import attribute
 from pipediag.patching.source import is_tuned
 from pipediag.session import edits
@@ -85,9 +85,6 @@ def _around_the_pipeline(session: Session, change: edits.Change) -> list[str]:
         case edits.CompileCall(model=model, method=method):
             new, old = f'call_method({model}, "{method}", ...)', f"{model}.{method}(...)"
             lines = _with("call_method", f"{new}  # in place of {old}")
-        case edits.Distribute(after=after):
-            call = f".apply({DISTRIBUTED})  # after {_place(session, after)}"
-            lines = ["import os", "", *_with(DISTRIBUTED, call)]
     return lines
 
 

@@ -29,7 +29,6 @@ from pipediag.patching.chains import (
 )
 from pipediag.patching.evaluation_data import evaluation_of, with_evaluation_cached
 from pipediag.patching.python_calls import (
-    DISTRIBUTED,
     defined,
     in_buckets,
     in_chunks,
@@ -293,12 +292,6 @@ def _up_to(workspace: Workspace, op_ids: Sequence[str]) -> dict[str, Operation]:
     return {up.id: up for op in ops if op.id in op_ids for up in (op, *upstream_of(ops, op))}
 
 
-def _distribute(workspace: Workspace, change: edits.Distribute) -> None:
-    source, call = workspace.only_call(change.after)
-    name, definition = defined(source, DISTRIBUTED, source.span(call).start)
-    workspace.change(source, [*definition, *inserted(source, call, f".apply({name})")])
-
-
 def _suited_by_a_cache(workspace: Workspace, op_id: str) -> Suits:
     """Return which pipelines of the same operations may have a cache there.
 
@@ -514,7 +507,6 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "move": _move,
     "insert": _insert,
     edits.IN_BATCHES: _take_batches,
-    "distribute": _distribute,
     "options": _options,
     "model": _compile,
     edits.IN_PROCESSES: _in_processes,

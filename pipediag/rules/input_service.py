@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
-from pipediag.facts.limits import INPUT_BOUND, WORTH_DOING
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.pipeline import (
     call_name,
     chain,
     last_before_prefetch,
     option,
-    place_name,
     upstream,
     uses,
 )
-from pipediag.facts.step import consumer_ms
 from pipediag.rules.relevance import weigh_input
 from pipediag.rules.rule import Rule, known
-from pipediag.session.edits import Distribute
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.session.trials import Trial
 from pipediag.tensorflow_names import CACHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
-MOST_WORKERS = 4
-"""Workers of a trial. Own choice."""
 _ORDER = "if other hosts can run its workers, and examples may come in another order"
 _HOSTS = "if other hosts can run its workers"
 _COUNTS = frozenset(
@@ -46,6 +39,7 @@ RULE = Rule(
     thresholds=(INPUT_BOUND,),
     effect="same up to order or rounding",
     frees=("input_wait",),
+    untried="It needs other hosts.",
 )
 
 
@@ -71,23 +65,14 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
             advice = f"Other hosts can't take this pipeline over: {call_name(op)} {reason}."
             yield RULE.finding("informative", advice, op=op, weight=weight)
         return
-    shuffled = any(op.kind == "shuffle" for op in session.ops)
-    workers = _workers(session)
-    edit = RULE.edit(
-        place,
-        f"a tf.data service after the {place_name(place)}",
-        Distribute(place.id, workers),
-        caveat=f"Tried on this machine, with its disks; workers: {workers}.",
-    )
+    condition = _HOSTS if any(op.kind == "shuffle" for op in session.ops) else _ORDER
     yield RULE.finding(
         "informative",
-        f"Have a tf.data service make all up to {call_name(place)}: `dataset.apply("
-        "tf.data.experimental.service.distribute(...))` behind it. Files must have the same names "
-        "on the workers' hosts; docs/workers.md shows how to start them.",
+        f"Have a tf.data service make all up to {call_name(place)}, {condition}: "
+        "`dataset.apply(tf.data.experimental.service.distribute(...))` behind it. Files must have "
+        "the same names on the workers' hosts; docs/workers.md shows how to start them.",
         op=place,
         weight=weight,
-        edit=edit,
-        condition=_HOSTS if shuffled else _ORDER,
     )
 
 
@@ -120,13 +105,6 @@ def _reason(op: Operation) -> str | None:
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _workers(session: Session) -> int:
-    """Return how many workers a trial has: as many as would keep up with the rest of the step."""
-    steps, rest_ms = known(session.steps), consumer_ms(session) or 0.0
-    wanted = math.ceil(steps.mean_ms / max(rest_ms, steps.mean_ms / MOST_WORKERS))
-    return max(1, min(wanted, MOST_WORKERS, session.environment.cores))
-
-
 def last_resort(
     session: Session, findings: Sequence[Finding], *, failed: bool = False
 ) -> list[Finding]:
@@ -144,24 +122,3 @@ def last_resort(
     )
     there = any(one.rule == RULE.id for one in findings)
     return [] if there or cheaper else RULE.findings(session)
-
-
-def with_least(session: Session, finding: Finding) -> Finding:
-    """Return the finding after its trial.
-
-    As its workers took the CPUs of the training, it confirms, and does not refute, what others do.
-    """
-    trial = finding.trial
-    if finding.rule != RULE.id or trial.state not in ("refuted", "inconclusive"):
-        return finding
-    reason = "The workers took their CPUs from the training."
-    if trial.speedup is not None:
-        reason += f" {trial.speedup:.2f}x is the least that other hosts would give."
-    elif trial.reason is not None:
-        reason = trial.reason
-    left = Trial(state="not_tried", reason=reason, caveats=trial.caveats)
-    most = session.ceiling.speedup_if_input_free if session.ceiling is not None else None
-    if most is None or most < WORTH_DOING:
-        return finding.but(trial=left)
-    severity, at_most = RULE.severity, round(most, 3)
-    return finding.but(trial=left, status="fail", severity=severity, speedup_at_most=at_most)

@@ -190,8 +190,6 @@ def _run(
         raise
     finally:
         host = sampler.stop()
-        if tried is not None:
-            tried.close()
     # Imported after the script was started, as it brings pydantic and numpy along.
     from pipediag.runner.build_session import EndedRun
 

@@ -23,7 +23,7 @@ from pipediag.measures.measured_loop import describe_embeddings, lacking, measur
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
 from pipediag.measures.steps import Missing
 from pipediag.measures.verdict.decision import decide
-from pipediag.rules.input_service import with_least
+from pipediag.rules.input_service import last_resort
 from pipediag.rules.parallel_maps import settled
 from pipediag.rules.python_input import with_rewriting
 from pipediag.rules.registry import reinstated, run_rules
@@ -179,16 +179,12 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
             return _not_tried(finding, (evaluating and evaluating.untried) or EVALUATION_OVER)
         if outcome is None:
             return _not_tried(finding, missing)
-        found = _of_the_run(session, _tried(finding, outcome), outcome.run)
-        return with_least(tried, _advised(session, found))
+        return _advised(session, _of_the_run(session, _tried(finding, outcome), outcome.run))
 
-    # A tf.data service is tried where none of these findings helped.
-    known = {edit.id for edit in edits}
-    further = outcome.further if outcome is not None else ()
-    listed = [*session.findings]
-    listed += [one for one in further if one.edit is not None and one.edit.id not in known]
-    found = [with_trial(finding) for finding in listed]
+    found = [with_trial(finding) for finding in session.findings]
     findings = with_rewriting(tried, settled(tried, found))
+    if outcome is not None and {one.trial.state for one in findings} <= {"refuted", "not_tried"}:
+        findings += last_resort(tried, findings, failed=True)
     if outcome is not None:
         findings = reinstated(findings)
     if outcome is None and not evaluated and not session.predictions:

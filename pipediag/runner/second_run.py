@@ -105,8 +105,6 @@ def second_run(first: Recorded, capture: Path, on_progress: OnProgress) -> Secon
         )
     except PipediagError as error:
         return SecondRun(f"The script could not be run a second time: {error}")
-    finally:
-        tried.close()
     outcome, cut_short = tried.outcomes.get(loop_id), child.outcome not in ("finished", "exited")
     fault = tried.fault or _untried(recorded, loop_id)
     return SecondRun(_what_came_of_it(outcome, fault, child), outcome, cut_short)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pipediag.data_service import LocalService
 from pipediag.errors import PipediagError
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import edits_for_held_loop
@@ -20,10 +19,9 @@ from pipediag.patching.batch_forms import rows_rewritten
 from pipediag.patching.python_calls import rewritten_call
 from pipediag.patching.source import NotPatchableError, Source
 from pipediag.patching.workspace import Workspace, current_file, made_in_a_loop
-from pipediag.rules.input_service import last_resort
 from pipediag.runner.child_connection import Ask
 from pipediag.runner.progress import DIAGNOSING, OnProgress
-from pipediag.session.edits import Change, Distribute, Move, Replace, RewriteCall, adds_cache
+from pipediag.session.edits import Change, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
 from pipediag.session.messages import (
     BlockRun,
@@ -64,21 +62,9 @@ class ChildExecutor:
     """Changes that all variants share, the base too."""
     session: Session | None = None
     """Session of the loop, if its source is asked whether a cache would be filled twice."""
-    service: Callable[[int], LocalService] | None = None
-    """Starts so many workers of a tf.data service, or returns them where they run."""
 
     def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
-        served = [one for one in changes if isinstance(one, Distribute)]
-        if served and self.service is not None:
-            try:
-                address = self.service(max(one.workers for one in served)).address
-            except (PipediagError, OSError) as error:
-                raise VariantRefusedError(str(error)) from error
-            changes = tuple(
-                replace(one, address=address) if isinstance(one, Distribute) else one
-                for one in changes
-            )
         if self.session is not None:
             _refuse_caches_that_are_lost(self.session, changes)
             changes = tuple(_with_sources(self.session, changes))
@@ -186,18 +172,6 @@ class TrialsOfRun:
 
     def __post_init__(self) -> None:
         self._given_s = self.budget_s
-        self._service: LocalService | None = None
-
-    def close(self) -> None:
-        """End what was started beside the script, which must have let go of it."""
-        if self._service is not None:
-            self._service.stop()
-        self._service = None
-
-    def _serving(self, workers: int) -> LocalService:
-        if self._service is None:
-            self._service = LocalService(workers)
-        return self._service
 
     def __call__(self, waiting: TrialsAwaited, ask: Ask) -> None:
         """Try what the diagnosis of the waiting loop calls for, in what is left of the budget since
@@ -236,16 +210,13 @@ class TrialsOfRun:
             taken_by = TakenBy(left_out=(SHORTER_SHUFFLES,) if shared else ())
         if waiting.alone:
             taken_by = replace(taken_by, basis="pipeline", consumer_ms=consumer_ms(session) or 0.0)
-        executor = ChildExecutor(ask, shared, session, self._serving)
-        further = last_resort(session, session.findings, failed=True)
+        executor = ChildExecutor(ask, shared, session)
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
             executor,
             budget_s,
             taken_by=taken_by,
-            further=further,
-            input_free=session.ceiling.speedup_if_input_free if session.ceiling else None,
             on_event=self.on_progress,
             no_epochs=no_epochs,
             # The clock is one for all processes of a machine.

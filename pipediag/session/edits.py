@@ -170,17 +170,6 @@ class CompileFunction:
     do: Literal["compile"] = "compile"
 
 
-@dataclass(frozen=True)
-class Distribute:
-    """All up to `after` is made by the workers of a tf.data service, and sent from there."""
-
-    after: str
-    workers: int = 1
-    address: str | None = None
-    """Host and port of the dispatcher, which is known in a trial only."""
-    do: Literal["distribute"] = "distribute"
-
-
 Change = (
     SetParameters
     | Insert
@@ -194,7 +183,6 @@ Change = (
     | ExtractStep
     | RewriteCall
     | CompileFunction
-    | Distribute
 )
 """All kinds. A new one is applied in capture/replay/changes.py and patching/writing.py too."""
 
@@ -245,9 +233,7 @@ _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
 
 
 _TOUCHED: dict[type[Change], tuple[Touched, ...]] = {
-    **dict.fromkeys(
-        (SetParameters, Insert, Remove, Move, Replace, RewriteCall, Distribute), ("elements",)
-    ),
+    **dict.fromkeys((SetParameters, Insert, Remove, Move, Replace, RewriteCall), ("elements",)),
     SetOptions: ("options",),
     **dict.fromkeys((SetModel, CompileFunction), ("model",)),
     **dict.fromkeys((PredictOnBatch, CompileCall, ExtractStep), ()),
@@ -288,11 +274,6 @@ def timed_call(edit: Edit | None) -> PredictOnBatch | CompileCall | ExtractStep 
     timed = PredictOnBatch | CompileCall | ExtractStep
     changes = edit.changes if edit is not None else ()
     return next((one for one in changes if isinstance(one, timed)), None)
-
-
-def distributes(edit: Edit) -> bool:
-    """Return True if it has a tf.data service make batches."""
-    return any(isinstance(change, Distribute) for change in edit.changes)
 
 
 def adds_cache(change: Change) -> TypeGuard[Insert]:
@@ -367,7 +348,7 @@ def _parts_batches(changes: Sequence[Change]) -> bool:
     handing_on = {one.op_id for one in batched if one.parameters.get("last") is False}
     several = {one.op_id for one in batched if "last" in one.parameters}
     return any(
-        (isinstance(one, Insert | Move | Distribute) and one.after in handing_on)
+        (isinstance(one, Insert | Move) and one.after in handing_on)
         or (isinstance(one, Move | Remove) and one.op_id in several)
         for one in changes
     )

@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate
-from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.run import PAUSED_NS
 from pipediag.facts.step import shapes_vary
-from pipediag.session.edits import distributes, saves_pauses
+from pipediag.session.edits import saves_pauses
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun
 from pipediag.session.recorded_loops import LoopFacts
@@ -36,8 +35,6 @@ class TrialOutcome:
     run: TrialRun
     trials: dict[str, Trial] = field(default_factory=dict)
     """Trials by the id of the edit."""
-    further: tuple[Finding, ...] = ()
-    """Findings that were tried after those of the rules, as none of theirs was confirmed."""
     combined: Combined | None = None
     combined_missing: str | None = None
     pipeline_alone: PipelineAlone | None = None
@@ -51,8 +48,6 @@ def run_trials(
     budget_s: float,
     *,
     taken_by: TakenBy = STEPS,
-    further: Sequence[Finding] = (),
-    input_free: float | None = None,
     clock: Callable[[], float] = time.monotonic,
     on_event: OnEvent = lambda _event: None,
     no_epochs: str | None = None,
@@ -62,24 +57,22 @@ def run_trials(
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
     Never raises for what the executor does: the trials say which variant failed, or that the
-    process is gone. `further` findings are tried if none of the others is confirmed, and a tf.data
-    service also if the loop still waits for input with the confirmed ones: `input_free` is the
-    speed-up of steps that never wait. `no_epochs` is the reason, as a clause, why whole epochs are
-    not tried. `began_s` is the time at which the budget began to count, by `clock`.
-    `of_run` returns the speed-up of the run by a finding's trial, where that is known.
+    process is gone. `no_epochs` is the reason, as a clause, why whole epochs are not tried.
+    `began_s` is the time at which the budget began to count, by `clock`. `of_run` returns the
+    speed-up of the run by a finding's trial, where that is known.
     """
     began_s = clock() if began_s is None else began_s
     bench = Bench(
         executor, taken_by, budget_s, clock, on_event, began_s, one_length=not shapes_vary(loop)
     )
-    carrying = {one.edit.id: one for one in (*findings, *further) if one.edit is not None}
+    carrying = {one.edit.id: one for one in findings if one.edit is not None}
 
     def speedup_of_run(edit_id: str) -> float | None:
         finding, trial = carrying.get(edit_id), trials.contest.trials.get(edit_id)
         return None if finding is None or trial is None else of_run(finding.but(trial=trial))
 
-    trials = _Trials(bench, no_epochs, input_free, speedup_of_run)
-    trials.run(candidates(findings), candidates(further))
+    trials = _Trials(bench, no_epochs, speedup_of_run)
+    trials.run(candidates(findings))
     found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]
     return TrialOutcome(
@@ -94,7 +87,6 @@ def run_trials(
             iterators_paused=sum(one >= PAUSED_NS for one in freed),
         ),
         trials=found,
-        further=tuple(one for one in further if one.edit is not None and one.edit.id in found),
         combined=trials.combined,
         combined_missing=trials.combined_missing,
         pipeline_alone=trials.alone,
@@ -103,9 +95,7 @@ def run_trials(
 
 
 class _Trials:
-    def __init__(
-        self, bench: Bench, no_epochs: str | None, input_free: float | None, of_run: OfRun
-    ) -> None:
+    def __init__(self, bench: Bench, no_epochs: str | None, of_run: OfRun) -> None:
         self.notes: list[str] = []
         self.combined: Combined | None = None
         self.combined_missing: str | None = None
@@ -116,17 +106,14 @@ class _Trials:
         self._bench = bench
         self._no_epochs = no_epochs
         self._of_run = of_run
-        self._input_free = input_free
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
-    def run(self, first: list[Candidate], further: list[Candidate]) -> None:
-        tried = self._allowed(first)
-        if not tried:
-            tried, further = self._allowed(further), []
+    def run(self, listed: list[Candidate]) -> None:
+        tried = self._allowed(listed)
         if not tried:
             self.alone_missing = self.combined_missing = "There was no edit to try."
             return
-        self._measure(tried, further)
+        self._measure(tried)
         if self.combined is None:
             self.combined_missing = (
                 "Each confirmed change first needs a decision from you, so none was combined."
@@ -166,7 +153,7 @@ class _Trials:
             f"{why}."
         )
 
-    def _measure(self, first: list[Candidate], further: list[Candidate]) -> None:
+    def _measure(self, first: list[Candidate]) -> None:
         contest, ended = self.contest, None
         others_fail = any(one.fails for one in first if not one.changes_hyper_parameter)
         turns = {one.edit.id: _turn(one, others_fail) for one in first}
@@ -177,13 +164,10 @@ class _Trials:
             slow = [one for one in now if self._bench.takes_long(one.variant)]
             later = sorted(first, key=lambda one: turns[one.edit.id])[len(now) :] + slow
             contest.enter(one for one in now if one not in slow)
-            contest.more_to_come = bool(later or further)
-            self._one_by_one()
-            contest.more_to_come = bool(further)
-            contest.enter(self._needed(later))
+            contest.more_to_come = bool(later)
             self._one_by_one()
             contest.more_to_come = False
-            contest.enter(self._allowed([one for one in further if self._is_called_for(one)]))
+            contest.enter(self._needed(later))
             self._one_by_one()
         except TrialsEndedError as error:
             ended = str(error)
@@ -204,16 +188,6 @@ class _Trials:
             self.alone_missing = ended or "No time was left for it."
         if ended:
             self.notes.append(ended)
-
-    def _is_called_for(self, further: Candidate) -> bool:
-        """Return True if nothing helped, or for a service if steps go on waiting for input."""
-        confirmed = [self.contest.trials[one.candidate.edit.id] for one in self.contest.confirmed]
-        best = max((one.speedup or 1.0 for one in confirmed), default=None)
-        if best is None:
-            return True
-        if self._input_free is None or not distributes(further.edit):
-            return False
-        return 100.0 * (1.0 - best / self._input_free) > INPUT_BOUND.value
 
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
         """Return the candidates in whose place no other edit was confirmed, and refuse the rest."""
@@ -257,14 +231,11 @@ def _turn(one: Candidate, others_fail: bool) -> int:
     # `steps_per_execution` took 28 of 83 s.
     if one.edit.instead_of is not None or (others_fail and not one.fails and one.at_most <= 1.0):
         return 1
-    # An edit that needs other hosts comes after all that keep the model as it is and need none.
-    if distributes(one.edit):
-        return 2
     # Pauses of iterators are counted while other edits are tried, too.
     if saves_pauses(one.edit):
-        return 3
+        return 2
     # The patch leaves these edits out, so they get the time that edits of failed rules leave.
-    return 4 if one.changes_hyper_parameter and (others_fail or not one.fails) else 0
+    return 3 if one.changes_hyper_parameter and (others_fail or not one.fails) else 0
 
 
 def _time_per_batch(blocks: Sequence[BlockRun]) -> PipelineAlone:

@@ -15,7 +15,6 @@ from pipediag.session.edits import (
     Change,
     CompileCall,
     CompileFunction,
-    Distribute,
     Edit,
     ExtractStep,
     Insert,
@@ -433,22 +432,6 @@ def test_workers_are_given_where_a_pydataset_calls_keras_or_is_made(text: str, c
     assert workers(text) == text.replace(call, f"{call}workers=16, max_queue_size=32")
 
 
-@pytest.mark.parametrize(
-    ("text", "call"),
-    [
-        (REBOUND, "ds = ds.batch(3)\nds = ds.apply(by_service)\n"),
-        (ONE_LINE, ".batch(3).apply(by_service)\n"),
-        (CHAINED, ".batch(3)\n    .apply(by_service)\n"),
-    ],
-)
-def test_batches_by_a_service_that_the_environment_names(text: str, call: str) -> None:
-    after = patched(text, ops(text), Distribute("batch", workers=2, address="localhost:1"))
-    assert call in after
-    assert "localhost" not in after
-    assert "import os\n\n\ndef by_service(dataset):\n" in after
-    assert 'os.environ.get("TF_DATA_SERVICE")' in after
-
-
 def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     text = REBOUND.replace(
         "model.compile",
@@ -717,7 +700,6 @@ UNWRITABLE: dict[str, tuple[Change, str]] = {
     "what is no option": (SetOptions({"a = 1;b": 1}), "option"),
     "an operation that is not known": (Move("other", "map"), "recorded"),
     "what is taken out": (Remove("shuffle"), "Only you know"),
-    "a service behind one that is not known": (Distribute("other"), "recorded"),
 }
 
 

@@ -173,7 +173,7 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
 ) -> None:
     cache = named("cache", condition="if so", effect_on_results="not known")
     concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
-    (finding,) = concluded.findings
+    finding, *_ = concluded.findings
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
@@ -206,7 +206,7 @@ def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
         effect_on_results="same up to order or rounding",
     )
     concluded = with_trials(make_session(findings=[cut]), tried(cut=found), "Not reached.")
-    (finding,) = concluded.findings
+    finding, *_ = concluded.findings
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
 
 
@@ -232,7 +232,7 @@ def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
     )
     session = make_session(findings=[finding])
     for found, expected in ((trial("confirmed", 1.5), advice), (trial("refuted", 1.0), None)):
-        (concluded,) = with_trials(session, tried(other=found), "Not reached.").findings
+        concluded, *_ = with_trials(session, tried(other=found), "Not reached.").findings
         assert concluded.advice == (expected or finding.advice)
 
 

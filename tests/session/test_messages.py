@@ -77,7 +77,6 @@ ONE_OF_EACH: tuple[Change, ...] = (
     edits.ExtractStep("train.py", 40, ("weight",)),
     edits.RewriteCall("a", "train.py", 30, "pairs"),
     edits.CompileFunction("train.py", 30, "train_step"),
-    edits.Distribute("a", workers=2),
 )
 
 

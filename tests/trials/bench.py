@@ -145,11 +145,9 @@ def try_edits(
     executor: FakeExecutor,
     findings: Sequence[Finding | Edit | str],
     budget_s: float = 60.0,
-    *,
-    further: Sequence[Finding | Edit | str] = (),
     **options: Any,
 ) -> TrialOutcome:
-    options = {"clock": executor.clock, "further": made(further), **options}
+    options = {"clock": executor.clock, **options}
     return run_trials(
         make_session().diagnosed_loop(), made(findings), executor, budget_s, **options
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.estimates import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
-from pipediag.session.edits import Distribute, SetModel
+from pipediag.session.edits import SetModel
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
 from pipediag.trials.bench import TakenBy
@@ -197,16 +197,6 @@ def test_the_time_to_build_a_variant_counts_before_it_is_built() -> None:
     assert try_edits(quick, "a", budget_s=30.0).trials["a"].state == "confirmed"
 
 
-def test_where_nothing_is_confirmed_further_edits_have_the_time_that_is_left() -> None:
-    executor = FakeExecutor({"b": 2.0})
-    outcome = try_edits(executor, "a", further="bc")
-    states = {edit: trial.state for edit, trial in outcome.trials.items()}
-
-    assert states == {"a": "refuted", "b": "confirmed", "c": "refuted"}
-    assert [one.rule for one in outcome.further] == ["b", "c"]
-    assert outcome.combined.findings == ["b"]
-
-
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_an_alternative_is_tried_where_the_other_is_not_confirmed(confirmed: bool) -> None:
     executor = FakeExecutor({"a": 2.0 if confirmed else 0.9, "b": 3.0})
@@ -293,27 +283,3 @@ def test_several_steps_in_one_call_wait_where_their_blocks_would_take_the_time()
     try_edits(executor, [several, "a"], 30.0)
     blocks = [variant for kind, variant in executor.calls if kind == "block"]
     assert "several" not in blocks[: blocks.index("a")]
-
-
-SERVICE = make_edit("service", changes=(Distribute("batch"),))
-
-
-def test_a_service_is_tried_after_what_needs_no_other_hosts() -> None:
-    executor = FakeExecutor({"a": 1.2, "service": 2.0})
-    retuned = make_finding("retuned", effect="changes a hyper-parameter")
-    outcome = try_edits(executor, [SERVICE, retuned, "a", "b"])
-    tried = [one.name for one in executor.prepared if one.name in outcome.trials]
-    assert tried[:4] == ["a", "b", "service", "retuned"]
-    assert outcome.trials["service"].state == "confirmed"
-
-
-def test_a_service_that_is_further_is_tried_where_nothing_helps() -> None:
-    executor = FakeExecutor({"service": 3.0})
-    outcome = try_edits(executor, "a", further=["b", SERVICE])
-    assert outcome.trials["service"].state == "confirmed"
-    for input_free, tried in ((None, False), (2.4, False), (2.6, True)):
-        helped = try_edits(
-            FakeExecutor({"a": 2.0}), "a", further=["b", SERVICE], input_free=input_free
-        )
-        assert ("service" in helped.trials) is tried
-        assert "b" not in helped.trials

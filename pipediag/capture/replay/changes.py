@@ -22,7 +22,6 @@ from pipediag.session.edits import (
     IN_BATCHES,
     IN_PROCESSES,
     Change,
-    Distribute,
     Insert,
     Move,
     Remove,
@@ -33,7 +32,7 @@ from pipediag.session.edits import (
     contradiction,
     cuts_rows,
 )
-from pipediag.tensorflow_names import BATCHING, random_operations
+from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import Scalar
 
 
@@ -82,7 +81,6 @@ def apply(graph: Graph, changes: Sequence[Change], endless: bool = False) -> Non
         _set(graph, one)
     of_functions = [one for one in _of(changes, Replace) if one.kind in (IN_BATCHES, IN_PROCESSES)]
     _replace(graph, [one for one in _of(changes, Replace) if one not in of_functions])
-    _distribute(graph, _of(changes, Distribute))
     _move(graph, _of(changes, Move))
     _replace(graph, of_functions)
     inserts = _of(changes, Insert)
@@ -170,43 +168,6 @@ def _insert(graph: Graph, changes: list[Insert]) -> None:
                     )
         make = partial(_INSERTED[change.kind], **change.parameters)
         graph.splice_in(Node([], make), after)
-
-
-def _distribute(graph: Graph, changes: list[Distribute]) -> None:
-    for change in changes:
-        node = graph.node(change.after)
-        if change.address is None:
-            raise NotReplayableError("No tf.data service runs here.")
-        for each in nodes_up_to(node):
-            seeded = next((one for one in each.operations if _is_seeded(each.dataset)), None)
-            if seeded is not None:
-                raise NotReplayableError(
-                    f"{at_start(said(seeded))} draws from a seed that the script sets: the workers "
-                    "of a tf.data service would all draw the same numbers, in every epoch again."
-                )
-        graph.splice_in(Node([], partial(_distributed, change)), node)
-
-
-def _is_seeded(dataset: Any) -> bool:
-    if any(int(getattr(dataset, name, 0)) for name in ("_seed", "_seed2")):
-        return True
-    function = getattr(getattr(dataset, "_map_func", None), "function", None)
-    operations = function.graph.get_operations() if function is not None else []
-    drawing = random_operations({one.type for one in operations})
-    return any(
-        one.get_attr(name)
-        for one in operations
-        for name in ("seed", "seed2")
-        if one.type in drawing and name in one.node_def.attr
-    )
-
-
-def _distributed(change: Distribute, inputs: list[Any]) -> Any:
-    from tensorflow.python.data.experimental.ops import data_service_ops
-
-    (dataset,) = inputs
-    policy, address = data_service_ops.ShardingPolicy.DYNAMIC, f"grpc://{change.address}"
-    return dataset.apply(data_service_ops.distribute(policy, address))
 
 
 def _move(graph: Graph, moves: list[Move]) -> None:
