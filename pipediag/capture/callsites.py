@@ -114,9 +114,9 @@ def is_users(filename: str) -> bool:
     return package not in FRAMEWORKS and package not in ON_BEHALF
 
 
-def frames() -> Iterator[FrameType]:
-    """Iterate over the caller's frames, innermost first, without pipediag's own."""
-    frame: FrameType | None = sys._getframe(1)
+def frames(innermost: FrameType | None = None) -> Iterator[FrameType]:
+    """Iterate over the caller's frames, or those from the innermost on, without pipediag's own."""
+    frame: FrameType | None = innermost or sys._getframe(1)
     while frame is not None:
         if not is_pipediags(frame.f_code.co_filename):
             yield frame

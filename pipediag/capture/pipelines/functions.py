@@ -7,6 +7,7 @@ import builtins
 import dis
 import inspect
 import io
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from textwrap import dedent
@@ -104,7 +105,7 @@ def side_effect(function: Callable[..., Any]) -> str | None:
     return next(outside.changes(), None)
 
 
-BEYOND = (
+_BEYOND = (
     "Write", "Collective", "Horovod", "Nccl", "Iterator", "LookupTableI", "Queue", "Barrier",
     "PrintV2", "PyFunc", "EagerPyFunc",
 )  # fmt: skip
@@ -135,6 +136,34 @@ def changes_of(function: Callable[..., Any]) -> str | None:
             return f"it calls `{by_chance[0]}`"
         waiting += _called_by(plain, getattr(one, "__self__", None))
     return None
+
+
+def why_not_traced(function: Callable[..., Any]) -> str | None:
+    """Return why a trace of a function would not do what each of its calls does, if so."""
+    changed = changes_of(function)
+    return f"Its Python would run only while it is traced, and {changed}." if changed else None
+
+
+def why_not_twice(graph: Any, *others: str) -> str | None:
+    """Return why a graph must not run beside the script's own call, if it has an operation whose
+    effect reaches beyond the variables, or one of `others`, by the begins of their names."""
+    kinds = (operation.type for operation in operations_of(graph))
+    found = next((kind for kind in kinds if kind.startswith((*_BEYOND, *others))), None)
+    return f"It runs `{found}`, which would be seen twice." if found is not None else None
+
+
+def of_any_rows(values: Any, *, any_length: bool = False) -> Any:
+    """Return nested values with specs in the place of dense tensors, for batches of any number of
+    rows, and of any length."""
+    tensorflow = sys.modules["tensorflow"]
+
+    def relaxed(value: Any) -> Any:
+        if not hasattr(value, "ndim"):  # a number of Python's, a ragged or a sparse tensor
+            return value
+        shape = [None if any_length or not n else size for n, size in enumerate(value.shape)]
+        return tensorflow.TensorSpec(shape, value.dtype)
+
+    return tensorflow.nest.map_structure(relaxed, values)
 
 
 def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:

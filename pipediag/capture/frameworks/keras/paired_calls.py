@@ -19,10 +19,10 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import parsed
 from pipediag.capture.pipelines.functions import (
-    BEYOND,
-    changes_of,
-    operations_of,
+    of_any_rows,
     value_of,
+    why_not_traced,
+    why_not_twice,
 )
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.timeline import Timeline
@@ -38,8 +38,10 @@ _MOST_BYTES = 64 * 1024 * 1024
 _TAKES_MORE = CO_VARARGS | CO_VARKEYWORDS
 _MOST_TRACES = 3
 """Traces of what one line calls: for batches of any number of rows, and for shapes of their own."""
-_CHANGE = ("Assign", "ResourceApply", "ResourceScatter", *BEYOND)
-"""Begins of names of operations that change what the script has."""
+_CHANGE = (
+    "Assign", "ResourceApply", "ResourceScatter", "Random", "StatefulRandom", "StatelessRandom",
+)  # fmt: skip
+"""Begins of names of operations that change what the script has, or draw other numbers."""
 _OF_METRICS = ("update_state", "result")
 _OF_PYTHON = (bool, int, float, str)
 _WHILE_MADE = ("__init__", "build")
@@ -183,7 +185,7 @@ class PairedCalls:
             return False
         frame, model, here = found
         code = frame.f_code
-        site = call_site(_from(frame.f_back))
+        site = call_site(frames(frame.f_back))
         first = self._first_layers.setdefault(code, here) == here
         if not first or any(_is_in_a_loop(*one) for one in here) or site is None:
             return True
@@ -226,7 +228,7 @@ class PairedCalls:
                 lacking = _why_untraced(model, method) if of_metric is None else None
                 if lacking is None:
                     graph = _traced(compiled, model, method, args, kwargs)
-                    lacking = _why_unequal(graph) if of_metric is None else None
+                    lacking = why_not_twice(graph, *_CHANGE) if of_metric is None else None
                 if lacking is not None:
                     return lacking
             made = partial(of_metric or _timed, partial(compiled, model, method, *args, **kwargs))
@@ -399,36 +401,19 @@ def _unlike_a_test(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 def _why_untraced(model: Any, method: str | None) -> str | None:
     """Return why a trace of a call would not do the same, if its Python shows so."""
     called = getattr(model, method or "call")
-    changed = changes_of(called)
-    if changed is not None:
-        return f"Its Python would run only while it is traced, and {changed}."
     changing = _set_elsewhere(model, called)
     if changing is not None:
         return f"It reads `self.{changing}`, which other code sets, and a trace would keep."
-    return None
+    return why_not_traced(called)
 
 
 def _traced(
     compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Return the graph of a call for batches of any number of rows; nothing of it is run."""
-    tensorflow = sys.modules["tensorflow"]
-
-    def any_rows(value: Any) -> Any:
-        if not _is_array(value) or not hasattr(value, "ndim"):  # ragged and sparse ones
-            return value
-        dtype = tensorflow.convert_to_tensor(value[:1]).dtype  # NumPy has strings of many types
-        return tensorflow.TensorSpec([None, *value.shape[1:]], dtype)
-
-    specs = tensorflow.nest.map_structure(any_rows, (list(args), kwargs))
+    specs, named = of_any_rows((args, kwargs))
     with random_state_kept():
-        return compiled.get_concrete_function(model, method, *specs[0], **specs[1]).graph
-
-
-def _why_unequal(graph: Any) -> str | None:
-    operations = dict.fromkeys(op.type for op in operations_of(graph))
-    changes = next((one for one in operations if one.startswith(_CHANGE) or "Random" in one), None)
-    return f"It runs `{changes}`, which would be seen twice." if changes is not None else None
+        return compiled.get_concrete_function(model, method, *specs, **named).graph
 
 
 def _set_elsewhere(model: Any, called: Callable[..., Any]) -> str | None:
@@ -484,12 +469,6 @@ def _is_in_a_loop(code: CodeType, at: int) -> bool:
         "JUMP" in one.opname and isinstance(one.argval, int) and one.argval <= at < one.offset
         for one in get_instructions(code)
     )
-
-
-def _from(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _runs_eagerly() -> bool:

@@ -19,9 +19,10 @@ from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import GUARD_FILE, Guard
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.pipelines.functions import (
-    BEYOND,
-    changes_of,
+    of_any_rows,
     operations_of,
+    why_not_traced,
+    why_not_twice,
 )
 from pipediag.capture.process import let_pass
 from pipediag.capture.watching.step_clock import StepClock
@@ -227,19 +228,6 @@ _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
 
 
-def _relaxed(arguments: tuple[Any, ...], *, lengths: bool) -> tuple[Any, ...]:
-    """Return specs of the arguments for batches of any number of rows, and of any length."""
-    tensorflow = sys.modules["tensorflow"]
-
-    def relaxed(value: Any) -> Any:
-        if not hasattr(value, "ndim"):
-            return tensorflow.type_spec_from_value(value)
-        shape = [None if lengths or not n else size for n, size in enumerate(value.shape)]
-        return tensorflow.TensorSpec(shape, value.dtype)
-
-    return tuple(tensorflow.nest.map_structure(relaxed, list(arguments)))
-
-
 def _is_traced(python: FunctionType, specs: tuple[Any, ...]) -> bool:
     """Return True if the step can be traced for such arguments."""
     try:
@@ -271,14 +259,14 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
-    changed = changes_of(python)
-    if changed is not None:
-        return f"Its Python would run only while it is traced, and {changed}."
-    step.takes_any = _is_traced(python, _relaxed(arguments, lengths=True))
+    lacking = why_not_traced(python)
+    if lacking is not None:
+        return lacking
+    step.takes_any = _is_traced(python, of_any_rows(arguments, any_length=True))
     if not step.takes_any and len(step.lengths) > 1:
         return _ONE_LENGTH
     # The last batch of an epoch may be smaller.
-    step.record.relaxed = step.takes_any or _is_traced(python, _relaxed(arguments, lengths=False))
+    step.record.relaxed = step.takes_any or _is_traced(python, of_any_rows(arguments))
     function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
     start_ns = time.monotonic_ns()
     concrete = function.get_concrete_function(*arguments)
@@ -287,15 +275,12 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
         return f"Its variables hold {size >> 20} MiB, too much to keep copies of."
-    operations = dict.fromkeys(op.type for op in operations_of(concrete.graph))
-    repeated = next((one for one in operations if one.startswith(BEYOND)), None)
-    if repeated is not None:
-        return f"It runs `{repeated}`, which would be seen twice."
     # Keras 3 draws by stateless operations from a variable, which is put back.
-    stateful = [one for one in operations if not one.startswith("Stateless")]
+    kinds = {op.type for op in operations_of(concrete.graph)}
+    stateful = [one for one in kinds if not one.startswith("Stateless")]
     step.draws = any("Random" in one or "Dropout" in one for one in stateful)
     step.function = function
-    return None
+    return why_not_twice(concrete.graph)
 
 
 def _made(source: StepSource, frame: FrameType) -> FunctionType:
