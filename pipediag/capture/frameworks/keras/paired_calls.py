@@ -72,7 +72,7 @@ class PairedCalls:
     _objects: dict[tuple[str, int, str | None], set[int]] = field(default_factory=dict)
     """Models and metrics that each line calls, by their ids: each of them is traced."""
     _nested: threading.local = field(default_factory=threading.local)
-    """`depth` of calls of layers, one within the other."""
+    """`inside` is True while a thread makes a call that is timed, with others within it."""
 
     def predicted(
         self, took_ns: int, result: Any, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -94,88 +94,80 @@ class PairedCalls:
                 model.predict_on_batch(data)  # traces
             return _timed(lambda: model.predict_on_batch(data))
 
-        self._pair("`predict_on_batch`", data, (result, took_ns), other)
+        self._pair("`predict_on_batch`", data, lambda: (result, took_ns), other)
 
     def install(self, model_class: type, guard: Guard) -> None:
         """Time calls of models, and of methods of theirs that call layers."""
-        called = guard.entry("timing a model as a `tf.function`", self._called)
-        in_a_method = guard.entry("timing a method as a `tf.function`", self._in_a_method)
         owner = next(one for one in model_class.__mro__ if "__call__" in vars(one))
-        original = owner.__call__
-
-        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
-            depth = getattr(self._nested, "depth", 0)
-            if depth or not _runs_eagerly() or not self._evaluates():
-                return original(layer, *args, **kwargs)
-            self._nested.depth = depth + 1
-            try:
-                if in_a_method(model_class) or not isinstance(layer, model_class):
-                    return original(layer, *args, **kwargs)
-                began_ns = time.perf_counter_ns()
-                result = original(layer, *args, **kwargs)
-                took_ns = time.perf_counter_ns() - began_ns
-                called((result, took_ns), layer, args, kwargs)
-            finally:
-                self._nested.depth = depth
-            return result
-
-        guard.replace(owner, "__call__", guard.hook(original, call))
+        called = guard.entry(
+            "timing a model as a `tf.function`", partial(self._layer_called, model_class)
+        )
+        self._hook(owner, "__call__", guard, called, self._evaluates)
 
     def install_metrics(self, metric_class: type, guard: Guard) -> None:
         """Time the methods of Keras' own metrics, whose classes are hooked as metrics are made."""
-        what = "timing a metric as a `tf.function`"
-        called, hooked = guard.entry(what, self._metric_called), set[tuple[type, str]]()
+        what, hooked = "timing a metric as a `tf.function`", set[tuple[type, str]]()
 
         def made(metric: Any, *_: Any, **__: Any) -> None:
             for method in _OF_METRICS:
                 owner = next(one for one in type(metric).__mro__ if method in vars(one))
                 if (owner, method) not in hooked and _is_of_keras(owner):
                     hooked.add((owner, method))
-                    hook(owner, method)
-
-        def hook(owner: type, method: str) -> None:
-            original = vars(owner)[method]
-
-            def timed(metric: Any, *args: Any, **kwargs: Any) -> Any:
-                depth = getattr(self._nested, "depth", 0)
-                if depth or not _runs_eagerly():
-                    return original(metric, *args, **kwargs)
-                self._nested.depth = depth + 1
-                try:
-                    result = original(metric, *args, **kwargs)
-                    called(metric, method, args, kwargs)
-                finally:
-                    self._nested.depth = depth
-                return result
-
-            guard.replace(owner, method, guard.hook(original, timed))
+                    called = guard.entry(what, partial(self._metric_called, method))
+                    self._hook(owner, method, guard, called)
 
         guard.tell_before(metric_class, "__init__", what, made)
 
+    def _hook(
+        self,
+        owner: type,
+        method: str,
+        guard: Guard,
+        called: Callable[..., None],
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Have `called` told of eager calls of a method, but for those within another one."""
+        original, nested = vars(owner)[method], self._nested
+
+        def call(thing: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(nested, "inside", False) or not _runs_eagerly() or not wanted():
+                return original(thing, *args, **kwargs)
+            nested.inside = True
+            try:
+                result = original(thing, *args, **kwargs)
+                called(thing, args, kwargs)
+            finally:
+                nested.inside = False
+            return result
+
+        guard.replace(owner, method, guard.hook(original, call))
+
     def _metric_called(
-        self, metric: Any, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, method: str, metric: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Time a call once more as it is and as a `tf.function`; the first one's values stay."""
-        last, site = self._steps.last_here, call_site()
+        last = self._steps.last_here
         # A step that is eager as a whole is timed as such.
         is_eager = last is not None and last.loop.trains and not last.loop.record.step_functions
-        if last is None or is_eager or site is None or site.by_framework:
+        if last is None or is_eager:
             return
         again = partial(_with_values, metric)
         own = partial(again, partial(getattr(metric, method), *args, **kwargs))
-        self._compiled_too(site, own, metric, method, args, kwargs, again)
+        self._compiled_too(call_site(), own, metric, method, args, kwargs, again)
 
     def _evaluates(self) -> bool:
         """Return True in a loop that does not train, and where one that does is interrupted."""
         last = self._steps.last_here
         return last is not None and (not last.loop.trains or last.loop.interruption is not None)
 
-    def _called(
-        self, own: tuple[Any, int], model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    def _layer_called(
+        self, model_class: type, layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        site = call_site()
-        if site is not None and not site.by_framework:
-            self._compiled_too(site, own, model, None, args, kwargs)
+        """Time the method of a model that has called the layer, or else the layer if it is one."""
+        if not self._in_a_method(model_class) and isinstance(layer, model_class):
+            model: Any = layer
+            own = partial(_timed, partial(model, *args, **kwargs))
+            self._compiled_too(call_site(), own, model, None, args, kwargs)
 
     def _in_a_method(self, model_class: type) -> bool:
         """Return True if a method of a model calls a layer now, and time that method where the
@@ -201,8 +193,8 @@ class PairedCalls:
 
     def _compiled_too(
         self,
-        site: CallSite,
-        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
+        site: CallSite | None,
+        own: Callable[[], tuple[Any, int]],
         model: Any,
         method: str | None,
         args: tuple[Any, ...],
@@ -247,8 +239,7 @@ class PairedCalls:
 
         last = self._steps.last_here
         of_loop = last is not None and (of_metric is not None or not last.loop.trains)
-        what = "The model" if method is None else f"`{method}`"
-        what += " as a `tf.function`"
+        what = f"{'The model' if method is None else f'`{method}`'} as a `tf.function`"
         loop = last.loop.record if last is not None and of_loop else None
         self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
 
@@ -256,15 +247,14 @@ class PairedCalls:
         self,
         what: str,
         data: Any,
-        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
+        own: Callable[[], tuple[Any, int]],
         other: Callable[[Prediction, CallSite], tuple[Any, int] | str],
         loop: RecordedLoop | None = None,
         site: CallSite | None = None,
     ) -> None:
         """Let `other` make that call, if the line calls often, and keep the times of both.
 
-        It returns the result and the time in ns, as `own` has them or returns them, or why it can't
-        be made.
+        It returns the result and the time in ns, as `own` does, or why it can't be made.
         """
         site, last = site or call_site(), self._steps.last_here
         if site is None or site.by_framework:
@@ -289,7 +279,7 @@ class PairedCalls:
         found: Prediction,
         data: Any,
         other: Callable[[], tuple[Any, int] | str],
-        own: tuple[Any, int] | Callable[[], tuple[Any, int]],
+        own: Callable[[], tuple[Any, int]],
         loop: RecordedLoop | None,
     ) -> None:
         """Make a pair of calls, whose time is none of the step's."""
@@ -299,8 +289,7 @@ class PairedCalls:
             if isinstance(made, str):
                 found.lacking = made
             else:
-                result = own() if callable(own) else own
-                found.lacking = _kept(what, found, data, result, made)
+                found.lacking = _kept(what, found, data, own(), made)
         except Exception as error:
             let_pass(error)
             found.lacking = f"{what} raised {type(error).__name__}."
@@ -484,12 +473,9 @@ def _named(model: Any, method: str | None, site: CallSite) -> str | None:
     """Return the code by which the line of a call names the model; None in doubt."""
     place = (site.file, site.line)
     frame = next((one for one in frames() if (one.f_code.co_filename, one.f_lineno) == place), None)
-    if frame is None:
+    if frame is None or (tree := parsed(site.file)) is None:
         return None
     names = {**frame.f_globals, **locals_of(frame)}
-    tree = parsed(site.file)
-    if tree is None:
-        return None
     calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
     there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
     if method is not None:
@@ -502,11 +488,10 @@ def _named(model: Any, method: str | None, site: CallSite) -> str | None:
 def _value(written: ast.expr, names: dict[str, Any]) -> Any:
     """Return the value of a name or an attribute; a property counts where Keras defines it."""
     value = value_of(written, names)
-    if not isinstance(written, ast.Attribute) or not isinstance(value, property):
-        return value
-    return (
-        getattr(value_of(written.value, names), written.attr) if _is_of_keras(value.fget) else value
-    )
+    of_keras = isinstance(value, property) and _is_of_keras(value.fget)
+    if of_keras and isinstance(written, ast.Attribute):
+        return getattr(value_of(written.value, names), written.attr)
+    return value
 
 
 def _is_of_keras(defined: Any) -> bool:
