@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Literal
 
 from pipediag.capture.process import let_pass
 
-GUARD_FILE = __file__
-"""Frames of this file lie between a hook and what it calls."""
+
+def caller_of_hook(file: str) -> FrameType:
+    """Return the frame that calls what is hooked; `file` is that of the entry which asks."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in (file, __file__) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def nothing(*_: Any, **__: Any) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import threading
 import weakref
 from collections import defaultdict
@@ -28,7 +27,7 @@ from pipediag.capture.callsites import (
     name_of,
     package_of,
 )
-from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.pipelines.calls import (
     MARK,
     InnerCall,
@@ -137,8 +136,6 @@ _EARLIER = (
     "A dataset was made before Pipediag was there, so its operations are not known, and no change "
     "of it is tried: give a function that makes it, or make it within the block."
 )
-_BETWEEN = frozenset({__file__, GUARD_FILE})
-"""Files whose frames lie between a hook and what it calls."""
 
 
 @dataclass(eq=False)
@@ -266,7 +263,7 @@ class PlanRecorder:
         self, kind: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> _Call | InnerCall | None:
         """Return the call to be recorded, or what makes it instead; None if it is no user's."""
-        caller = _caller()
+        caller = caller_of_hook(__file__)
         file = caller.f_code.co_filename
         if _is_tensorflows_own(file) or is_pipediags(file):
             return None
@@ -376,13 +373,6 @@ class PlanRecorder:
             elif known != op_id and known not in parents:
                 parents.append(known)
         return parents
-
-
-def _caller() -> FrameType:
-    frame = sys._getframe(1)
-    while frame.f_code.co_filename in _BETWEEN and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
 
 
 def _is_tensorflows_own(filename: str) -> bool:

@@ -27,11 +27,16 @@ def at_start(text: str) -> str:
 _BOLD = re.compile(r"\x1b\[\d+m")
 _AROUND = "Exception encountered when calling "
 """Beginning of what Keras puts in front of an error in a layer."""
+_TRACED = "in user code:"
+"""What AutoGraph puts in front of an error in a function that is traced, with its cause later."""
 
 
 def first_line(error: BaseException) -> str:
-    """Return the type and the first line of an error."""
+    """Return the type and the first line of an error, or the line that says its cause."""
     lines = [line.strip() for line in _BOLD.sub("", str(error)).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].startswith(_AROUND):
+    if lines and lines[0] == _TRACED:
+        causes = [line.partition("Error: ")[2] for line in lines if "Error: " in line]
+        lines = causes[-1:] or lines
+    elif len(lines) > 1 and lines[0].startswith(_AROUND):
         lines = lines[1:]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

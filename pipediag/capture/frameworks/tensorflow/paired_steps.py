@@ -16,7 +16,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_users, locals_of
-from pipediag.capture.guard import GUARD_FILE, Guard
+from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.pipelines.functions import (
     of_any_rows,
@@ -25,6 +25,7 @@ from pipediag.capture.pipelines.functions import (
     why_not_twice,
 )
 from pipediag.capture.process import let_pass
+from pipediag.capture.replay import first_line
 from pipediag.capture.watching.step_clock import StepClock
 from pipediag.session.recorded_loops import GraphStep
 from pipediag.step_source import NotAFunctionError, StepSource, step_at
@@ -102,9 +103,9 @@ class PairedSteps:
         guard.replace(owner, "apply_gradients", guard.hook(apply, apply_gradients))
 
     def _opened(self, _: Any) -> None:
-        frame = _caller()
+        frame = caller_of_hook(__file__)
         context = sys.modules["tensorflow.python.eager.context"]
-        if frame is None or not context.executing_eagerly():
+        if not is_users(frame.f_code.co_filename) or not context.executing_eagerly():
             return
         last = self._clock.last_here
         place = (frame.f_code, frame.f_lineno)
@@ -153,7 +154,7 @@ class PairedSteps:
 
     def _applied(self) -> None:
         pair = self._open
-        if pair is None or _caller() is not pair.frame:
+        if pair is None or caller_of_hook(__file__) is not pair.frame:
             return
         applied_ns, step = time.monotonic_ns(), pair.step
         self._open = None
@@ -166,7 +167,7 @@ class PairedSteps:
                 lacking = _made_twice(step, pair.arguments, pair.before, own_ns)
         except Exception as error:
             let_pass(error)
-            lacking = f"As a `tf.function` it raised {_cause_of(error)}."
+            lacking = f"As a `tf.function` it raised {first_line(error)[:_LONGEST]}."
         if lacking is not None or len(step.record.other_ms) >= _PAIRS:
             self._give_up(step, lacking)
         self._clock.interrupted_by_us(applied_ns, time.monotonic_ns())
@@ -176,22 +177,6 @@ class PairedSteps:
         step.record.lacking = lacking
         self._open, step.is_over = None, True
         step.function, step.variables = None, ()
-
-
-def _cause_of(error: BaseException) -> str:
-    """Return the type of an error with what a traced function's message says of its cause."""
-    lines = [one.strip() for one in str(error).splitlines() if len(one.strip()) > 1]
-    causes = [one.partition("Error: ")[2] for one in lines if "Error: " in one]
-    said = (causes or lines or [""])[-1]
-    return f"{type(error).__name__}: {said[:_LONGEST]}" if said else type(error).__name__
-
-
-def _caller() -> FrameType | None:
-    """Return the frame of the script's that calls what is hooked; None where a library does."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename in (__file__, GUARD_FILE):
-        frame = frame.f_back
-    return frame if frame is not None and is_users(frame.f_code.co_filename) else None
 
 
 def _described(frame: FrameType) -> _Step:
