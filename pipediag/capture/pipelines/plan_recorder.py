@@ -323,27 +323,16 @@ class PlanRecorder:
         result: Any,
         maker: type | None,
     ) -> None:
+        """Fill in what is known once the call has been made; never let that fail the script."""
         self._calls.here.open.remove(call)
-        dataset, function, kwargs = result, original, call.kwargs
+        operation, dataset, function, kwargs = call.operation, result, original, call.kwargs
         if maker is not None:
             # A constructor is called again without the object that it filled.
             dataset, args = args[0], args[1:]
             function, args, kwargs = as_public_call(self._dataset_class, maker, args, kwargs)
-        self._keep(call.operation, tuple(call.inside), function, args, kwargs, dataset)
-
-    def _keep(
-        self,
-        operation: RecordedOperation,
-        inside: tuple[RecordedOperation, ...],
-        original: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        dataset: Any,
-    ) -> None:
-        """Fill in what is known once the call has been made; never let that fail the script."""
         try:
             operation.parent_ids = self._mark(dataset, operation.id)
-            operation.parameters = parameters_of(original, args, kwargs)
+            operation.parameters = parameters_of(function, args, kwargs)
             operation.function = describe_function(dataset)
             if operation.kind == "from_generator" and operation.function is not None:
                 generator = args[0] if args else kwargs["generator"]
@@ -356,7 +345,7 @@ class PlanRecorder:
                 f"Pipediag could not describe the {operation.kind} at line {operation.line}: "
                 f"{type(error).__name__}: {error}"
             )
-        remember(dataset, operation, original, args, kwargs, inside)
+        remember(dataset, operation, function, args, kwargs, tuple(call.inside))
 
     def _mark(self, dataset: Any, op_id: str) -> list[str]:
         """Claim the datasets that the call made, and return the operations they read from."""
