@@ -73,12 +73,9 @@ def _found_room(descriptor: int, line: bytes, limit_s: float) -> bool:
     return True
 
 
-class UnknownCommandError(Exception):
-    """The parent asked for something unknown."""
-
-
-class SilentParentError(Exception):
-    """The parent asked for nothing, and may do so when nobody listens any more."""
+class NoCommandError(Exception):
+    """The parent asked for nothing that is understood, or for nothing in time, and may still do so
+    when nobody listens any more."""
 
 
 class CommandPipe:
@@ -95,13 +92,13 @@ class CommandPipe:
     def next(self) -> Command | None:
         """Return the next command, or None once the parent asks nothing more.
 
-        Raises UnknownCommandError, and SilentParentError if none has come within the time for it.
+        Raises NoCommandError if none has come within the time for it.
         """
         give_up_at = time.monotonic() + ASKING_LIMIT_S
         while b"\n" not in self._partial:
             left_s = max(0.0, give_up_at - time.monotonic())
             if not self._readable.poll(math.ceil(left_s * 1e3)):
-                raise SilentParentError(
+                raise NoCommandError(
                     "pipediag's own process sent no command for "
                     f"{ASKING_LIMIT_S:g} s, while the training waited for it"
                 )
@@ -112,7 +109,7 @@ class CommandPipe:
         line, _, self._partial = self._partial.partition(b"\n")
         command = decode(line, COMMANDS)
         if command is None:
-            raise UnknownCommandError("a command was not understood")
+            raise NoCommandError("a command was not understood")
         return command
 
 

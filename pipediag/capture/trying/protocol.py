@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from pipediag.capture.link import CommandPipe, SilentParentError, UnknownCommandError
+from pipediag.capture.link import CommandPipe, NoCommandError
 from pipediag.capture.loops.loop import Consumer, Loop, Stage, is_end_of_data
 from pipediag.capture.process import is_of_a_signal_handler, let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
@@ -224,8 +224,8 @@ class TrialsOfLoop:
             resume()
         except StopIteration:
             self._end()
-        except (UnknownCommandError, SilentParentError) as error:
-            self._unheard = isinstance(error, SilentParentError)
+        except NoCommandError as error:
+            self._unheard = True
             self.stop(str(error))
         except BaseException as error:
             if is_of_a_signal_handler(error) or not isinstance(error, Exception):

@@ -25,13 +25,9 @@ _BESIDE = (
     "measured."
 )
 # What the parent had asked by then is still to be read, and would pass for what it asks later.
-_LEFT = (
-    "No trial was made: the script had left a loop in the middle of its trials, and after that "
-    "nothing more is tried. Analyse again, and let the trials come to their end."
-)
-_UNHEARD = (
-    "No trial was made: the process that says what to try had left a loop without a word for too "
-    "long, and after that nothing more is tried. Analyse again with fewer programs beside it."
+_CUT_OFF = (
+    "No trial was made: trials in an earlier loop were cut off, and after that nothing more is "
+    "tried. Analyse again with fewer programs beside it, and let the trials come to their end."
 )
 _BEFORE_THE_STEP_IS_KNOWN: tuple[WindowKind, ...] = ("warmup", "baseline")
 
@@ -48,7 +44,7 @@ class Trials:
         """The loop that is held: a plain attribute, as it is read on every step."""
         self._seen: set[str] = set()
         self._no_more: str | None = None
-        """Reason why no other loop is held: one was left in the middle of trials."""
+        """Reason why no other loop is held: trials in one were cut off."""
         self._epochs: Counter[int] = Counter()
         """Open epochs of Keras by thread."""
 
@@ -159,7 +155,7 @@ class Trials:
 
     def leave(self, reason: str) -> None:
         """End trials as the script has left the loop and goes on, with its own training."""
-        self._no_more = _LEFT
+        self._no_more = _CUT_OFF
         self.stop(reason)
 
     def try_pipelines_alone(self, loops: Iterable[Loop]) -> None:
@@ -180,7 +176,7 @@ class Trials:
     def _over(self, unheard: bool) -> None:
         """Restore everything, and hold no other loop where the parent may still ask for one."""
         if unheard:
-            self._no_more = _UNHEARD
+            self._no_more = _CUT_OFF
         if self.loop is not None:
             # What they took is no step, and neither is the one that they ended in.
             self.loop.interruption = Interruption(by_trials=True)

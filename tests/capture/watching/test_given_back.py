@@ -252,7 +252,7 @@ def test_a_fit_that_is_over_is_held_no_more(held: Held) -> None:
         held.step(fit)
     held.clock.try_pipelines_alone()
     assert held.instruments.events.count(TrialsAwaited) == 1
-    assert "the script had left a loop" in (fit.loop.record.untried or "")
+    assert "were cut off" in (fit.loop.record.untried or "")
 
 
 def test_an_epoch_that_ends_in_trials_stops_the_script_that_was_to_be_stopped(held: Held) -> None:
