@@ -35,9 +35,13 @@ class CallbackClock:
     def start(self) -> None:
         self.running = True
 
-    def add(self, name: str, ns: int) -> None:
+    def turn_begins(self, callback: object) -> tuple[str, int]:
+        return type(callback).__name__, time.monotonic_ns()
+
+    def turn_ended(self, turn: tuple[str, int]) -> None:
         if self.running:
-            self._ns[name] += ns
+            name, began_ns = turn
+            self._ns[name] += time.monotonic_ns() - began_ns
 
     def stop(self) -> dict[str, int]:
         self.running = False

@@ -98,13 +98,12 @@ def test_parked_threads_are_not_seen() -> None:
 
 def test_what_callbacks_take_is_added_up_by_class_while_it_runs() -> None:
     clock = CallbackClock()
-    clock.add("Early", 9)
+    clock.turn_ended(clock.turn_begins("early"))
     clock.start()
-    clock.add("Log", 3)
-    clock.add("Log", 4)
-    clock.add("Draw", 1)
-    assert clock.stop() == {"Log": 7, "Draw": 1}
-    clock.add("Late", 9)
+    for callback in ("log", "log", 1):
+        clock.turn_ended(clock.turn_begins(callback))
+    assert clock.stop().keys() == {"str", "int"}
+    clock.turn_ended(clock.turn_begins("late"))
     clock.start()
     assert clock.stop() == {}
 

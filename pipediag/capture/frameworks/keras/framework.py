@@ -293,13 +293,5 @@ def time_callbacks(owner: type, guard: Guard, timeline: Timeline) -> None:
         # Within another callback all of this is that one's time.
         watch(method, what, lambda: not timeline.in_a_callback, partial(begins, method), ended)
     for method in ("on_train_batch_begin", "on_train_batch_end"):
-        watch(method, "clocking callbacks", lambda: CALLBACK_CLOCK.running, _turn, _turn_over)
-
-
-def _turn(callback: Any) -> tuple[str, int]:
-    return type(callback).__name__, time.monotonic_ns()
-
-
-def _turn_over(turn: tuple[str, int]) -> None:
-    name, began_ns = turn
-    CALLBACK_CLOCK.add(name, time.monotonic_ns() - began_ns)
+        times = CALLBACK_CLOCK.turn_begins, CALLBACK_CLOCK.turn_ended
+        watch(method, "clocking callbacks", lambda: CALLBACK_CLOCK.running, *times)
