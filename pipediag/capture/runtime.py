@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pipediag.session.recording import ModelNode
-from pipediag.vocabulary import LoopRole, Scalar
+from pipediag.vocabulary import LoopRole
 
 if TYPE_CHECKING:
     from pipediag.capture.frameworks.tensorflow.runtime import TensorFlowRuntime
@@ -35,17 +34,6 @@ class IteratorModel:
     gaps_us: list[int]
     nodes: list[ModelNode]
     output_id: int
-
-
-@dataclass(frozen=True)
-class DatasetFacts:
-    element_spec: str
-    replicas: int = 1
-    root: Any = None
-    """Its last operation, as the plan knows it; None if the plan does not know it."""
-    options: Mapping[str, Scalar] = field(default_factory=dict)
-    strategy: str | None = None
-    """Class of what distributes it to its replicas."""
 
 
 Settings = dict[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.measuring.windows import Instruments
 from pipediag.capture.recorder import Recorder
-from pipediag.capture.runtime import DatasetFacts, IteratorModel, StepTables, UnreadableStepError
+from pipediag.capture.runtime import IteratorModel, StepTables, UnreadableStepError
 from pipediag.session.messages import FromChild
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import RecordedStacks
@@ -34,11 +34,8 @@ class ToyRuntime:
     def pull(self, iterator: Iterator[Any]) -> Any:
         return next(iterator)
 
-    def repeated(self, batch: Any, element_spec: Any) -> Any:
-        return itertools.repeat(batch)
-
-    def handed_once(self, batch: Any, element_spec: Any) -> Any:
-        return iter([batch])
+    def handing_out(self, batch: Any, element_spec: Any, times: int | None = None) -> Any:
+        return itertools.repeat(batch) if times is None else itertools.repeat(batch, times)
 
     def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
         return None
@@ -51,8 +48,8 @@ class ToyRuntime:
     def unobserved(self, dataset: Any) -> Any:
         return iter(dataset)
 
-    def describe_dataset(self, dataset: Any) -> DatasetFacts:
-        return DatasetFacts("a list")
+    def describe_dataset(self, dataset: Any, record: RecordedLoop) -> None:
+        record.element_spec = "a list"
 
     def model_of(self, iterator: Any) -> IteratorModel | None:
         return self.models.pop(0) if self.models else None

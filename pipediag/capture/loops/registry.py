@@ -338,16 +338,12 @@ class LoopRegistry:
         return loop
 
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:
-        record, facts = loop.record, self.runtime.describe_dataset(dataset)
-        record.replicas = facts.replicas
-        record.strategy = facts.strategy
-        record.element_spec = facts.element_spec
-        if facts.root is None:
+        record = loop.record
+        root = self.runtime.describe_dataset(dataset, record)
+        if root is None:
             return
-        self.plan.enter_earlier([facts.root])
-        record.root_op_id = self.plan.operation_of(facts.root)
-        record.dataset_options = dict(facts.options)
-        record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
+        self.plan.enter_earlier([root])
+        record.root_op_id = self.plan.operation_of(root)
         above = list(self.recorder.recording.upstream(record.root_op_id))
         sizes = (operation.parameters.get("batch_size") for operation in above)
         record.batch_size = next((size for size in sizes if isinstance(size, int)), None)

@@ -191,7 +191,7 @@ def read_next(consumer: Consumer, iterator: Any, recorder: Recorder) -> Any:
     loop = consumer.loop
     consumer.hand_out(Stage.OWN)
     for batch in consumer.draw(iterator):
-        iterator = loop.runtime.handed_once(batch, consumer.element_spec)
+        iterator = loop.runtime.handing_out(batch, consumer.element_spec, times=1)
         if loop.diagnosis is not None:
             drawn = loop.diagnosis.embeddings.batch_drawn
             recorder.attempt("reading the ids of a batch", drawn, batch)

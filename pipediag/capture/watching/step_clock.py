@@ -401,7 +401,7 @@ class StepClock:
         if loop.record.batch_size is None:
             loop.record.batch_size = loop.runtime.rows(batch)
         try:
-            repeated = loop.runtime.repeated(batch, consumer.element_spec)
+            repeated = loop.runtime.handing_out(batch, consumer.element_spec)
         except Exception as error:
             let_pass(error)
             repeated = None

@@ -310,7 +310,7 @@ for name, dataset, ids_of in [
     function(iterator)
     lack = runtime.not_handed_once(iterator, dataset.element_spec)
     one = next(iterator)
-    function(runtime.handed_once(one, dataset.element_spec))
+    function(runtime.handing_out(one, dataset.element_spec, times=1))
     step = TracedTables([function])
     (found,) = step.tables
     (ids,) = found.looked_up(step.of_batch(one))

@@ -69,8 +69,9 @@ class NamedBatches(ToyRuntime):
             raise OutOfRangeError
         return f"batch of {iterator}"
 
-    def repeated(self, batch: Any, element_spec: Any) -> Any:
-        return f"repeated {batch}"
+    def handing_out(self, batch: Any, element_spec: Any, times: int | None = None) -> Any:
+        once = super().handing_out(batch, element_spec, times)
+        return f"repeated {batch}" if times is None else once
 
 
 class Repeated(Script):
@@ -140,7 +141,7 @@ def test_a_loop_in_which_ours_fails_gets_its_own_iterator(
 ) -> None:
     consumer = consumer_of(repeated.loop())
     if what != "measuring":
-        monkeypatch.setattr(repeated.runtime, "repeated", fail)
+        monkeypatch.setattr(repeated.runtime, "handing_out", fail)
     repeated.into_repeat(consumer)
     if what == "measuring":
         monkeypatch.setattr(repeated.instruments.pace, "enough", fail)

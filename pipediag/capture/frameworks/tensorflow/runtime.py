@@ -16,7 +16,8 @@ from typing import Any
 from pipediag.capture.callsites import stacks
 from pipediag.capture.frameworks.tensorflow.tables.traced_step import TracedTables
 from pipediag.capture.replay.elements import dataset_of, unobserved
-from pipediag.capture.runtime import DatasetFacts, IteratorModel
+from pipediag.capture.runtime import IteratorModel
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import ModelNode, RecordedOperation
 from pipediag.vocabulary import Scalar
 
@@ -24,19 +25,25 @@ from pipediag.vocabulary import Scalar
 _DEPRECATED_OPTION = "experimental_threading"
 
 
-def facts_of(dataset: Any) -> DatasetFacts:
-    """Return what it knows of itself; a strategy's is known by the one that it distributes."""
+def describe_dataset(dataset: Any, record: RecordedLoop) -> Any:
+    """Note what it knows of itself; return its last operation, as the plan knows it, or None.
+
+    A strategy's is known by the one that it distributes.
+    """
     original = getattr(dataset, "_original_dataset", dataset)
     of_function = getattr(dataset, "_datasets", None)
     if of_function is not None and len(of_function) == 1:
         [original] = of_function
+    record.element_spec = str(dataset.element_spec)
     strategy = getattr(dataset, "_strategy", None)
-    replicas = strategy.num_replicas_in_sync if strategy is not None else 1
-    name = type(strategy).__name__ if strategy is not None else None
-    spec = str(dataset.element_spec)
+    if strategy is not None:
+        record.replicas = strategy.num_replicas_in_sync
+        record.strategy = type(strategy).__name__
     if not hasattr(original, "_inputs"):
-        return DatasetFacts(spec, replicas, strategy=name)
-    return DatasetFacts(spec, replicas, original, _options_of(original.options()), name)
+        return None
+    record.dataset_options = _options_of(original.options())
+    record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
+    return original
 
 
 def _options_of(options: Any, within: str = "") -> dict[str, Scalar]:
@@ -158,20 +165,17 @@ class TensorFlowRuntime:
         """Returns the next batch of an iterator, unseen by hooks. See `is_end_of_data`."""
 
     rows = staticmethod(batch_rows)
-    describe_dataset = staticmethod(facts_of)
+    describe_dataset = staticmethod(describe_dataset)
     model_of = staticmethod(model_of)
     handles_of = staticmethod(handles_of)
     unobserved = staticmethod(unobserved)
     step_tables = TracedTables
     settled_ns = staticmethod(settled_ns)
 
-    def repeated(self, batch: Any, element_spec: Any) -> Any:
-        """Return an iterator that hands out `batch` for ever at next to no cost."""
+    def handing_out(self, batch: Any, element_spec: Any, times: int | None = None) -> Any:
+        """Return an iterator that hands out `batch` so often, or for ever, at next to no cost."""
         # The same spec keeps a tf.function that takes the iterator from being traced again.
-        return unobserved(_without_threads(dataset_of([batch], element_spec).repeat()))
-
-    def handed_once(self, batch: Any, element_spec: Any) -> Any:
-        return unobserved(_without_threads(dataset_of([batch], element_spec)))
+        return unobserved(_without_threads(dataset_of([batch], element_spec).repeat(times)))
 
     def not_handed_once(self, iterator: Any, element_spec: Any) -> str | None:
         """Return a sentence if a batch of it can't be handed out by another iterator."""
