@@ -124,7 +124,7 @@ class Capture:
         self._guard.dismiss()
 
     def _close(self, reason: str) -> None:
-        self._guard.attempt("closing what was open", self._steps.script_over, reason)
+        self._recorder.attempt("closing what was open", self._steps.script_over, reason)
 
     def declare_training(self, reason: str, epochs: int | None) -> None:
         """Note that the loop of the last iterator trains, or stands for one that does, for so many
@@ -168,7 +168,7 @@ class Capture:
         """
         if os.getpid() != self._pid:
             return
-        attempt, over_ns = self._guard.attempt, time.monotonic_ns()
+        attempt, over_ns = self._recorder.attempt, time.monotonic_ns()
         attempt("timing the script", self._timeline.closed)
         self._close(f"the script {outcome}")
         environment = self._recorder.recording.environment

@@ -153,9 +153,6 @@ class Guard:
 
         return enter
 
-    def attempt(self, what: str, ours: Callable[..., Any], *args: Any) -> None:
-        attempt(self._note, what, ours, *args)
-
     def when(self, moment: Moment, *calls: Callable[[], None]) -> None:
         self._calls[moment] += calls
 
@@ -193,7 +190,7 @@ class Guard:
 
     def _call_all(self, moment: Moment, what: str) -> None:
         for call in self._calls[moment]:
-            self.attempt(what, call)
+            attempt(self._note, what, call)
 
     def _forked(self) -> None:
         self.step_aside()

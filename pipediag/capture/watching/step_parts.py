@@ -67,8 +67,6 @@ class FedSteps:
         return last.loop.trains or self.beside < _CALLS_BESIDE_BATCHES
 
 
-_MOST_PLACES = 16
-"""Most calling places in a step. Own choice: a step with more is not distinguished any further."""
 _MOST_JOINED = 8
 """Most iterators that are joined in one step; a further one begins a step itself. Own choice."""
 
@@ -133,8 +131,6 @@ class StepParts:
         place = (span.name, span.file, span.line)
         known = next((one for one in nested if (one.what, one.file, one.line) == place), None)
         if known is None:
-            if len(nested) == _MOST_PLACES:
-                return
             known = NestedCall(*place)
             nested.append(known)
         known.count += 1

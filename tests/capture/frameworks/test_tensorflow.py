@@ -6,6 +6,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from pipediag.capture.frameworks.tensorflow.runtime import (
     remove_cut_caches,
 )
 from pipediag.capture.frameworks.tensorflow.steps import FunctionCalls, _lengths_differ
-from pipediag.capture.guard import Guard, StopScript
+from pipediag.capture.guard import Guard, StopScript, attempt
 from pipediag.capture.loops import loop
 from pipediag.capture.loops.loop import Consumer, ScriptsOwnError
 from pipediag.capture.watching.step_parts import Streak
@@ -65,6 +66,7 @@ class Stage:
             updates=self.updates,
             held=SimpleNamespace(loop=None, failed=self._failed),
             runtime=ToyRuntime(),
+            recorder=SimpleNamespace(attempt=partial(attempt, self.notes.append)),
         )
 
         class Function:

@@ -187,7 +187,7 @@ class TensorFlow:
     def _on_functions(self, module: Any) -> None:
         self._functions.install(module, self._guard)
         if self._with.came_late:
-            self._guard.attempt(
+            self._with.recorder.attempt(
                 "looking for functions that were traced before", self._know_earlier, module.Function
             )
 

@@ -311,7 +311,7 @@ class FunctionCalls:
 
     def _traced(self, function: Any, began_ns: int, *, again: bool) -> None:
         if not self._updates.loops_itself(function):
-            self._with.guard.attempt("timing first calls", self._first_call, function, began_ns)
+            self._with.recorder.attempt("timing first calls", self._first_call, function, began_ns)
         differ = again and _lengths_differ(function)
         self._steps.function_traced(function, again=again, lengths_differ=differ)
 
