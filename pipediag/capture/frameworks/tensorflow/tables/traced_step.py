@@ -11,29 +11,27 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from pipediag.capture.frameworks.tensorflow.tables.lookups import (
+from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    At,
+    Frame,
     Given,
+    Key,
     Lookup,
     NotFromABatchError,
+    StepGraph,
+    arguments_of,
+    calls_functions,
     cast_of,
     compute,
     draws_one_batch,
     gathers_rows,
     given_by_batch,
     given_by_call,
+    in_gradients,
     lookups_in,
     masks_zero,
-    sources_of,
-)
-from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
-    At,
-    Frame,
-    Key,
-    StepGraph,
-    arguments_of,
-    calls_functions,
-    in_gradients,
     of_all_devices,
+    sources_of,
 )
 from pipediag.capture.frameworks.tensorflow.tables.whole_tables import WholeTables, Writes, writes
 from pipediag.capture.pipelines.functions import constant_bytes

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.frameworks.tensorflow.tables.lookups import GATHERS_ROWS, Lookup
 from pipediag.capture.frameworks.tensorflow.tables.step_graph import (
+    GATHERS_ROWS,
     At,
     Frame,
+    Lookup,
     StepGraph,
     calls_functions,
     in_gradients,
