@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from pipediag.capture.process import HeldInterrupts
 from pipediag.capture.recorder import Recorder, describe_environment
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.trying.trials import Trials
-from pipediag.capture.watching.step_clock import Hook, StepClock, Watchers
+from pipediag.capture.watching.step_clock import StepClock, Watchers
 from pipediag.capture.watching.updates import UpdateWatch
 from pipediag.session.messages import Ended, RunSettings
 from pipediag.vocabulary import BY_ITSELF, OwnEnding
@@ -198,11 +197,7 @@ def install_hooks(watchers: Watchers) -> None:
     A hook that does not fit its module is left out, and noted.
     """
     guard = watchers.guard
-    hooks: list[tuple[str, Hook]] = []
-    for framework in FRAMEWORKS:
-        hooks += framework(watchers).by_module()
-        for module, paths in framework.looks_at_training.items():
-            hooks.append((module, partial(watchers.state.show_before, paths)))
+    hooks = [hook for framework in FRAMEWORKS for hook in framework(watchers).by_module()]
 
     def arrives() -> None:
         # Not sooner: TensorFlow needs wrapt itself, a script without TensorFlow does not.
@@ -214,21 +209,20 @@ def install_hooks(watchers: Watchers) -> None:
     if _PACKAGE in sys.modules:
         arrives()
         return
-    arrival = _Arrival(_PACKAGE, guard.entry(f"waiting for {_PACKAGE}", arrives))
+    arrival = _Arrival(guard.entry(f"waiting for {_PACKAGE}", arrives))
     sys.meta_path.insert(0, arrival)
     guard.when("forked", arrival.leave)
     guard.when("dismissed", arrival.leave)
 
 
 class _Arrival(MetaPathFinder):
-    """Finds nothing, but calls `arrives` when a package is about to be imported."""
+    """Finds nothing, but calls `arrives` when the package is about to be imported."""
 
-    def __init__(self, package: str, arrives: Callable[[], None]) -> None:
-        self._package = package
+    def __init__(self, arrives: Callable[[], None]) -> None:
         self._arrives = arrives
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        if fullname == self._package and self in sys.meta_path:
+        if fullname == _PACKAGE and self in sys.meta_path:
             self.leave()
             self._arrives()
 

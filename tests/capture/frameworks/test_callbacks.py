@@ -82,6 +82,7 @@ class TimedStage(TimelineStage):
             steps=self.steps,
             updates=None,
             held=SimpleNamespace(makes_trials=False),
+            state=None,
             timeline=timeline,
         )
         self.hooks = Keras(watchers)

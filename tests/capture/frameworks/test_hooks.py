@@ -96,6 +96,7 @@ class Stage:
             steps=self.clock,
             updates=self.updates,
             held=self.held,
+            state=instruments.state,
             recorder=recorder,
             timeline=FakeTimeline(),
         )

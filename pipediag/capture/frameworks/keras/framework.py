@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 from pipediag.capture.callsites import call_site, defined_at, unwrap
@@ -35,35 +36,26 @@ _POLICIES = (
     ("keras.src.dtype_policies.dtype_policy", "dtype_policy"),
 )
 """Modules in which each Keras has the type that layers compute in. Several may be imported."""
+_SHOW_TRAINING = {
+    "saving.saving_lib": ("save_model", "save_weights_only"),
+    "saving.saving_api": ("save_model", "save_weights"),
+    "legacy.saving.legacy_h5_format": ("save_model_to_hdf5", "save_weights_to_hdf5_group"),
+    "layers.layer": ("Layer.get_weights",),
+    "engine.base_layer": ("Layer.get_weights",),
+    "engine.training": ("Model.get_weights",),
+}
+"""Functions by which a script saves or reads what it has trained, by module of any Keras."""
 
 
 class Keras:
     """The hooks on Keras, wherever each version keeps what is hooked."""
-
-    looks_at_training = {  # noqa: RUF012
-        "keras.src.saving.saving_lib": ("save_model", "save_weights_only"),
-        "keras.src.legacy.saving.legacy_h5_format": (
-            "save_model_to_hdf5",
-            "save_weights_to_hdf5_group",
-        ),
-        "keras.src.layers.layer": ("Layer.get_weights",),
-        **{
-            f"{keras_2}.{module}": paths
-            for keras_2 in KERAS_2
-            for module, paths in (
-                ("saving.saving_api", ("save_model", "save_weights")),
-                ("engine.base_layer", ("Layer.get_weights",)),
-                ("engine.training", ("Model.get_weights",)),
-            )
-        },
-    }
-    """Functions, by module, by which a script saves or reads what it has trained."""
 
     def __init__(self, watchers: Watchers) -> None:
         self._guard = guard = watchers.guard
         self._steps = steps = watchers.steps
         self._updates = watchers.updates
         self._held = watchers.held
+        self._state = watchers.state
         self._timeline = watchers.timeline
         self._fit_over = guard.entry("leaving a `fit` that is over", steps.fit_over, vital=True)
         self._paired: PairedCalls | None = None
@@ -77,6 +69,8 @@ class Keras:
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
         guard, updates = self._guard, self._updates
+        for package, (module, paths) in product(KERAS_2, _SHOW_TRAINING.items()):
+            yield f"{package}.{module}", partial(self._state.show_before, paths)
         yield "keras.src.trainers.epoch_iterator", self._on_epoch_iterator
         adapters = "keras.src.trainers.data_adapters"
         yield f"{adapters}.py_dataset_adapter", self._on_py_dataset_adapter

@@ -24,22 +24,23 @@ from pipediag.session.recording import NAME_BEGINS, Device, OtherUse, RecordedEn
 from pipediag.session.worker import worker_of
 from pipediag.tensorflow_names import is_too_old
 
-_EXPERIMENTAL = "tensorflow.python.data.experimental.ops"
+_EXPERIMENTAL = "data.experimental.ops"
 _CONSTRUCTED = {
-    "tensorflow.python.data.ops.readers": {
+    "data.ops.readers": {
         "TFRecordDatasetV2": "TFRecordDataset",
         "TextLineDatasetV2": "TextLineDataset",
         "FixedLengthRecordDatasetV2": "FixedLengthRecordDataset",
         "ParallelInterleaveDataset": "interleave",
     },
     f"{_EXPERIMENTAL}.readers": {"CsvDatasetV2": "CsvDataset", "SqlDatasetV2": "SqlDataset"},
-    "tensorflow.python.data.ops.map_op": {"_MapDataset": "map"},
+    "data.ops.map_op": {"_MapDataset": "map"},
     f"{_EXPERIMENTAL}.parsing_ops": {"_ParseExampleDataset": "parse_example_dataset"},
     f"{_EXPERIMENTAL}.from_list": {"_ListDataset": "from_list"},
     f"{_EXPERIMENTAL}.batching": {"_MapAndBatchDataset": "map_and_batch"},
 }
 """Classes that users make datasets by, or TensorFlow's helpers where users call a method, by
-module, and which method. Other versions may make them elsewhere: then they stay what they are."""
+module of `tensorflow.python`, and which method. Other versions may make them elsewhere: then they
+stay what they are."""
 _OPTIMIZERS = {
     "keras.src.optimizers.base_optimizer": "BaseOptimizer",
     "tf_keras.src.optimizers.optimizer": "Optimizer",
@@ -56,10 +57,6 @@ _UNSEEN = (
 class TensorFlow:
     """The hooks on TensorFlow's own modules, and on Keras's optimizer for it."""
 
-    looks_at_training = {  # noqa: RUF012
-        "tensorflow.python.checkpoint.checkpoint": ("TrackableSaver.save",),
-    }
-
     def __init__(self, watchers: Watchers) -> None:
         self._with = watchers
         self._guard = watchers.guard
@@ -70,49 +67,40 @@ class TensorFlow:
         self._loop_found = self._guard.entry(
             "noting loops inside a tf.function", self._note_graph_loop
         )
+        # A step that only one of several workers makes twice would wait for the others.
+        alone = watchers.held.makes_trials and worker_of() is None
+        self._paired = PairedSteps(watchers.steps) if alone else None
 
     def by_module(self) -> Iterator[tuple[str, Hook]]:
-        guard = self._guard
-        yield "tensorflow.python.data.ops.dataset_ops", self._on_datasets
+        for module, hook in self._by_module_of_tensorflow():
+            yield f"tensorflow.python.{module}", hook
+        yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
+        if self._paired is not None:
+            for module, name in _OPTIMIZERS.items():
+                yield module, partial(self._paired.install_optimizer, name, self._guard)
+
+    def _by_module_of_tensorflow(self) -> Iterator[tuple[str, Hook]]:
+        guard, updates = self._guard, self._with.updates
+        yield "data.ops.dataset_ops", self._on_datasets
         for module, kinds in _CONSTRUCTED.items():
             yield module, partial(self._on_constructed, kinds)
-        yield "tensorflow.python.data.ops.iterator_ops", self._iterators.install_owned
-        yield "tensorflow.python.distribute.input_lib", self._iterators.install_distributed
-        yield "tensorflow.python.data.ops.dataset_autograph", self._on_dataset_autograph
-        yield "tensorflow.python.autograph.operators.control_flow", self._on_control_flow
-        yield (
-            "tensorflow.python.eager.polymorphic_function.polymorphic_function",
-            self._on_functions,
-        )
-        yield "tensorflow.python.framework.func_graph", self._on_tracing
-        yield "tensorflow.python.ops.resource_variable_ops", self._on_variables
-        yield (
-            "tensorflow.python.ops.script_ops",
-            lambda one: PYTHON_CLOCK.hook_into(one.FuncRegistry, guard),
-        )
-        yield "tensorflow.python.distribute.mirrored_run", self._on_replicas
-        yield "tensorflow.python.saved_model.save", partial(watch_saving, guard=guard)
-        yield (
-            "tensorflow.python.profiler.profiler_v2",
-            lambda one: self._with.profiler.install(one, guard),
-        )
-        yield (
-            "tensorflow.python.client.session",
-            lambda one: guard.tell_before(
-                one.BaseSession, "run", "counting sessions", self._note_session
-            ),
-        )
-        yield (
-            "tensorflow.python.training.optimizer",
-            lambda one: self._with.updates.install_optimizer(one.Optimizer, guard),
-        )
-        yield "keras.src.backend.tensorflow.optimizer", self._on_keras_optimizer
-        # A step that only one of several workers makes twice would wait for the others.
-        if self._with.held.makes_trials and worker_of() is None:
-            paired = PairedSteps(self._with.steps)
-            yield "tensorflow.python.eager.backprop", lambda one: paired.install_tape(one, guard)
-            for module, name in _OPTIMIZERS.items():
-                yield module, partial(paired.install_optimizer, name, guard)
+        yield "data.ops.iterator_ops", self._iterators.install_owned
+        yield "distribute.input_lib", self._iterators.install_distributed
+        yield "data.ops.dataset_autograph", self._on_dataset_autograph
+        yield "autograph.operators.control_flow", self._on_control_flow
+        yield "eager.polymorphic_function.polymorphic_function", self._on_functions
+        yield "framework.func_graph", self._on_tracing
+        yield "ops.resource_variable_ops", self._on_variables
+        yield "ops.script_ops", lambda one: PYTHON_CLOCK.hook_into(one.FuncRegistry, guard)
+        yield "distribute.mirrored_run", self._on_replicas
+        yield "saved_model.save", partial(watch_saving, guard=guard)
+        show_before = self._with.state.show_before
+        yield "checkpoint.checkpoint", partial(show_before, ("TrackableSaver.save",))
+        yield "profiler.profiler_v2", lambda one: self._with.profiler.install(one, guard)
+        yield "client.session", self._on_sessions
+        yield "training.optimizer", lambda one: updates.install_optimizer(one.Optimizer, guard)
+        if (paired := self._paired) is not None:
+            yield "eager.backprop", lambda one: paired.install_tape(one, guard)
 
     @staticmethod
     def describe(environment: RecordedEnvironment) -> None:
@@ -219,6 +207,10 @@ class TensorFlow:
 
     def _use_at(self, file: str | None, line: int | None) -> OtherUse | None:
         return next((use for use in self._uses if (use.file, use.line) == (file, line)), None)
+
+    def _on_sessions(self, module: Any) -> None:
+        what = "counting sessions"
+        self._guard.tell_before(module.BaseSession, "run", what, self._note_session)
 
     def _note_session(self, *_: Any, **__: Any) -> None:
         site = call_site()
