@@ -113,10 +113,11 @@ def step_at(text: str, line: int) -> StepSource:
 
 def _opens_a_tape(node: ast.With) -> bool:
     calls = [one.context_expr for one in node.items]
-    return len(calls) == 1 and isinstance(calls[0], ast.Call) and _called(calls[0]) == _TAPE
+    return len(calls) == 1 and isinstance(calls[0], ast.Call) and called_name(calls[0]) == _TAPE
 
 
-def _called(call: ast.Call) -> str | None:
+def called_name(call: ast.Call) -> str | None:
+    """Return the last part of the name of what is called."""
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -124,7 +125,7 @@ def _called(call: ast.Call) -> str | None:
 
 
 def _calls(node: ast.AST, *names: str) -> bool:
-    return any(isinstance(one, ast.Call) and _called(one) in names for one in ast.walk(node))
+    return any(isinstance(one, ast.Call) and called_name(one) in names for one in ast.walk(node))
 
 
 def _nodes(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:

@@ -35,6 +35,7 @@ from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase
 from pipediag.session.recorded_loops import RecordedLoop
+from pipediag.step_source import called_name
 from pipediag.vocabulary import EVALUATING, LoopKind
 
 
@@ -86,8 +87,8 @@ def only_reads(frames: Iterable[FrameType]) -> bool:
     if not nodes:
         return False
     if isinstance(nodes[-1], _Iteration):
-        return all(_name(call) in _CALLS_NO_MODEL for call in _calls_in(_repeated(nodes[-1])))
-    return any(_name(call) in _WHOLE for call in _calls_in([nodes[-1]]))
+        return all(called_name(call) in _CALLS_NO_MODEL for call in _calls_in(_repeated(nodes[-1])))
+    return any(called_name(call) in _WHOLE for call in _calls_in([nodes[-1]]))
 
 
 def _repeated(loop: _Iteration) -> list[ast.AST]:
@@ -98,13 +99,6 @@ def _repeated(loop: _Iteration) -> list[ast.AST]:
 
 def _calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
     return [node for one in written for node in ast.walk(one) if isinstance(node, ast.Call)]
-
-
-def _name(call: ast.Call) -> str | None:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return None
 
 
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})
@@ -215,7 +209,7 @@ def _value(written: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def _called(call: ast.Call, names: dict[str, Any]) -> Any:
-    name = _name(call) or ""
+    name = called_name(call) or ""
     if isinstance(call.func, ast.Name) and name != "tqdm" and name in names:
         return UNKNOWN  # the script's own, under a name of Python's
     first, *others = [_value(one, names) for one in call.args]
