@@ -384,8 +384,6 @@ _AXES = {"ConcatV2", "ExpandDims", "ArgMax", *REDUCING}
 _SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 """Operations whose results are no values of an element, and have no row for each."""
 _TRACES_MAPS = "data/ops/structured_function.py"
-_MOST = 256
-"""Own choice: nobody writes more of them into one function."""
 
 
 def row_operations(graph: Any) -> list[RowOperation]:
@@ -410,7 +408,7 @@ def row_operations(graph: Any) -> list[RowOperation]:
         else:
             whole = kind in ("Reshape", "StridedSlice") and _depends_on_element(values[0])
             needed = kind == PARSING or whole
-        if not needed or len(found) == _MOST:
+        if not needed:
             continue
         calls, names = _user_lines(operation)
         if kind == PARSING or _is_named(kind, names):

@@ -11,6 +11,7 @@ import re
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from types import FrameType
 from typing import Any
 
@@ -69,12 +70,8 @@ def phase_of(frames: Iterable[FrameType]) -> TrainersPhase | None:
 
 def passes_a_batch_on(frames: Iterable[FrameType]) -> bool:
     """Return True if a method of Keras 2 like `train_on_batch` makes an iterator of its batch."""
-    for frame in frames:
-        if _is_kerass(frame, _ONE_BATCH):
-            return True
-        if is_users(frame.f_code.co_filename):
-            return False
-    return False
+    libraries = takewhile(lambda one: not is_users(one.f_code.co_filename), frames)
+    return any(_is_kerass(frame, _ONE_BATCH) for frame in libraries)
 
 
 def fed_model(frames: Iterable[FrameType]) -> Any:
