@@ -36,6 +36,7 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
+from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
 from pipediag.vocabulary import EVALUATING, EffectOnResults, RunPartName, Scalar
 
@@ -270,11 +271,15 @@ def _of_calls(
     edit: Edit,
     evidence: Mapping[str, Scalar],
     part: RunPartName = "evaluation",
+    beside: float = 0.0,
 ) -> Finding:
-    """Return the finding on calls of whose rows' time the share `left` would remain."""
-    saved_s = sum(row.seconds for row in rows) * max(0.0, 1.0 - left)
+    """Return the finding on calls of whose rows' time the share `left` would remain. Calls alike,
+    which would save the share `beside`, matter together with them."""
+    run, saved = known(session.run), max(0.0, 1.0 - left)
+    taken_s = sum(row.seconds for row in rows)
+    weight, whole = (weigh_rows(run, rows, taken_s * one) for one in (saved, saved + beside))
     return rule.weighed(
-        weigh_rows(known(session.run), rows, saved_s),
+        replace(weight, status=whole.status, sentence=whole.sentence),
         advice,
         place=(timed.file, timed.line),
         evidence={**evidence, "rows": timed.rows},
@@ -300,7 +305,7 @@ EAGER_EVALUATION = Rule(
 
 @EAGER_EVALUATION.found_by
 def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
-    run = known(session.run)
+    run, between_steps = known(session.run), _saved_between_steps(session)
     for timed in session.predictions:
         loop = next((one for one in session.loops if one.id == timed.loop_id), None)
         if timed.model is None or not timed.is_timed:
@@ -323,13 +328,27 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
             left = 1.0 / faster_loop(session, loop, timed, share)
             if evaluates:
                 yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
-            elif loop == session.diagnosed_loop():
-                rows = rows_of_loop(session, "steps")
-                yield of_calls(rows, left, advice, edit, evidence, "steps")
+            elif (saved := between_steps.get(_line(timed))) is not None:
+                rows, beside = rows_of_loop(session, "steps"), sum(between_steps.values()) - saved
+                yield of_calls(rows, left, advice, edit, evidence, "steps", beside)
         else:
             rows = [row for row in run.parts if row.part == "epoch_end"]
             left = 1.0 / faster_ends(run, timed, share)
             yield of_calls(rows, left, advice, edit, evidence, "epoch_end")
+
+
+def _saved_between_steps(session: Session) -> dict[str, float]:
+    """Return, by their lines, the shares of the training's steps that its eager calls would save,
+    as far as a trial could confirm each."""
+    loop, found = session.diagnosed_loop(), dict[str, float]()
+    for timed in session.predictions:
+        if loop is None or timed.loop_id != loop.id or not timed.is_timed:
+            continue
+        share = sum(timed.other_ms) / max(sum(timed.own_ms), 1e-3)
+        speedup = faster_loop(session, loop, timed, share)
+        if timed.model is not None and speedup >= WORTHWHILE:
+            found[_line(timed)] = 1.0 - 1.0 / speedup
+    return found
 
 
 def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:

@@ -341,6 +341,30 @@ def test_a_model_that_gains_nothing_as_a_function_is_left_as_it_is(session: Sess
     assert only(EAGER_EVALUATION, session).status == "pass"
 
 
+@pytest.mark.parametrize(("lines", "fail"), [(1, 0), (4, 4)])
+def test_metrics_that_are_updated_between_steps_matter_together(lines: int, fail: int) -> None:
+    """Each update takes 0.5 of 10 ms, in 40 of 60 s."""
+    loop = make_loop(steps=100)
+    steps = make_part("steps", 40.0, file=loop.file, line=loop.line, loop_id=loop.id)
+    run = make_run(steps, make_part("startup", 20.0), whole_s=60.0)
+    metrics = [
+        Prediction(
+            FILE, line, 64, own_ms=[0.5] * 8, other_ms=[0.05 + n / 1000 for n in range(8)],
+            calls=100, model="auc", method="update_state", loop_id=loop.id,
+        )
+        for line in range(lines)
+    ]  # fmt: skip
+    session = make_session(loops=[loop], run=run, predictions=metrics)
+    session = session.but(steps=session.steps.but(mean_ms=10.0))
+    findings = EAGER_EVALUATION.findings(session)
+    assert [one.part for one in findings if one.status == "fail"] == ["steps"] * fail
+    if fail:
+        tried = with_prediction_trial(session, findings[0])
+        assert tried.trial.speedup == pytest.approx(1.047, abs=0.002)
+        gain = gain_for_run(session, tried)
+        assert gain.after_s == pytest.approx(60.0 - 40.0 * 0.045, rel=0.01)
+
+
 SOURCE = (
     "class C:\n    def on_epoch_end(self, epoch, logs=None):\n        ids = 3\n        x = {}\n"
 )
