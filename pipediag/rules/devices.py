@@ -30,6 +30,7 @@ from pipediag.rules.model_edits import (
     OWN_LOOP,
     PROFILE_ALONE,
     compiled_by_xla,
+    condition_of,
     in_sixteen_bits,
     several_steps_a_call,
 )
@@ -160,7 +161,9 @@ def _of_cause(
     ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
     doing, percent = longest_doing(device, cause), cause_percent(device, cause)
     numbers = {**idle_evidence(device, cause), **(evidence or {}), "host_in": doing and doing[0]}
-    finding = partial(rule.finding, evidence=numbers, edit=edit)
+    finding = partial(
+        rule.finding, evidence=numbers, edit=edit, condition=condition_of(session, edit)
+    )
     if percent < limit.value:
         if cause == "launch" and (why := _unexplained(device)):
             yield finding("inconclusive", why)

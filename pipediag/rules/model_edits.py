@@ -8,7 +8,7 @@ from pipediag.facts.step import keras_3, on_torch
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, EffectOnResults, Scalar
+from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone is not enough to try it on."
@@ -41,9 +41,15 @@ def several_steps_a_call(session: Session | None, rule: str) -> Edit | None:
     return _setting(rule, label, caveat, steps_per_execution=STEPS_PER_CALL)
 
 
-def shared_calls_effect(session: Session) -> EffectOnResults:
-    """Return the effect on results, not known where the user's callbacks see one batch of many."""
-    return "not known" if per_batch_callbacks(session) else "same results"
+def condition_of(session: Session | None, edit: Edit | None) -> str | None:
+    """Return the condition of an edit that has several steps run per call, if callbacks of the
+    script's see each batch: what they write of it would be lost."""
+    changes = edit.changes if edit is not None else ()
+    settings = {name for one in changes if isinstance(one, SetModel) for name in one.settings}
+    if session is None or "steps_per_execution" not in settings:
+        return None
+    names = " and ".join(f"`{callback.name}`" for callback in per_batch_callbacks(session))
+    return f"if {names} may see one of {STEPS_PER_CALL} batches" if names else None
 
 
 def compiled_by_xla(session: Session | None, rule: str) -> Edit | None:

@@ -31,8 +31,8 @@ from pipediag.rules.model_edits import (
     OWN_LOOP,
     STEPS_PER_CALL,
     compiled_by_xla,
+    condition_of,
     several_steps_a_call,
-    shared_calls_effect,
 )
 from pipediag.rules.relevance import input_first
 from pipediag.rules.rule import Rule, known
@@ -265,7 +265,8 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
             "python_percent_of_step": python,
         },
         edit=None if other else edit,
-        effect=None if other else shared_calls_effect(session),
+        effect=None if other else "same results",
+        condition=condition_of(session, edit),
     )
 
 

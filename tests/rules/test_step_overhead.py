@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.order import is_for_you_to_decide
 from pipediag.rules.step_overhead import (
     BATCH_CALLBACK,
     EAGER_EXECUTION,
@@ -49,6 +50,15 @@ def started(
 
 def in_loop(dispatch: float = 20.0, python: float = 32.0, **loop: Any) -> Session:
     return started(dispatch, python, loops=[make_loop(**loop)])
+
+
+def test_steps_that_share_a_call_are_for_the_user_to_decide_where_callbacks_see_batches() -> None:
+    """What a callback writes of each batch would be lost: a log of 500 steps had 32 lines."""
+    watched = in_loop(30.0, 10.0, keras=make_keras(callbacks=[HOOK]))
+    assert only(HOST_OVERHEAD, started()).condition is None
+    found = only(HOST_OVERHEAD, watched)
+    assert found.condition == "if `Logger` may see one of 16 batches"
+    assert is_for_you_to_decide(found)
 
 
 OWN = {"kind": "tf_function", "keras": None, "step_functions": ["train.py:8 step"]}
