@@ -187,7 +187,8 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         findings += last_resort(tried, findings, failed=True)
     if outcome is not None:
         findings = reinstated(findings)
-    if outcome is None and not evaluated and not session.predictions:
+    timed = any(one.trial.state != "not_tried" for one in findings)
+    if outcome is None and not evaluated and not timed and not session.predictions:
         return tried.but(findings=findings)
     session = concluded(tried, findings)
     # Its bound is not below what a trial gained.

@@ -23,16 +23,17 @@ from pipediag.runner.build_session import (
 )
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
-from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER, Replace
+from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER, Edit, ExtractStep, Replace
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
+from pipediag.session.recorded_loops import GraphStep
 from pipediag.session.recording import Recording
 from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span
 from pipediag.session.trials import Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.factories import make_finding, make_loop, make_session
-from tests.ledgers import validation
+from tests.ledgers import make_part, make_run, validation
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
 from tests.records import MS, SCRIPT
 from tests.trials.bench import make_edit
@@ -234,6 +235,23 @@ def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
     for found, expected in ((trial("confirmed", 1.5), advice), (trial("refuted", 1.0), None)):
         concluded, *_ = with_trials(session, tried(other=found), "Not reached.").findings
         assert concluded.advice == (expected or finding.advice)
+
+
+def test_a_step_that_was_timed_in_a_script_that_ended_has_a_measured_gain_of_the_run() -> None:
+    """Such a script was promised its upper bound, 8.5x, and obtained 1.5x."""
+    pairs = GraphStep(
+        file="train.py", line=20, own_ms=[8.0] * 8, other_ms=[2.0 + n / 100 for n in range(8)]
+    )
+    step = Edit("eager-execution", "a step", (ExtractStep("train.py", 20),))
+    found = make_finding("eager-execution", edit=step, part="steps", speedup_at_most=9.0)
+    loop = make_loop(kind="eager", graph_step=pairs)
+    steps = make_part("steps", 40.0, file=loop.file, line=loop.line, loop_id=loop.id)
+    run = make_run(steps, make_part("startup", 20.0), whole_s=60.0)
+    before = make_session(loops=[loop], findings=[found], run=run)
+    (after,) = with_trials(before, {}, "The script ended.").findings
+    assert after.trial.state == "confirmed"
+    assert after.for_run.basis == "measured"
+    assert after.for_run.speedup < after.trial.speedup
 
 
 # What evaluates.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
+
+import numpy as np
 
 from pipediag.facts.script import ended_from_outside
 from pipediag.measures.run.amounts import (
@@ -31,7 +33,7 @@ from pipediag.measures.run.places import (
     spent_on,
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
-from pipediag.measures.steps import Missing
+from pipediag.measures.steps import Missing, step_ms
 from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
@@ -144,7 +146,8 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
     if end.held_ns is not None:
         # The child writes trials down when they are over.
         ours.append(Span(0, "aside", end.held_ns, end.ended_ns))
-    segments = segments_of([*timeline.spans, *ours], end.started_ns, end_ns)
+    spans = [*_with_last_steps(timeline, recording), *ours]
+    segments = segments_of(spans, end.started_ns, end_ns)
     spent = spent_on(segments, recording.loops)
     for index, one in enumerate(spent if script is not None else ()):
         assert script is not None
@@ -153,6 +156,18 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
         elif one.span is None and script.end_ns is not None and one.start_ns >= script.end_ns:
             spent[index] = replace(one, place=EXIT)
     return rejoined(spent, recording.loops)
+
+
+def _with_last_steps(timeline: Timeline, recording: Recording) -> Iterator[Span]:
+    """Yield the spans of a run; of steps that Python gives their batches, nothing tells when the
+    last one is over: it takes what a step of the baseline does."""
+    fed = {loop.id: loop for loop in recording.loops if loop.from_python and loop.keras is None}
+    for span in timeline.spans:
+        loop = fed.get(span.name) if span.kind == "steps" and span.end_ns is None else None
+        begun_ns = loop.last_ns or 0 if loop is not None else 0
+        steps = step_ms(recording, loop, "baseline") if loop is not None else ()
+        ends = begun_ns >= span.start_ns and len(steps)
+        yield replace(span, end_ns=begun_ns + round(1e6 * np.mean(steps))) if ends else span
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:
