@@ -163,11 +163,12 @@ def _with_last_steps(timeline: Timeline, recording: Recording) -> Iterator[Span]
     last one is over: it takes what a step of the baseline does."""
     fed = {loop.id: loop for loop in recording.loops if loop.from_python and loop.keras is None}
     for span in timeline.spans:
-        loop = fed.get(span.name) if span.kind == "steps" and span.end_ns is None else None
+        loop = fed.get(span.name) if span.kind == "steps" else None
         begun_ns = loop.last_ns or 0 if loop is not None else 0
         steps = step_ms(recording, loop, "baseline") if loop is not None else ()
-        ends = begun_ns >= span.start_ns and len(steps)
-        yield replace(span, end_ns=begun_ns + round(1e6 * np.mean(steps))) if ends else span
+        over_ns = begun_ns + round(1e6 * np.mean(steps)) if len(steps) else 0
+        goes_on = span.start_ns <= begun_ns and over_ns < (span.end_ns or over_ns + 1)
+        yield replace(span, end_ns=over_ns) if over_ns and goes_on else span
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:

@@ -115,12 +115,13 @@ def test_what_is_between_two_epochs_of_a_loop_of_its_own_is_at_their_ends() -> N
     assert (evaluation.line, evaluation.loop_id, evaluation.count) == (50, "loop1", 1)
 
 
-def test_what_follows_the_last_step_that_python_fed_is_no_part_of_it() -> None:
+@pytest.mark.parametrize("end_s", [None, 13.9])
+def test_what_follows_the_last_step_that_python_fed_is_no_part_of_it(end_s: float | None) -> None:
     """120 steps, and then ten seconds of predictions that were said to be the last step."""
     run = Written()
     run.span("script", 0.0, 14.0)
     run.span("steps", 1.0, 2.0, "loop1")
-    run.span("steps", 2.0, None, "loop1")
+    run.span("steps", 2.0, end_s, "loop1")
     loop = own_loop(from_python=True, last_ns=ns(3.99), steps=301)
     report = ledger(run, recording_of(loop), 14.0)
     assert row(report, "after_training", None).seconds == pytest.approx(10.0)
