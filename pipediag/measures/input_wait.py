@@ -58,7 +58,7 @@ BESIDE: dict[Contention, str] = {
     "python": "Python functions of the pipeline used the CPU",
     "cpu": "Input threads used the CPUs",
 }
-"""What computes beside the step."""
+"""Threads that compute beside the step, in words."""
 
 
 def settle_input_wait(

@@ -28,7 +28,7 @@ _BOLD = re.compile(r"\x1b\[\d+m")
 _AROUND = "Exception encountered when calling "
 """Beginning of what Keras puts in front of an error in a layer."""
 _TRACED = "in user code:"
-"""What AutoGraph puts in front of an error in a function that is traced, with its cause later."""
+"""Line that AutoGraph puts in front of an error in a function that is traced, its cause later."""
 
 
 def first_line(error: BaseException) -> str:
