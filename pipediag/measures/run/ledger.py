@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from statistics import median
 
-import numpy as np
-
 from pipediag.facts.script import ended_from_outside
 from pipediag.measures.run.amounts import (
     Amounts,
@@ -161,14 +159,15 @@ def _spent_of_run(timeline: Timeline, recording: Recording, end: ChildResult) ->
 def _with_last_steps(timeline: Timeline, recording: Recording) -> Iterator[Span]:
     """Yield the spans of a run; of steps that Python gives their batches, nothing tells when the
     last one is over: it takes what a step of the baseline does."""
-    fed = {loop.id: loop for loop in recording.loops if loop.from_python and loop.keras is None}
+    last: dict[str, tuple[int, int]] = {}
+    for loop in recording.loops:
+        steps = step_ms(recording, loop, "baseline")
+        if loop.from_python and loop.keras is None and loop.last_ns is not None and len(steps):
+            last[loop.id] = loop.last_ns, loop.last_ns + round(1e6 * steps.mean())
     for span in timeline.spans:
-        loop = fed.get(span.name) if span.kind == "steps" else None
-        begun_ns = loop.last_ns or 0 if loop is not None else 0
-        steps = step_ms(recording, loop, "baseline") if loop is not None else ()
-        over_ns = begun_ns + round(1e6 * np.mean(steps)) if len(steps) else 0
+        begun_ns, over_ns = last.get(span.name, (-1, -1)) if span.kind == "steps" else (-1, -1)
         goes_on = span.start_ns <= begun_ns and over_ns < (span.end_ns or over_ns + 1)
-        yield replace(span, end_ns=over_ns) if over_ns and goes_on else span
+        yield replace(span, end_ns=over_ns) if goes_on else span
 
 
 def with_given_epochs(recording: Recording, epochs: int) -> Recording:
