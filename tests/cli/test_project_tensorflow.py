@@ -143,7 +143,9 @@ def test_a_patched_program_is_analysed_again_and_one_patch_is_written(
     first, second = (load_session(project / name) for name in ("report", "report/again"))
     ran = {Path(op.file) for op in second.ops if op.file is not None}
     assert ran == {project / "report" / "again" / "patched files" / "trainer" / "data.py"}
-    assert changed(project) == ["trainer/data.py"]
+    # The second one may find that `steps_per_execution` gains, now that steps no longer wait.
+    assert "trainer/data.py" in changed(project)
+    assert {"trainer/data.py", "trainer/model.py"}.issuperset(changed(project))
     assert (project / "train.py").read_text(encoding="utf-8") == text
     assert "+++ b/trainer/data.py" in fixed.stdout
     of_copies = pipediag(tmp_path, "fix", str(project / "report" / "again"))
