@@ -32,9 +32,6 @@ def promised(session: Session) -> RunGain | None:
     edits = set(session.patch.edits) if session.patch else set()
     together, of_loop = session.combined, ("steps", None, None)
     written = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
-    # Waits for first batches are no part of a step that was timed apart from its input.
-    of_input = [one for one in written.values() if timed_call(one.edit) is None]
-    no_step_waits = all(one.part == "epoch_start" for one in of_input)
     gains: dict[object, RunGain | None] = {}
     faster, pauses = 1.0, None
     if together is not None and together.for_run and set(together.findings) <= edits:
@@ -46,7 +43,7 @@ def promised(session: Session) -> RunGain | None:
         if one.trial.basis == "pauses" and one.for_run is not None and faster > 1.0:
             pauses = one.for_run
             continue
-        place = of_loop if _is_of_the_loop(one, no_step_waits) else (one.part, one.file, one.line)
+        place = of_loop if _is_of_the_loop(one) else (one.part, one.file, one.line)
         if place in gains:
             return None
         gains[place] = one.for_run
@@ -59,6 +56,11 @@ def promised(session: Session) -> RunGain | None:
     if len(every) > 1 and any(one.basis != "measured" for one in every):
         return None
     whole = found[0] if len(found) == 1 else gain_of_separate(found)
+    # Waits for first batches are no part of a step that was timed apart from its input.
+    of_input = [one for one in written.values() if timed_call(one.edit) is None]
+    step_waits = any(one.part != "epoch_start" for one in of_input)
+    if step_waits and of_loop in gains and any(_is_timed_in_steps(one) for one in left):
+        whole = _with_waits_of_faster_steps(whole, found)
     if pauses is not None:
         # A pause is the shorter, the less its iterator has lived.
         return gain_of_both(whole, pauses)
@@ -72,12 +74,21 @@ def _is_timed_in_steps(finding: Finding) -> bool:
     return isinstance(timed, ExtractStep) or (timed is not None and finding.part == "steps")
 
 
-def _is_of_the_loop(finding: Finding, no_step_waits: bool) -> bool:
+def _is_of_the_loop(finding: Finding) -> bool:
     """Return False for a change whose gain has nothing in common with that of the loop's others."""
-    timed = timed_call(finding.edit)
-    if _is_timed_in_steps(finding):
-        return not no_step_waits
-    return finding.part != "evaluation" and timed is None
+    return finding.part != "evaluation" and timed_call(finding.edit) is None
+
+
+def _with_waits_of_faster_steps(whole: RunGain, parts: Sequence[RunGain]) -> RunGain:
+    """Return the gain with an interval for steps that get faster and may wait for input instead.
+
+    Where the input keeps pace with them, both gains are had; where it doesn't, more than the better
+    of the two is not sure.
+    """
+    if whole.ci95 is None:
+        return whole
+    surest = max(one.ci95[0] for one in parts if one.ci95)
+    return whole.but(ci95=(min(whole.ci95[0], surest), whole.ci95[1]))
 
 
 def gain_of_both(gain: RunGain, other: RunGain) -> RunGain:
