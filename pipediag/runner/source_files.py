@@ -100,7 +100,8 @@ def only_by_name(finding: Finding) -> bool:
 def confirmed_findings(session: Session) -> list[Finding]:
     """Return findings whose edits were confirmed and help together, if they were tried so.
 
-    Where only one of these is left, it is the one that the report names first: their gains may be
+    Those that the user has to decide about were not tried together, and count all the same. Where
+    only one of the others is left, it is the one that the report names first: their gains may be
     the same. Where none can be written into the source, it is the first that can.
     """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
@@ -111,7 +112,11 @@ def confirmed_findings(session: Session) -> list[Finding]:
         and finding.trial.state == "confirmed"
         and finding.effect_on_results != "not safe here"
     ]
-    together = [one for one in found if one.edit is not None and one.edit.id not in dropped]
+    together = [
+        one
+        for one in found
+        if one.edit is not None and (one.edit.id not in dropped or is_for_you_to_decide(one))
+    ]
     free = [one for one in together if not only_by_name(one)]
     alone = [one for one in found if not only_by_name(one)]
     if len(free) == 1:

@@ -12,7 +12,7 @@ from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import with_excerpt, with_patches
+from pipediag.runner.source_files import with_excerpt, with_patches, with_rules
 from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
@@ -128,6 +128,20 @@ def test_where_no_other_edit_helped_the_patch_is_what_the_report_names_first(scr
     tried = tried_session(script, (CALLS, "confirmed"), (CACHE, "confirmed"), combined=alone)
     patch = with_patches(tried, LATER).patch
     assert patch.edits == [CALLS.id]
+
+
+def test_what_is_for_the_user_to_decide_is_written_where_its_rule_is_named(script: Path) -> None:
+    """It was left out of the combination untried, which says nothing against it."""
+    tried = tried_session(script, (CALLS, "confirmed"))
+    if_same = make_finding(
+        rule="missing-cache", edit=CACHE, trial=trial("confirmed"), condition="if it stays the same"
+    )
+    dropped = [DroppedEdit(edit=CACHE.id, reason="Only if it stays the same.")]
+    alone = Combined(speedup=2.1, ci95=(1.9, 2.3), findings=[CALLS.id], dropped=dropped)
+    tried = tried.but(findings=[*tried.findings, if_same], combined=alone)
+    found = with_patches(tried, LATER)
+    assert (found.patch.edits, [one.edit for one in found.patch.left_out]) == (["calls"], ["cache"])
+    assert with_rules(found, ["missing-cache"]).patch.edits == ["calls", "cache"]
 
 
 def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path) -> None:
