@@ -93,15 +93,16 @@ def command(
     if patch is None or patch.diff is None or not (apply or verify or again):
         return
     from pipediag.facts.promise import promised
-    from pipediag.patching.making import patched_files
+    from pipediag.patching.making import measured_files, patched_files, write_files
 
     contents, promise = patched_files(loaded, patch), promised(loaded)
     if again:
         contents, promise = _analysed_again(loaded, contents, path)
     status = _verify(loaded, contents, rounds, promise) if verify else ExitStatus.DONE
-    if apply:
-        from pipediag.patching.making import write_files
-
+    if apply and status is ExitStatus.GATE_FAILED:
+        say("Nothing was changed. `pipediag fix --apply` applies the patch all the same.")
+    elif apply:
+        measured_files(patch)  # one may have been edited during the runs
         write_files(contents)
         for name in contents:
             say(f"changed {name}")

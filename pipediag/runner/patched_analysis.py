@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
-from pipediag.patching.making import patched_files, unified
+from pipediag.patching.making import measured_files, patched_files, unified
 from pipediag.runner.analysis import AnalysisRequest, analyse
 from pipediag.runner.progress import OnProgress
 
@@ -38,8 +38,8 @@ def analyse_patched(
 ) -> PatchedAnalysis:
     """Analyse a script with patched files in place of its own, which stay as they are.
 
-    The second report is written to `report`. Raises PipediagError: the script can't be run again,
-    or could not be measured.
+    The second report is written to `report`. Raises PipediagError: the script can't be run again or
+    could not be measured, or one of its files was edited meanwhile.
     """
     script = session.script
     folder = Path(script.directory or "")
@@ -68,6 +68,8 @@ def analyse_patched(
         request = replace(request, budget_s=session.trials.budget_s)
     with _in_directory(folder):
         found = analyse(request, on_progress).session
+    if session.patch is not None:
+        measured_files(session.patch)
     own = {other: path for path, other in copies.items()}
     made = patched_files(found, found.patch) if found.patch is not None else {}
     names = {os.path.realpath(path): path for path in contents}

@@ -227,6 +227,27 @@ def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> 
     assert result.exit_code == ExitStatus.INCONCLUSIVE.value
 
 
+@pytest.mark.parametrize("edited", [True, False])
+def test_verified_files_are_changed_only_if_they_gain_and_nobody_edited_them(
+    script: Path, monkeypatch: pytest.MonkeyPatch, edited: bool
+) -> None:
+    path = saved(script)
+
+    def verified(*_: object) -> ExitStatus:
+        if edited:
+            script.write_bytes(TEXT.encode() + b"# mine\r\n")
+        return ExitStatus.DONE if edited else ExitStatus.GATE_FAILED
+
+    monkeypatch.setattr("pipediag.cli.fix._verify", verified)
+    result = fix(path, "--verify", "--apply")
+    assert b"ds.map(abs)\r\n" in script.read_bytes()
+    if edited:
+        assert isinstance(result.exception, PipediagError)
+        assert b"# mine" in script.read_bytes()
+    else:
+        assert result.exit_code == ExitStatus.GATE_FAILED.value
+
+
 def test_a_script_that_fails_verifies_nothing(script: Path) -> None:
     script.write_bytes(TEXT.encode() + b"raise SystemExit(5)\r\n")
     result = fix(saved(script), "--verify", "--apply")
