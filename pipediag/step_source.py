@@ -28,7 +28,7 @@ class StepSource:
     parameters: tuple[str, ...]
     """Names that the loop sets and the step reads, in the order of their first use."""
     results: tuple[str, ...]
-    """Names that the step sets and other code reads."""
+    """Names that the step sets and other code reads, or the next step."""
     constants: tuple[str, ...]
     """Other names that the step reads: of the function around the loop, or of the module."""
     before: tuple[str, ...]
@@ -173,7 +173,10 @@ def _analysed(
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     in_loop, name = _names([loop])[1], getattr(scope, "name", "")
     outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
-    results = tuple(one for one in sets if one in outside)
+    # What the step reads before it sets it, an RNN's state, it hands on to the next one.
+    targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
+    carried = reads.keys() - _names(targets)[1]
+    results = tuple(one for one in sets if one in outside or one in carried)
     if not _names(tape.items)[1].keys().isdisjoint(results):
         raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(

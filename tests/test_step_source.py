@@ -115,6 +115,13 @@ def test_names_that_are_deleted_or_added_to_later_are_results() -> None:
     assert "    loss, grads = step(y, x)\n    loss += penalty\n    del grads\n" in read
 
 
+def test_what_a_step_hands_on_to_the_next_is_a_result() -> None:
+    """The state of a recurrent network; what the loop sets anew for each step is not handed on."""
+    carried = LOOP.replace("loss = loss_of(y, model(x))", "y, state = model(y, x, state)")
+    read = _rewritten("state = None\n" + carried.replace("loss,", "y,"))
+    assert read.endswith("    state = step(y, x, state)\n")
+
+
 @pytest.mark.parametrize("again", [True, False])
 def test_a_function_that_a_loop_calls_makes_a_trace_each_time(again: bool) -> None:
     text = "def train():\n" + indent(LOOP, "    ") + "for epoch in range(9):\n    train()\n"
