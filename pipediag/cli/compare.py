@@ -199,10 +199,12 @@ def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> Non
                 f"{directory} is no directory. Nothing was run. Name one with a version of the "
                 "code, such as `git worktree add` makes."
             )
-        if not options["module"] and not (directory / script).exists():
+        if not options["module"] and (
+            Path(script).is_absolute() or not (directory / script).exists()
+        ):
             raise PipediagError(
                 f"{directory} holds no {script}. Nothing was run. SCRIPT is a path from either "
-                "directory, and has to be in both."
+                "directory, and has to be in both: an absolute one is the same file for both."
             )
     for place in (options["output"] / name for name in ("base", "head", UNFINISHED)):
         if place.exists():

@@ -95,8 +95,7 @@ def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
     """Return the sessions of a job's workers; none where one session is meant."""
     from pipediag.session.store import session_paths
 
-    if len(given) > 1:
-        return list(given)
+    found = [run for one in given for run in session_paths(one)]
     # Runs that `compare` made are no workers.
-    found = [one for one in session_paths(given[0]) if not one.name.startswith("run-")]
-    return [] if found == [given[0]] else found
+    found = [run for run in found if run in given or not run.name.startswith("run-")]
+    return [] if found == [*given[:1]] else found

@@ -24,7 +24,8 @@ _NEW_VARIABLES = (
 Work = Callable[[Capture], None]
 """Runs what is to be measured, under the capture that it is given."""
 
-_CHANGED_BY_FIT = ("train_function", "history", "stop_training")
+# Keras 2 keeps the last one, with the validation data, for the next `fit`.
+_CHANGED_BY_FIT = ("train_function", "history", "stop_training", "_eval_data_handler")
 _ABSENT = object()
 _BUILT = (
     "The model was not built yet: it was built from the shapes of the dataset's elements, and "

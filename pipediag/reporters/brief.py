@@ -191,9 +191,13 @@ def _verify(session: Session) -> list[str]:
         # Each version has to run its own file.
         path = str(Path(path).relative_to(directory))
     ran = [*(["-m"] if script.module else []), path]
+    there = [f"cd {shlex.quote(directory)}"] if directory is not None else []
+    if Path(path).is_absolute():
+        # Both versions of the directory would run the same file.
+        return [*there, shlex.join(["pipediag", "analyze", path, *script.args])]
     compared = ["pipediag", "compare", *ran[:-1], ".", "../new", "--", path, *script.args]
     return [
-        *([f"cd {shlex.quote(directory)}"] if directory is not None else []),
+        *there,
         "cp -r . ../new  # rewrite the code in this copy",
         shlex.join(compared),
         f"cd ../new && {shlex.join(['pipediag', 'analyze', *ran, *script.args])}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,8 @@ _ANEW = (
     "again with `pipediag analyze`."
 )
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
+_KEPT_ASIDE = re.compile(r"(?!run-)[a-z]+-\d+\.\d+")
+"""Directory of an earlier report of `worker-1`, `chief-0` or `rank-3`."""
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
 
@@ -97,10 +100,14 @@ def _written(path: Path) -> bytes | None:
 
 
 def session_paths(path: Path) -> list[Path]:
-    """Return the path itself, or, of a directory of directories of runs, each run's."""
+    """Return the path itself, or, of a directory of directories of runs, each run's.
+
+    Earlier runs of a job's workers, which an analysis keeps aside, are no runs of this one.
+    """
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
+    runs = [one for one in runs if not _KEPT_ASIDE.fullmatch(one.name)]
     return sorted(runs, key=lambda one: (len(one.name), one.name)) or [path]
 
 

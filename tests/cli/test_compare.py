@@ -211,6 +211,7 @@ def test_sessions_made_before_a_run_that_fails_are_named(measuring: Any) -> None
     [
         (("old", "absent", "--", "train.py"), "absent is no directory"),
         (("old", "new", "--", "test.py"), "old holds no test.py"),
+        (("old", "new", "--", __file__), "an absolute one is the same file for both"),
     ],
 )
 def test_what_cannot_be_run_is_one_line_before_anything_is(
