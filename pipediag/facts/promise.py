@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pipediag.estimates import with_interval
 from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
 from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S, epochs_of_gain
-from pipediag.session.edits import ExtractStep, saves_pauses, timed_call
+from pipediag.session.edits import Change, ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
 from pipediag.session.model import Session
@@ -29,9 +29,9 @@ def promised(session: Session) -> RunGain | None:
     Where the patch holds less than what was tried together, only a single edit was measured so.
     What another part of the run gains by an edit of its own adds to that.
     """
-    edits = set(session.patch.edits) if session.patch else set()
     together, of_loop = session.combined, ("steps", None, None)
-    written = {f.edit.id: f for f in session.findings if f.edit and f.edit.id in edits}
+    written = _written(session)
+    edits = set(written)
     gains: dict[object, RunGain | None] = {}
     faster, pauses = 1.0, None
     if together is not None and together.for_run and set(together.findings) <= edits:
@@ -67,6 +67,21 @@ def promised(session: Session) -> RunGain | None:
     if any(saves_pauses(one.edit) for one in written.values()):
         return whole
     return _with_unsure_pauses(session, whole, faster)
+
+
+def _written(session: Session) -> dict[str, Finding]:
+    """Return the findings in the patch by their edits' ids. Of several with the same changes, which
+    have one trial and one gain, it is the one that was tried together with others."""
+    edits = session.patch.edits if session.patch is not None else []
+    first = session.combined.findings if session.combined is not None else []
+    found: dict[str, Finding] = {}
+    known: list[tuple[Change, ...]] = []
+    held = [(f.edit, f) for f in session.findings if f.edit and f.edit.id in edits]
+    for edit, finding in sorted(held, key=lambda each: each[0].id not in first):
+        if edit.changes not in known:
+            known.append(edit.changes)
+            found[edit.id] = finding
+    return found
 
 
 def _is_timed_in_steps(finding: Finding) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from importlib.util import decode_source
 from pathlib import Path
@@ -102,7 +102,8 @@ def confirmed_findings(session: Session) -> list[Finding]:
 
     Those that the user has to decide about were not tried together, and count all the same. Where
     only one of the others is left, it is the one that the report names first: their gains may be
-    the same. Where none can be written into the source, it is the first that can.
+    the same. Where none can be written into the source, it is the first that can. What is said of
+    an edit holds for each with the same changes, which was tried with it.
     """
     dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
     found = [
@@ -112,18 +113,27 @@ def confirmed_findings(session: Session) -> list[Finding]:
         and finding.trial.state == "confirmed"
         and finding.effect_on_results != "not safe here"
     ]
-    together = [
-        one
+    gone = [
+        one.edit.changes
         for one in found
-        if one.edit is not None and (one.edit.id not in dropped or is_for_you_to_decide(one))
+        if one.edit is not None and one.edit.id in dropped and not is_for_you_to_decide(one)
     ]
+    together = [one for one in found if one.edit is not None and one.edit.changes not in gone]
     free = [one for one in together if not only_by_name(one)]
     alone = [one for one in found if not only_by_name(one)]
-    if len(free) == 1:
-        free = alone[:1]
+    if free and _with_changes_of(free[0], free) == free:
+        free = _with_changes_of(alone[0], alone)
     if free and not any(map(_is_written, free)):
         free = [*filter(_is_written, alone)][:1] or free
     return [one for one in found if one in free or (one in together and only_by_name(one))]
+
+
+def _with_changes_of(finding: Finding, others: Iterable[Finding]) -> list[Finding]:
+    return [
+        one
+        for one in others
+        if one.edit and finding.edit and one.edit.changes == finding.edit.changes
+    ]
 
 
 def _is_written(finding: Finding) -> bool:

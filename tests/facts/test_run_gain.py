@@ -408,7 +408,7 @@ def with_gain(
 ) -> Finding:
     gain = make_gain(speedup)
     trial = Trial(state="confirmed", reason=None, speedup=speedup, basis=basis)
-    change: Change = SetParameters("map_0", {})
+    change: Change = SetParameters(name, {})
     if name == "step":
         change = ExtractStep("train.py", 9)
     return make_finding(part=part, edit=Edit(name, "", (change,)), trial=trial, for_run=gain)

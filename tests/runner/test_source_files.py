@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 
 from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
+from pipediag.facts.promise import promised
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import with_excerpt, with_patches, with_rules
-from pipediag.session.edits import Edit, Insert, SetModel, SetParameters
+from pipediag.runner.source_files import confirmed_findings, with_excerpt, with_patches, with_rules
+from pipediag.session.edits import Edit, Insert, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import Combined, DroppedEdit, Trial
 from tests.factories import make_finding, make_host, make_session, make_verdict
+from tests.ledgers import make_gain
 from tests.records import make_function, make_operation, make_pipeline
 
 LATER = 4e9
@@ -142,6 +145,33 @@ def test_what_is_for_the_user_to_decide_is_written_where_its_rule_is_named(scrip
     found = with_patches(tried, LATER)
     assert (found.patch.edits, [one.edit for one in found.patch.left_out]) == (["calls"], ["cache"])
     assert with_rules(found, ["missing-cache"]).patch.edits == ["calls", "cache"]
+
+
+TWIN = replace(CALLS, id="twin")
+OTHER = Edit("options", "as many threads", (SetOptions({"threading.private_threadpool_size": 2}),))
+
+
+@pytest.mark.parametrize("members", [(CACHE.id,), (CACHE.id, OTHER.id)])
+def test_what_helped_nothing_is_left_out_as_the_same_change_of_another_finding(
+    script: Path, members: tuple[str, ...]
+) -> None:
+    edits = [CALLS, TWIN, *(one for one in (CACHE, OTHER) if one.id in members)]
+    confirmed = [(edit, "confirmed") for edit in edits]
+    tried = tried_session(script, *confirmed, combined=without_calls(*members))
+    alone = len(members) == 1
+    found = {one.edit.id for one in confirmed_findings(tried)}
+    assert found == ({CALLS.id, TWIN.id} if alone else set(members))
+
+
+def test_the_same_change_of_two_findings_is_promised_once(script: Path) -> None:
+    gain = make_gain(2.0)
+    combined = Combined(speedup=2.0, ci95=(1.9, 2.1), findings=[TWIN.id], for_run=gain)
+    tried = tried_session(script, (CALLS, "confirmed"), (TWIN, "confirmed"), combined=combined)
+    tried = tried.but(findings=[one.but(for_run=gain) for one in tried.findings])
+    found = with_patches(tried, LATER)
+    assert found.patch.edits == [CALLS.id, TWIN.id]
+    assert promised(found) == gain
+    assert promised(found.but(combined=None)) == gain
 
 
 def test_what_can_be_written_takes_the_place_of_those_that_can_not(script: Path) -> None:
