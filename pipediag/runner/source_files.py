@@ -178,11 +178,12 @@ def without_source(session: Session) -> Session:
     """Return the session without any of the script's code."""
     loops = [replace(loop, pipeline=_without_code(loop.pipeline)) for loop in session.loops]
     pipeline = _without_code(session.pipeline)
-    host = session.host
+    host, run = session.host, session.run
     if host is not None:
-        lines = [line.but(code=None) for line in host.hot_python]
-        host = host.but(hot_python=lines)
-    return session.but(pipeline=pipeline, loops=loops, host=host)
+        host = host.but(hot_python=[line.but(code=None) for line in host.hot_python])
+    if run is not None:
+        run = run.but(callback_lines=[line.but(code=None) for line in run.callback_lines])
+    return session.but(pipeline=pipeline, loops=loops, host=host, run=run)
 
 
 def _without_code(pipeline: Pipeline | None) -> Pipeline | None:

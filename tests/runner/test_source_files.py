@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ from pipediag.facts.order import LINES_AROUND
 from pipediag.facts.promise import promised
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
-from pipediag.runner.source_files import confirmed_findings, with_excerpt, with_patches, with_rules
+from pipediag.runner.source_files import (
+    confirmed_findings,
+    with_excerpt,
+    with_patches,
+    with_rules,
+    without_source,
+)
 from pipediag.session.edits import Edit, Insert, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import Combined, DroppedEdit, Trial
+from tests.encoding.poisoned import CLEAN, session_content
 from tests.factories import make_finding, make_host, make_session, make_verdict
 from tests.ledgers import make_gain
 from tests.records import make_function, make_operation, make_pipeline
@@ -210,6 +218,15 @@ def test_a_fault_of_ours_is_said_in_place_of_the_patch(
     monkeypatch.setattr(source_files, "make_patch", fails)
     found = with_patches(tried_session(script, (CALLS, "confirmed")), LATER)
     assert "ZeroDivisionError" in found.patch.left_out[0].reason
+
+
+def test_no_field_keeps_code_without_the_source() -> None:
+    def code(held: Session) -> set[str]:
+        return set(re.findall(r'"code":("[^"]*"|null)', held.model_dump_json()))
+
+    filled = Session.model_validate(session_content(CLEAN))
+    assert code(filled) == {f'"{CLEAN}"'}
+    assert code(without_source(filled)) == {"null"}
 
 
 def _names(directory: Path) -> set[str]:
