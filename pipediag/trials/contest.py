@@ -151,14 +151,10 @@ class Contest:
 
     def _admit(self) -> None:
         while self._waiting and len(self._live) < MOST_AT_ONCE:
-            # An edit alone may be judged after fewer rounds; with others it would take their time.
-            rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
-            given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
             # Where nothing runs, the first that fits enters: one that takes long keeps no other
             # out.
             able = list(self._waiting)[:1] if self._live else list(self._waiting)
-            fits = (one for one in able if self._needed_s(one, rounds) <= given_s)
-            candidate = next(fits, None)
+            candidate = next(filter(self._fits, able), None)
             if candidate is None:
                 return
             self._waiting.remove(candidate)
@@ -185,6 +181,12 @@ class Contest:
             if traced and took_s <= MADE_ANEW * self._time_s():
                 self._bench.retrace_base()
 
+    def _fits(self, candidate: Candidate) -> bool:
+        # An edit alone may be judged after fewer rounds; with others it would take their time.
+        rounds = LOOKS[0] if self._live else FEWEST_ROUNDS
+        given_s = self._time_s() * (FOR_ANOTHER if self._live else 1.0)
+        return self._needed_s(candidate, rounds) <= given_s
+
     def _needed_s(self, candidate: Candidate, rounds: int) -> float:
         """Return the time to build it and to run so many rounds. One that shortens the waits of
         whole epochs is taken to have a long wait in its first block alone."""
@@ -199,15 +201,19 @@ class Contest:
 
     def _give_way(self) -> bool:
         """End edits that a first look left undecided where one that waits may gain more than they
-        can: a 1.2x took 11 rounds, and one of at most 9.5x was never tried."""
+        can, and fits then: a 1.2x took 11 rounds, and one of at most 9.5x was never tried."""
         best = max(self._waiting, key=lambda one: one.at_most)
         less = [
             one
             for one in self._live
             if len(one.ratios.pairs) >= LOOKS[0] and one.estimate.high < best.at_most
         ]
+        before = self._live
+        self._live = [one for one in before if one not in less]
+        if not self._fits(best):
+            self._live = before
+            return False
         for one in less:
-            self._live.remove(one)
             self._give_up(one, f"It gave way to what may gain more, {best.edit.label},")
         return bool(less)
 

@@ -264,13 +264,16 @@ def test_edits_to_retune_have_the_time_that_others_which_fail_leave(
     assert [(one.edit, one.reason) for one in outcome.combined.dropped] == [("batch", RETUNE)]
 
 
-@pytest.mark.parametrize(("at_most", "gives_way"), [(9.0, True), (1.02, False)])
-def test_an_undecided_edit_gives_way_to_one_that_may_gain_more(
-    at_most: float, gives_way: bool
+@pytest.mark.parametrize(
+    ("at_most", "prepare_s", "gives_way"),
+    [(9.0, 2.0, True), (1.02, 2.0, False), (9.0, 15.0, False)],
+)
+def test_an_undecided_edit_gives_way_to_one_that_may_gain_more_and_can_be_tried(
+    at_most: float, prepare_s: float, gives_way: bool
 ) -> None:
     """Blocks are long, so that only one edit is tried at once."""
     speeds = {"little": 1.05, "other": 5.0}
-    executor = FakeExecutor(speeds, step_ms=300.0, noise=0.05, prepare_s=2.0, warmup_s=1.0)
+    executor = FakeExecutor(speeds, step_ms=300.0, noise=0.05, prepare_s=prepare_s, warmup_s=1.0)
     findings = [make_finding("little", 9.5), make_finding("other", at_most)]
     little = try_edits(executor, findings, 60.0).trials["little"]
     assert little.state == "inconclusive"
