@@ -42,6 +42,7 @@ from pipediag.trials.candidates import (
     epoch_worth_trying,
     is_of_prediction,
     shorter_shuffles,
+    start_ms,
 )
 from pipediag.trials.schedule import TrialOutcome, run_trials
 
@@ -49,6 +50,10 @@ PREPARE_LIMIT_S = 120.0
 """A first step may trace and compile a large model, and a cache is filled before it."""
 
 BLOCK_LIMIT_S = 60.0
+
+_WAITS, _STEPS = 3, 6
+"""Waits for a first batch, and steps, for which there is time beside that. Own choice: building a
+variant takes two such waits, and a block three steps at least."""
 
 Expected = TypeVar("Expected", Prepared, BlockRun)
 
@@ -62,6 +67,8 @@ class ChildExecutor:
     """Changes that all variants share, the base too."""
     session: Session | None = None
     """Session of the loop, if its source is asked whether a cache would be filled twice."""
+    more_s: float = 0.0
+    """Time by which the limits are longer, as the loop's own waits and steps are long."""
 
     def prepare(self, variant: Variant) -> Prepared:
         changes = (*self.common, *variant.changes)
@@ -69,10 +76,11 @@ class ChildExecutor:
             _refuse_caches_that_are_lost(self.session, changes)
             changes = tuple(_with_sources(self.session, changes))
         asked = Prepare(variant.name, changes, variant.check, _rewritten_files(changes))
-        return self._answer(asked, Prepared, PREPARE_LIMIT_S)
+        return self._answer(asked, Prepared, PREPARE_LIMIT_S + self.more_s)
 
     def run(self, command: RunBlock) -> BlockRun:
-        return self._answer(command, BlockRun, BLOCK_LIMIT_S + 10 * command.seconds)
+        limit_s = BLOCK_LIMIT_S + 10 * command.seconds + self.more_s
+        return self._answer(command, BlockRun, limit_s)
 
     def _answer(self, command: Command, expected: type[Expected], limit_s: float) -> Expected:
         answer = self.ask(command, limit_s)
@@ -210,7 +218,9 @@ class TrialsOfRun:
             taken_by = TakenBy(left_out=(SHORTER_SHUFFLES,) if shared else ())
         if waiting.alone:
             taken_by = replace(taken_by, basis="pipeline", consumer_ms=consumer_ms(session) or 0.0)
-        executor = ChildExecutor(ask, shared, session)
+        step_ms = session.steps.mean_ms * session.steps.batches_per_call if session.steps else 0.0
+        more_s = (_WAITS * (start_ms(session) or 0.0) + _STEPS * step_ms) / 1e3
+        executor = ChildExecutor(ask, shared, session, more_s)
         outcome = run_trials(
             loop,
             edits_of(session.findings, None),
@@ -232,11 +242,12 @@ class TrialsOfRun:
         if loop is None or not findings:
             return
         rest_ms = loop.evaluation.consumer_ms if loop.evaluation is not None else None
+        step_ms = loop.evaluation.step_ms if loop.evaluation is not None else 0.0
         why = "Nothing is evaluated for a trial"
         outcome = run_trials(
             loop,
             findings,
-            ChildExecutor(ask),
+            ChildExecutor(ask, more_s=_STEPS * step_ms / 1e3),
             self.budget_s,
             taken_by=TakenBy("pipeline", None, rest_ms or 0.0, why),
             on_event=self.on_progress,

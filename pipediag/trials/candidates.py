@@ -239,7 +239,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     length is not known, or only edits of the steps are to be tried, which long starts would
     prevent."""
     loop, steps = session.diagnosed_loop(), session.steps
-    batches, wait_ms = _batches_of_an_epoch(session), _start_ms(session)
+    batches, wait_ms = _batches_of_an_epoch(session), start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:
         return None
     share = 100.0 * wait_ms / (wait_ms + batches * steps.mean_ms)
@@ -272,7 +272,7 @@ def epoch_worth_trying(session: Session) -> Epoch | None:
     return Epoch(float(batches * loop.batch_size), wait_s * waits / spare, behind)
 
 
-def _start_ms(session: Session) -> float | None:
+def start_ms(session: Session) -> float | None:
     """Return the time in which an epoch's iterators are made and its first batch is waited for."""
     time = time_of_epochs(session)
     wait_ms = time.first_batch_ms if time is not None else None

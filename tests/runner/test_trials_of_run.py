@@ -21,11 +21,18 @@ from pipediag.session.messages import (
     VariantRefused,
 )
 from pipediag.session.model import Session
-from pipediag.trials import Variant, VariantRefusedError
+from pipediag.session.recorded_loops import Evaluation
+from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.trials.candidates import epoch_worth_trying
 from tests.factories import make_finding, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_waits, validation
-from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline
+from tests.records import (
+    make_breakdown,
+    make_input_wait,
+    make_operation,
+    make_pipeline,
+    make_steps,
+)
 from tests.trials.bench import make_edit
 
 
@@ -198,6 +205,43 @@ def test_a_variant_is_prepared_with_what_all_variants_share() -> None:
     prepared = ChildExecutor(ask, (shared,)).prepare(Variant("without", (Remove("op2"),), "equal"))
     assert prepared.first_ns == 7
     assert asked == [(Prepare("without", (shared, Remove("op2")), "equal"), PREPARE_LIMIT_S)]
+
+
+LONG_WAITS = {
+    "loops": [make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))],
+    "run": make_waits(140.0, each_s=70.0),
+}
+LONG_STEPS = make_steps(mean_ms=50.0, batches_per_call=500)
+LONG_EVALUATION = Evaluation(steps=32, step_ms=25_000.0, consumer_ms=2.0)
+
+
+@pytest.mark.parametrize(
+    ("slow", "loop_id", "prepare_s", "block_s"),
+    [
+        (LONG_WAITS, "loop_0", 140.0, 75.0),
+        ({"steps": LONG_STEPS}, "loop_0", 120.0, 75.0),
+        ({"loops": [make_loop(), validation(evaluation=LONG_EVALUATION)]}, "loop_1", 120.0, 75.0),
+    ],
+    ids=["long waits", "long steps", "long steps of an evaluation"],
+)
+def test_what_is_known_to_take_long_is_waited_for(
+    slow: dict[str, Any], loop_id: str, prepare_s: float, block_s: float
+) -> None:
+    limits: dict[type, float] = {}
+
+    def ask(command: Command, limit_s: float) -> Answer:
+        limits.setdefault(type(command), limit_s)
+        if isinstance(command, RunBlock):
+            raise ExecutorLostError("It is gone.")
+        return Prepared(command.variant)
+
+    findings = [make_finding(edit=make_edit("a")), of_evaluation()]
+    tried = trials_of(make_session(**{"findings": findings, **slow}), budget_s=900.0)
+    since_ns = time.monotonic_ns()
+    tried(TrialsAwaited(loop_id, alone=False, more_to_come=False, since_ns=since_ns), ask)
+    assert tried.fault is None
+    assert limits[Prepare] > prepare_s
+    assert limits[RunBlock] > block_s
 
 
 MADE_IN_A_LOOP = """\
