@@ -143,7 +143,10 @@ def _analysed_again(
         if one.patch is not None:
             _say_effects(one, one.patch)
     first, second = promised(session), promised(found.session)
-    together = first and second and gain_of_both(first, second)
+    together = None
+    # The second analysis may be about less of the run than the first one.
+    if first and second and first.scope == second.scope:
+        together = gain_of_both(first, second)
     say(f"Patch of the first analysis: {gain(first) or 'its gain is not known'}.")
     say(f"What the second one adds to it: {gain(second) or 'nothing more was confirmed'}.")
     if together is not None:

@@ -61,11 +61,15 @@ def analyse_patched(
         module=script.module,
         output=report.absolute(),
         force=True,
+        rerun=script.second_run is not None,
         script_output_to_stderr=True,
         replaced_files=copies,
     )
     if session.trials is not None:
-        request = replace(request, budget_s=session.trials.budget_s)
+        given_s = session.trials.given_s or session.trials.budget_s
+        request = replace(request, budget_s=given_s)
+    if session.run is not None and session.run.epochs_given:
+        request = replace(request, epochs=session.run.epochs_planned)
     with _in_directory(folder):
         found = analyse(request, on_progress).session
     if session.patch is not None:

@@ -257,7 +257,8 @@ class TrialsOfRun:
 
     def _keep(self, outcome: TrialOutcome, waiting: TrialsAwaited) -> None:
         self.budget_s = max(0.0, self.budget_s - outcome.run.used_s)
-        self.outcomes[waiting.loop_id] = outcome
+        given = outcome.run.but(given_s=self._given_s)
+        self.outcomes[waiting.loop_id] = replace(outcome, run=given)
 
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None

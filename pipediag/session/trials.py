@@ -105,6 +105,8 @@ class TrialRun(Record):
     loop_id: str
     consumer: Consumer
     budget_s: float
+    given_s: float | None = None
+    """Time that the user gave for the trials of all loops, of which this one had `budget_s`."""
     used_s: float
     blocks: list[TrialBlock] = []
     notes: list[str] = []

@@ -6,6 +6,7 @@ import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -14,13 +15,16 @@ from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.facts.promise import promised
 from pipediag.reporters import sections
+from pipediag.runner import patched_analysis
+from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Patch
 from pipediag.session.ledger import Run, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
-from pipediag.session.trials import Trial
+from pipediag.session.trials import Trial, TrialRun
+from pipediag.vocabulary import RunScope
 from tests.factories import make_finding, make_session
 from tests.ledgers import make_gain, make_run
 from tests.records import make_breakdown, make_operation, make_pipeline
@@ -103,6 +107,31 @@ def test_another_analysis_is_advised_where_much_may_be_left(
     made = made.model_copy(update={"run": make_run(), "breakdown": shares})
     result = fix(save_session(made, script.parent))
     assert ("--again" in result.stderr) == again
+
+
+@pytest.mark.parametrize(("scope", "together"), [("run", True), ("epoch", False)])
+def test_the_second_analysis_has_the_options_of_the_first_and_multiplies_only_what_is_alike(
+    script: Path, monkeypatch: pytest.MonkeyPatch, scope: RunScope, together: bool
+) -> None:
+    asked: list[AnalysisRequest] = []
+
+    def analyse(request: AnalysisRequest, _: object) -> SimpleNamespace:
+        asked.append(request)
+        gains = [one.but(for_run=one.for_run.but(scope=scope)) for one in first.findings]
+        return SimpleNamespace(session=first.but(findings=gains))
+
+    monkeypatch.setattr(patched_analysis, "analyse", analyse)
+    first = with_patches(session(script, PARALLEL), LATER)
+    trials = TrialRun(
+        loop_id="loop_0", consumer="training", budget_s=60.0, given_s=120.0, used_s=9.0
+    )
+    twice = first.script.but(second_run="It was made.")
+    run = make_run(epochs_planned=20, epochs_given=True)
+    first = first.but(trials=trials, script=twice, run=run)
+    result = fix(save_session(first, script.parent), "--again")
+    assert result.exception is None
+    assert [(one.epochs, one.rerun, one.budget_s) for one in asked] == [(20, True, 120.0)]
+    assert ("Together" in result.stderr) is together
 
 
 def test_an_edited_file_is_not_touched(script: Path) -> None:

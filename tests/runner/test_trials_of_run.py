@@ -76,7 +76,8 @@ def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
     tried = trials_of(make_session(findings=[]))
     tried(waiting(more_to_come=more_to_come), nobody)
     assert tried.fault is None
-    assert tried.outcomes["loop_0"].run.budget_s == budget_s
+    run = tried.outcomes["loop_0"].run
+    assert (run.budget_s, run.given_s) == (budget_s, 60.0)
 
 
 def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> None:
