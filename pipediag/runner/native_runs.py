@@ -65,24 +65,29 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
     """Run a program to its end; return how long that took. Raises PipediagError: it fails, or is
     late."""
     began = time.monotonic()
-    with subprocess.Popen(
-        run.command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=env,
-        cwd=run.directory,
-    ) as process:
+    # A file: what the program leaves running would hold a pipe open.
+    with (
+        tempfile.TemporaryFile() as written,
+        subprocess.Popen(
+            run.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=written,
+            env=env,
+            cwd=run.directory,
+        ) as process,
+    ):
         try:
-            written = wait_for(process, timeout_s)
+            wait_for(process, timeout_s)
         except subprocess.TimeoutExpired as error:
             message = f"{run.name} did not finish within {error.timeout:g} s."
             raise PipediagError(message, ExitStatus.SCRIPT_FAILED) from error
         finally:
             process.kill()
-    took_s = time.monotonic() - began
+        took_s = time.monotonic() - began
+        written.seek(max(0, written.seek(0, os.SEEK_END) - 4 * _LONGEST_REASON))
+        last = written.read().decode(errors="replace").strip()[-_LONGEST_REASON:]
     if process.returncode != 0:
-        last = written.decode(errors="replace").strip()[-_LONGEST_REASON:]
         raise PipediagError(
             f"{run.name} ended with status {process.returncode}: {last}", ExitStatus.SCRIPT_FAILED
         )

@@ -71,8 +71,8 @@ def are_interrupts_blocked() -> bool:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
-def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
-    """Wait until a process has ended; return what it has written to standard error. Raises
+def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> None:
+    """Wait until a process has ended, whatever runs on that it has started. Raises
     subprocess.TimeoutExpired, or KeyboardInterrupt at Ctrl-C: it runs on."""
     give_up_at = time.monotonic() + (math.inf if limit_s is None else limit_s)
     while True:
@@ -80,7 +80,8 @@ def wait_for(process: subprocess.Popen[bytes], limit_s: float | None) -> bytes:
             raise KeyboardInterrupt
         left_s = give_up_at - time.monotonic()
         with suppress(subprocess.TimeoutExpired):
-            return process.communicate(timeout=max(0.0, min(_LOOK_S, left_s)))[1]
+            process.wait(timeout=max(0.0, min(_LOOK_S, left_s)))
+            return
         if left_s <= _LOOK_S:
             raise subprocess.TimeoutExpired(process.args, limit_s or 0.0)
 

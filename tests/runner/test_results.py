@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +201,15 @@ def test_losses_are_seen_also_where_batches_are_not(
     assert len(found.rows) == rows
     assert problem in (found.problem or "")
     assert len(found.losses) >= 25
+
+
+def test_a_program_is_over_though_what_it_has_started_runs_on(tmp_path: Path) -> None:
+    helper = "import time; time.sleep(60)"
+    program = (
+        f"import subprocess, sys; helper = subprocess.Popen([sys.executable, '-c', {helper!r}]); "
+        "sys.exit(f'left {helper.pid}.')"
+    )
+    run = NativeRun("it", (sys.executable, "-c", program), tmp_path)
+    with pytest.raises(PipediagError, match=r"status 1: left \d+\.$") as raised:
+        native_runs.wall_s(run, None, 50.0)
+    os.kill(int(re.findall(r"left (\d+)", str(raised.value))[0]), signal.SIGKILL)
