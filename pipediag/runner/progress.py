@@ -94,8 +94,9 @@ def awaited_after(message: FromChild) -> Notice | None:
             return NO_LOOP_YET
         case LoopFound(line):
             return Notice(
-                f"{_loop(line)} is still warming up: its steps are long, something interrupts them "
-                "each time, or its first epoch fills a cache. --timeout ends the script sooner."
+                f"{_loop(line)} has not been measured yet: its steps are long, something "
+                "interrupts them each time, its first epoch fills a cache, or it has ended. "
+                "--timeout ends the script sooner."
             )
         case Stopping() | Ended() | Closing():
             return BUSY
