@@ -25,6 +25,8 @@ _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
 _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
+# TensorFlow's profiler names the directory of a run so.
+_DATED = re.compile(r"\d{4}(_\d\d){5}")
 
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
@@ -92,7 +94,9 @@ def find_profiles(path: Path) -> list[Path]:
         raise PipediagError(
             f"There is no profile in {path}: no {', '.join(_PATTERNS)} there or below it."
         )
-    newest = runs[max(runs, key=lambda run: (run.name, changed[run]))]
+    # A copy of a dated one keeps its name, and its files may not keep their time.
+    dated = all(_DATED.fullmatch(run.name) for run in runs)
+    newest = runs[max(runs, key=lambda run: (run.name if dated else "", changed[run], run.name))]
     windows = {host_of(file): file for file in sorted(newest, key=_worker_and_time)}
     return sorted(windows.values())
 

@@ -50,6 +50,15 @@ def test_the_newest_run_from_anywhere_above_it(
     assert [f"{file.parent.name}/{file.name}" for file in found] == expected
 
 
+def test_a_run_that_the_user_named_is_as_new_as_its_files(tmp_path: Path) -> None:
+    for age_s, run in enumerate(("resnet18_4workers", "resnet18_batchsize32")):
+        file = tmp_path / run / "worker.1700000000000.pt.trace.json"
+        file.parent.mkdir()
+        file.touch()
+        os.utime(file, (1e9 - age_s, 1e9 - age_s))
+    assert [file.parent.name for file in find_profiles(tmp_path)] == ["resnet18_4workers"]
+
+
 def test_the_newest_window_of_each_worker(tmp_path: Path) -> None:
     for name in ("a_1.1700000000500", "a_1.1700000001000", "b_2.1700000000000"):
         (tmp_path / f"{name}.pt.trace.json").touch()
