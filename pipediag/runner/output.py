@@ -85,8 +85,8 @@ def prepare_output(path: Path, force: bool = False) -> OutputDirectory:
     """Make the directory, keep others out of it, and prove that it can be written to.
 
     A report that is there is renamed to the first free `<name>.1`, `<name>.2`, ... unless `force`.
-    Raises PipediagError: it cannot be written to, another analysis does so, or it holds something
-    other than a report.
+    Raises PipediagError: it cannot be written to, another analysis does so, it holds something
+    other than a report, or a report that would be renamed under the working directory.
     """
     path = path.absolute()
     made = not path.exists()
@@ -130,6 +130,11 @@ def _keep_aside(path: Path) -> Path | None:
     if not any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names):
         raise PipediagError(
             f"{path} is not empty and holds no pipediag report. Nothing was measured. {_ANOTHER}"
+        )
+    if Path.cwd().is_relative_to(path.resolve()):
+        raise PipediagError(
+            f"{path} holds an earlier report, which is not renamed while the working directory is "
+            f"in it. Nothing was measured. Write over it with `--force`. {_ANOTHER}"
         )
     numbered = (path.with_name(f"{path.name}.{number}") for number in count(1))
     aside = next(candidate for candidate in numbered if not candidate.exists())

@@ -254,6 +254,20 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
         prepare_output(tmp_path / "file", force=False)
 
 
+@pytest.mark.parametrize("inside", [".", "below"])
+def test_an_earlier_report_around_the_working_directory_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    report = tmp_path / "report"
+    (report / inside).mkdir(parents=True)
+    prepare_output(report, force=True).lock.release()
+    monkeypatch.chdir(report / inside)
+    with pytest.raises(PipediagError, match="--force"):
+        prepare_output(report, force=False)
+    assert _names(tmp_path) == {"report"}
+    prepare_output(report, force=True).lock.release()
+
+
 def test_the_trace_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace/old").write_text("")
