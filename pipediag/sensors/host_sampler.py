@@ -190,9 +190,9 @@ class ProcessReader:
         """Return the bytes that came from storage, and those that were asked for."""
         try:
             text = read_file(f"{self._proc}/{self.pid}/io")
-        except OSError:
+            return _number(text, b"read_bytes:"), _number(text, b"rchar:")
+        except (OSError, IndexError):  # gVisor names one `char:`
             return None, None
-        return _number(text, b"read_bytes:"), _number(text, b"rchar:")
 
 
 def _cpu_ns(stat: bytes) -> int:

@@ -40,6 +40,13 @@ def test_a_thorough_reading_has_every_counter(root: Path) -> None:
     assert (reading.io_wait_ticks, reading.machine_ticks) == (40, 1000)
 
 
+def test_a_counter_that_a_sandbox_lacks_costs_no_other(root: Path) -> None:
+    write(root, f"proc/{PID}/io", "char: 9\nwchar: 9\nread_bytes: 4096\n")
+    reading = ProcessReader(PID, root).read(thorough=True)
+    assert (reading.read_bytes, reading.asked_bytes) == (None, None)
+    assert reading.cpu_ns == 50_000_000
+
+
 STAT = (
     "cpu  9 9 9 9 9 9 9 9 9 9\n"
     "cpu1 100 0 50 800 50 0 0 0 70 0\n"
