@@ -100,6 +100,9 @@ def culprit_place(session: Session) -> SourcePlace | None:
 
 def concluded(session: Session, findings: Iterable[Finding]) -> Session:
     """Return the session with these findings in their order, and what to do first."""
+    # What a change saves depends on what the others are of.
+    findings = list(findings)
+    session = session.but(findings=findings)
     with_gains = (one.but(for_run=gain_for_run(session, one)) for one in findings)
     combined = session.combined
     dropped = {one.edit for one in combined.dropped} if combined is not None else set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pipediag.estimates import with_interval
 from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
@@ -59,14 +59,13 @@ def promised(session: Session) -> RunGain | None:
     # Waits for first batches are no part of a step that was timed apart from its input.
     of_input = [one for one in written.values() if timed_call(one.edit) is None]
     step_waits = any(one.part != "epoch_start" for one in of_input)
-    if step_waits and of_loop in gains and any(_is_timed_in_steps(one) for one in left):
+    if whole and step_waits and of_loop in gains and any(_is_timed_in_steps(one) for one in left):
         whole = _with_waits_of_faster_steps(whole, found)
-    if pauses is not None:
-        # A pause is the shorter, the less its iterator has lived.
-        return gain_of_both(whole, pauses)
-    if any(saves_pauses(one.edit) for one in written.values()):
+    saved = pauses is None and any(saves_pauses(one.edit) for one in written.values())
+    if whole is None or saved:
         return whole
-    return _with_unsure_pauses(session, whole, faster)
+    # A pause is the shorter, the less its iterator has lived.
+    return gain_of_both(whole, pauses) if pauses else _with_unsure_pauses(session, whole, faster)
 
 
 def _written(session: Session) -> dict[str, Finding]:
@@ -159,13 +158,20 @@ def _while_filling(session: Session, combined: Combined, gain: RunGain) -> RunGa
     return gain.but(ci95=(least, gain.ci95[1]))
 
 
-def gain_of_separate(gains: Sequence[RunGain]) -> RunGain:
-    """Return the gain by measured changes of parts of the run that have nothing in common."""
+def gain_of_separate(gains: Sequence[RunGain]) -> RunGain | None:
+    """Return the gain by measured changes of parts of the run that have nothing in common.
+
+    None where nothing of the run would be left: such parts do have something in common.
+    """
+
+    def left(speedups: Iterable[float]) -> float:
+        return 1.0 - sum(1.0 - 1.0 / max(one, LOWEST_SPEEDUP) for one in speedups)
 
     def together(*speedups: float) -> float:
-        saved = sum(1.0 - 1.0 / max(one, LOWEST_SPEEDUP) for one in speedups)
-        return 1.0 / max(1.0 - saved, SHORTEST_S)
+        return 1.0 / max(left(speedups), SHORTEST_S)
 
+    if left(one.speedup for one in gains) <= 0.0:
+        return None
     once_s = sum(one.once_s or 0.0 for one in gains) or None
     return _together(gains, together).but(once_s=once_s, once_ci95_s=None)
 

@@ -187,9 +187,12 @@ def with_trials(session: Session, outcomes: Mapping[str, TrialOutcome], missing:
         findings += last_resort(tried, findings, failed=True)
     if outcome is not None:
         findings = reinstated(findings)
+    tried = tried.but(findings=findings)
     timed = any(one.trial.state != "not_tried" for one in findings)
     if outcome is None and not evaluated and not timed and not session.predictions:
-        return tried.but(findings=findings)
+        return tried
+    if tried.combined is not None:
+        tried = tried.but(combined=tried.combined.but(for_run=gain_of_all(tried, tried.combined)))
     session = concluded(tried, findings)
     # Its bound is not below what a trial gained.
     decided = decide(session)
@@ -202,11 +205,8 @@ def _with_outcome(session: Session, outcome: TrialOutcome | None, missing: str) 
         return session.but(
             combined_missing=missing, pipeline_alone_missing=missing, trials_missing=missing
         )
-    combined = outcome.combined
-    if combined is not None:
-        combined = combined.but(for_run=gain_of_all(session, combined))
     return session.but(
-        combined=combined,
+        combined=outcome.combined,
         combined_missing=outcome.combined_missing,
         pipeline_alone=outcome.pipeline_alone,
         pipeline_alone_missing=outcome.pipeline_alone_missing,

@@ -376,6 +376,8 @@ def test_what_separate_parts_save_adds_up_and_their_errors_in_squares() -> None:
     assert gain.after_s == pytest.approx(50.0)
     assert gain.ci95 is not None
     assert [100.0 / end for end in gain.ci95] == pytest.approx([55.0, 45.0], abs=0.3)
+    # They can't have been separate.
+    assert gain_of_separate([saving(60.0, 3.0), saving(45.0, 4.0)]) is None
 
 
 @pytest.mark.parametrize(("scope", "least"), [("run", 3.0), ("epoch", 1.5)])

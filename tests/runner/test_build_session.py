@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.promise import promised
 from pipediag.measures.measured_loop import MAY_LACK
 from pipediag.rules.step_overhead import OWN_PYTHON_FIRST
 from pipediag.runner.analysis import AnalysisRequest
@@ -24,18 +25,19 @@ from pipediag.runner.build_session import (
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
 from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER, Edit, ExtractStep, Replace
+from pipediag.session.findings import Patch
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import GraphStep
 from pipediag.session.recording import Recording
 from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span
-from pipediag.session.trials import Trial, TrialRun
+from pipediag.session.trials import Combined, Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
 from tests.factories import make_finding, make_loop, make_session
 from tests.ledgers import make_part, make_run, validation
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
-from tests.records import MS, SCRIPT
+from tests.records import MS, SCRIPT, make_pipeline
 from tests.trials.bench import make_edit
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
@@ -280,6 +282,35 @@ def test_trials_of_an_evaluation_stand_beside_those_of_the_training() -> None:
 
     assert states == {"large": "refuted", "cached": "confirmed"}
     assert session.trials is not None
+
+
+def test_what_an_evaluation_saves_by_an_edit_of_its_own_is_promised_once() -> None:
+    """20 of 100 s are a validation that reads what the training's map makes, and has a cache."""
+    faster, large = make_edit("map_0"), make_edit("batch_0")
+    cache = replace(make_edit("cache"), loop_id="loop_1")
+    found = [
+        make_finding("faster", edit=faster, part="steps"),
+        make_finding("large", edit=large, part="steps"),
+        make_finding("cached", edit=cache, part="evaluation"),
+    ]
+    session = make_session(
+        findings=found,
+        loops=[make_loop(), validation(make_pipeline())],
+        run=make_run(make_part("evaluation", 20.0, file=SCRIPT, line=20)),
+    )
+    outcomes = {
+        **tried(map_0=trial("confirmed", 1.5), batch_0=trial("confirmed", 1.5)),
+        **of_evaluation(cache=trial("confirmed", 2.0)),
+    }
+    together = Combined(findings=["map_0", "batch_0"], speedup=2.0, ci95=(2.0, 2.0))
+    outcomes["loop_0"] = replace(outcomes["loop_0"], combined=together)
+    concluded = with_trials(session, outcomes, "Not reached.")
+    gains = {one.rule: one.for_run.after_s for one in concluded.findings}
+
+    assert gains["faster"] == pytest.approx(20.0 + 80.0 / 1.5)
+    assert concluded.combined.for_run.after_s == pytest.approx(60.0)
+    patch = Patch(edits=["map_0", "batch_0", "cache"], diff="--- a\n")
+    assert promised(concluded.but(patch=patch)).after_s == pytest.approx(50.0)
 
 
 SETTINGS = RunSettings("train.py", (), False, "capture")
