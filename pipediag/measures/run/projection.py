@@ -125,9 +125,7 @@ def project(
 ) -> Projection:
     """Project the loop that was stopped; all places before it stay as they were."""
     projection = Projection(loop, epochs, amounts, step)
-    root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
-    length = root.cardinality if root is not None else None
-    length = length if length is not None and length > 0 else None
+    length = _batches_of_an_epoch(recording, loop, epochs, step)
     filled = cache_filled_meanwhile(recording, loop) is not None
     plan = None if filled else projection.plan(length)
     if plan is None:
@@ -135,6 +133,21 @@ def project(
     else:
         projection.to_its_end(*plan, rounds)
     return projection
+
+
+def _batches_of_an_epoch(
+    recording: Recording, loop: RecordedLoop, epochs: Epochs, step: Projected
+) -> int | None:
+    """Return the batches of its data, or fewer where its own loop was seen to leave epochs early,
+    as with `break` or `zip(range(100), dataset)`; None where the data does not tell its length."""
+    root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
+    length, ended = root.cardinality if root is not None else None, loop.iterators - 1
+    if length is None or length <= 0:
+        return None
+    if loop.keras or ended < 1 or not step.ns or loop.steps >= ended * length:
+        return length
+    of_last = epochs.steps_ns[-1] / step.ns * loop.batches_per_call
+    return max(1, round((loop.steps - of_last) / ended))
 
 
 @dataclass

@@ -196,6 +196,24 @@ def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
     assert "before_training" in {one.part for one in report.seen}
 
 
+@pytest.mark.parametrize(("planned", "steps"), [(5, 500), (None, 100)])
+def test_a_loop_that_leaves_its_epochs_early_has_the_steps_of_those_it_left(
+    planned: int | None, steps: int
+) -> None:
+    """Stopped in the middle of the third epoch of 100 steps, by a `break`, of data of 10,000."""
+    run = Written()
+    run.span("script", 0.0, 3.5)
+    for asked_s, over_s in ((0.0, 1.1), (1.2, 2.3), (2.9, 3.5)):
+        run.epoch(asked_s, asked_s + 0.1, over_s)
+    root = make_recorded_operation("op3", "batch", cardinality=10_000)
+    loop = own_loop(planned_rounds=planned, iterators=3, steps=250)
+    report = ledger(run, recording_of(loop, operations=[root]), 3.5, "stopped")
+
+    assert report.scope == ("run" if planned else "epoch")
+    assert row(report, "steps").count == steps
+    assert row(report, "steps").seconds == pytest.approx(steps / 100)
+
+
 @given(
     st.lists(st.integers(0, 10**10), max_size=8),
     st.integers(0, 50),
