@@ -90,7 +90,8 @@ def where(session: Session) -> Where | None:
     run = session.run
     if run is None or session.diagnosed_loop() is None:
         return None
-    weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in HAD_BACK}
+    parts = [part for part in HAD_BACK if part != "epoch_start" or _later_waits_are_known(session)]
+    weights = {part: sum(one.percent for one in rows_to_have_back(run, part)) for part in parts}
     part = max(weights, key=lambda name: weights[name])
     computing = (session.breakdown or {}).get("device_compute")
     idle = 1.0 - computing.percent / 100.0 if computing is not None else 1.0
@@ -99,6 +100,14 @@ def where(session: Session) -> Where | None:
     if at_least < WHERE_PERCENT or at_least <= steps_at_most:
         return Where("steps", run.percent_of("steps"), None)
     return Where(part, weights[part], costliest_row(run, part))
+
+
+def _later_waits_are_known(session: Session) -> bool:
+    """Return False if the first epoch's wait stands for that of all others, and may come once."""
+    carried_on = any((row.count or 1) > 1 for row in first_waits(session))
+    loop = session.diagnosed_loop()
+    seen = loop is None or loop.epoch_ends > 0
+    return seen or not carried_on or time_of_epochs(session) is not None
 
 
 def _end_of_intervals(rows: list[RunPart], end: int) -> float:

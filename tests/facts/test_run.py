@@ -119,6 +119,24 @@ def test_of_other_first_waits_nothing_follows(session: Session) -> None:
     assert steps_beside_percent(session) is None
 
 
+@pytest.mark.parametrize(
+    ("ops", "ends", "part"),
+    [
+        (chain(), 0, "epoch_start"),  # a shuffle that each epoch fills
+        ([source(), batch()], 0, "steps"),
+        ([source(), batch()], 3, "epoch_start"),
+    ],
+)
+def test_first_waits_are_where_only_if_later_epochs_are_known_to_wait(
+    ops: list[Operation], ends: int, part: str
+) -> None:
+    """Eight waits take 48 of 64 s."""
+    starts = make_part("epoch_start", 48.0, loop_id="loop_0", count=8, ci95=(70.0, 80.0))
+    run = make_run(starts, whole_s=64.0)
+    session = in_the_first_epoch(*ops).but(run=run, loops=[make_loop(epoch_ends=ends)])
+    assert facts.where(session).part == part
+
+
 @pytest.mark.parametrize(("first_batches_s", "percent"), [(5.0, 5.0), (4.9, None)])
 def test_waits_for_first_batches_are_spoken_of_from_a_twentieth_of_the_loop_on(
     first_batches_s: float, percent: float | None

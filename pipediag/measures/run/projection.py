@@ -124,7 +124,8 @@ def project(
     rounds: Rounds,
 ) -> Projection:
     """Project the loop that was stopped; all places before it stay as they were."""
-    projection = Projection(loop, epochs, amounts, step)
+    fills = any(op.kind == "shuffle" for op in recording.upstream(loop.root_op_id))
+    projection = Projection(loop, epochs, amounts, step, fills)
     length = _batches_of_an_epoch(recording, loop, epochs, step)
     filled = cache_filled_meanwhile(recording, loop) is not None
     plan = None if filled else projection.plan(length)
@@ -159,6 +160,8 @@ class Projection:
     epochs: Epochs
     amounts: Amounts
     step: Projected
+    fills: bool
+    """True if a shuffle may fill in each epoch."""
     scope: RunScope = "run"
     """The whole that is projected; if it is not `run`, it consists of these places alone."""
     places: dict[Place, Projected] = field(default_factory=dict)
@@ -247,6 +250,9 @@ class Projection:
         if self.scope == "run":
             waits = projected(later, count - 1).plus_ns(starts[0])
             waits = replace(waits, count=count, projected=count > 1)
+            if later is starts and not self.fills:
+                # What the first epoch waited for need not come again.
+                waits = replace(waits, limits_ns=(starts[0], waits.limits_ns[1]))
         else:
             waits = projected(later, count)
         self.places[starts_of(self.loop)] = waits

@@ -112,6 +112,21 @@ def test_an_epoch_of_unknown_length_has_the_steps_of_the_first_that_ended() -> N
     assert row(report, "steps").count == 2000
 
 
+@pytest.mark.parametrize(
+    ("ends", "kind", "sure"), [(0, "map", False), (0, "shuffle", True), (1, "map", True)]
+)
+def test_waits_of_later_epochs_may_be_none_where_none_was_seen(
+    ends: int, kind: str, sure: bool
+) -> None:
+    """What a shuffle takes to fill comes again."""
+    root = make_recorded_operation("op3", kind)
+    recording = recording_of(fit_loop(epochs=10), operations=[root])
+    report = ledger(epochs_of_a_fit(ends), recording, 60.0, "stopped")
+
+    starts = row(report, "epoch_start")
+    assert (starts.ci95_percent[0] > starts.percent / 2.0) == sure
+
+
 def test_waits_within_calls_are_carried_on() -> None:
     run = Written()
     run.span("script", 0.0, 9.0)
