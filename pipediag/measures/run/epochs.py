@@ -24,6 +24,10 @@ more, too little is the script's."""
 _MOST = 0.5
 """Share of ends from which on the loop's own line is what takes them. Own choice."""
 
+_SHORTER = 1.5
+"""Factor by which stretches of steps are shorter than epochs if they end none. Own choice, between
+one stretch in an epoch and two."""
+
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
 
@@ -75,18 +79,23 @@ class Epochs:
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
 
-    def are_interrupted_within(self, epoch_ns: float, epochs_counted: float) -> bool:
+    def are_interrupted_within(
+        self, loop: RecordedLoop, epoch_ns: float, epochs_counted: float
+    ) -> bool:
         """Return True if steps were interrupted before an epoch was over, as where each step
-        predicts.
+        predicts, or each epoch validates in its middle.
 
         Args:
+            loop: if it is the script's own, each epoch has an iterator, which tells it exactly.
             epoch_ns: time of the steps of an epoch: too long where the first one was slow.
             epochs_counted: epochs by the counted batches: too few where the script was killed
                 long after that was written. So both have to agree.
         """
-        stretches = self.steps_ns[:-1]
-        shorter = bool(stretches) and 2 * sum(stretches) < len(stretches) * epoch_ns
-        return shorter and 2 * epochs_counted <= self.before_count + len(self.steps_ns)
+        stretches, seen = self.steps_ns[:-1], self.before_count + len(self.steps_ns)
+        if loop.kind != "keras" and not loop.from_python and seen > loop.iterators:
+            return True
+        shorter = bool(stretches) and _SHORTER * sum(stretches) < len(stretches) * epoch_ns
+        return shorter and _SHORTER * epochs_counted <= seen
 
 
 def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:

@@ -270,7 +270,7 @@ def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: Projected | None) -> 
     per_epoch = loop.keras.steps_per_epoch if loop.keras else None
     if per_epoch and step is not None:
         each_ns, counted = per_epoch / loop.batches_per_call * step.ns, loop.steps / per_epoch
-        if epochs.are_interrupted_within(each_ns, counted):
+        if epochs.are_interrupted_within(loop, each_ns, counted):
             steps_ns = sum(epochs.steps_ns) + epochs.before_ns.get(steps_of(loop), 0)
             seen = max(1, round(max(steps_ns / each_ns, counted)))
     return float(seen)

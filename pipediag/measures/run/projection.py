@@ -145,7 +145,7 @@ def _batches_of_an_epoch(
     length, ended = root.cardinality if root is not None else None, loop.iterators - 1
     if length is None or length <= 0:
         return None
-    if loop.keras or ended < 1 or not step.ns or loop.steps >= ended * length:
+    if loop.kind == "keras" or ended < 1 or not step.ns or loop.steps >= ended * length:
         return length
     of_last = epochs.steps_ns[-1] / step.ns * loop.batches_per_call
     return max(1, round((loop.steps - of_last) / ended))
@@ -238,7 +238,7 @@ class Projection:
     def _add_epochs(self, count: int, steps: float) -> None:
         calls, epochs = steps / count, self.epochs
         counted = self.loop.steps / self.loop.batches_per_call / calls
-        if epochs.are_interrupted_within(calls * self.step.ns, epochs_counted=counted):
+        if epochs.are_interrupted_within(self.loop, calls * self.step.ns, epochs_counted=counted):
             self._scale(steps)
             return
         steady = replace(self.step.share(steps), count=round(steps))

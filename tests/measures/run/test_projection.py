@@ -188,7 +188,7 @@ def custom(ends: int) -> Written:
 
 def test_without_a_known_end_it_is_an_epoch_where_its_length_is_known() -> None:
     root = make_recorded_operation("op3", "batch", cardinality=200)
-    recording = recording_of(own_loop(), operations=[root])
+    recording = recording_of(own_loop(iterators=4, steps=800), operations=[root])
     report = ledger(custom(3), recording, 60.0, "stopped")
 
     assert rows(report) == {
@@ -290,6 +290,25 @@ def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
     assert row(report, "evaluation", "`predict`").seconds == pytest.approx(3.0 * steps / 200)
     first = 0.1 if scope == "run" else 0.0
     assert row(report, "epoch_start").seconds == pytest.approx(first + 0.6 * steps / 200)
+
+
+def test_an_evaluation_in_the_middle_of_each_epoch_ends_none() -> None:
+    """Ten epochs of 1,000 steps of 10 ms, a validation of 1 s in the middle of each; stopped in the
+    third one's second half."""
+    run = Written()
+    run.span("script", 0.0, 29.0)
+    for half, start_s in enumerate((0.0, 6.0, 11.0, 17.0, 22.0, 28.0)):
+        over_s = start_s + (5.0 if half < 5 else 1.0)
+        run.epoch(start_s, start_s, over_s)
+        if half % 2 == 0:
+            run.span("evaluation", over_s, over_s + 1.0, "evaluate", 33)
+    root = make_recorded_operation("op3", "batch", cardinality=1000)
+    loop = own_loop(planned_rounds=10, iterators=3, steps=2600, fill_ns=0)
+    report = ledger(run, recording_of(loop, operations=[root]), 29.0, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(100.0)
+    # Three in 26 s.
+    assert row(report, "evaluation", "`evaluate`").seconds == pytest.approx(3.0 / 26.0 * 100.0)
 
 
 def test_rounds_around_steps_that_python_feeds_are_steps() -> None:
