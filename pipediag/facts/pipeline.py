@@ -199,18 +199,22 @@ def reshuffles(op: Operation) -> bool:
 
 
 def passes_over_data(session: Session) -> float | None:
-    """Return how often the loop reads its data: infinite under `repeat()`, None if not known."""
+    """Return how often the loop reads its data, None if not known; under `repeat()`, infinite or
+    1, where the loop takes no more of it."""
     repeats = [op.parameters.get("count") for op in operations(session, "repeat")]
-    last = last_operation(session)
+    last, of_epoch = last_operation(session), passes_of_an_epoch(session)
+    loop = session.diagnosed_loop()
+    epochs = loop.keras.epochs if loop is not None and loop.keras is not None else None
+    if of_epoch is not None and of_epoch > 1.0:
+        return math.inf
     if last is not None and last.cardinality is not None and last.cardinality >= 0:
         # What is repeated without end ends with what it is zipped with.
         repeats = [count for count in repeats if count not in (None, -1)]
     if any(count in (None, -1) for count in repeats):
-        return math.inf
+        return 1 if of_epoch and epochs and of_epoch * epochs <= 1.0 else math.inf
     factor = math.prod(int(count) for count in repeats if isinstance(count, int))
-    loop = session.diagnosed_loop()
-    if loop is not None and loop.keras is not None and loop.keras.epochs:
-        return factor * loop.keras.epochs
+    if epochs:
+        return factor * epochs
     rounds = loop.planned_rounds if loop is not None and loop.keras is None else None
     if loop is not None and rounds is not None and loop.iterators <= rounds:
         return factor * rounds
@@ -220,6 +224,24 @@ def passes_over_data(session: Session) -> float | None:
         loop is not None and loop.iterators > 1
     )
     return 2 if several else None
+
+
+def passes_of_an_epoch(session: Session) -> float | None:
+    """Return how often an epoch reads what an endless `repeat` repeats; None without one, and where
+    that is not known."""
+    loop, last = session.diagnosed_loop(), last_operation(session)
+    path = list(chain(session.ops, last))
+    kinds = [op.kind for op in path]
+    if loop is None or last is None or "repeat" not in kinds[:-1]:
+        return None
+    at = kinds.index("repeat")
+    endless = path[at].parameters.get("count") in (None, -1)
+    steps = loop.keras.steps_per_epoch if loop.keras is not None else last.cardinality
+    rows = loop.batch_size if {*BATCHING}.isdisjoint(kinds[at:]) else 1
+    numbers = steps or 0, rows or 0, path[at + 1].cardinality or 0
+    if not endless or min(numbers) <= 0 or not {*_CHANGES_COUNT}.isdisjoint(kinds[:at]):
+        return None
+    return numbers[0] * numbers[1] / numbers[2]
 
 
 def uses(function: RecordedFunction | None, family: frozenset[str]) -> list[str]:

@@ -8,7 +8,7 @@ from math import hypot, sqrt
 from typing import Literal
 
 from pipediag.estimates import Value, with_interval
-from pipediag.facts.pipeline import passes_over_data
+from pipediag.facts.pipeline import passes_of_an_epoch, passes_over_data
 from pipediag.facts.run import (
     LONGEST_START_MS,
     fills_a_shuffle,
@@ -383,6 +383,9 @@ def epochs_of_gain(session: Session, run: Run) -> float | None:
     steps behind the first epoch.
     """
     epochs = run.epochs if run.scope == "run" else passes_over_data(session)
+    if run.scope == "run" and epochs is not None:
+        # Behind an endless `repeat`, an epoch ends where it is told to.
+        epochs *= passes_of_an_epoch(session) or 1.0
     return None if run.scope != "run" and epochs is None else max(1.0, epochs or 1.0)
 
 

@@ -24,6 +24,18 @@ def repeat(count: int | None) -> Operation:
     return make_operation("repeat", "repeat", parameters={"count": count})
 
 
+def endless(*behind: Operation, steps_per_epoch: int | None) -> Session:
+    keras = make_keras(epochs=10, steps_per_epoch=steps_per_epoch)
+    return session_of(source(), repeat(None), *behind, batch(), loops=[make_loop(keras=keras)])
+
+
+def taken(count: int) -> Session:
+    """A loop of the script's own, of one epoch."""
+    take = make_operation("take", "take", cardinality=count)
+    batches = batch(cardinality=count // 32)
+    return session_of(source(), repeat(None), take, batches, loops=[make_loop(keras=None)])
+
+
 @pytest.mark.parametrize(
     ("session", "passes"),
     [
@@ -35,6 +47,14 @@ def repeat(count: int | None) -> Operation:
         (session_of(source(), loops=[make_loop(keras=None, iterators=4)]), 2),
         (session_of(source(), steps=make_steps(boundaries=1), loops=[make_loop(keras=None)]), 2),
         (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1))]), 1),
+        # 10,000 examples, and ten epochs that take 3,200 and 32,000 of them together.
+        (endless(steps_per_epoch=10), 1),
+        (endless(steps_per_epoch=100), math.inf),
+        (endless(steps_per_epoch=None), math.inf),
+        (endless(make_operation("filter", "filter"), steps_per_epoch=10), math.inf),
+        # `repeat().take(n)`: of half a pass, and of two.
+        (taken(5_000), None),
+        (taken(20_000), math.inf),
     ],
 )
 def test_passes_over_data(session: Session, passes: float | None) -> None:

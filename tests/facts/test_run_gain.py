@@ -22,9 +22,10 @@ from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
-from tests.factories import make_finding, make_loop, make_session, make_steps
+from tests.factories import make_finding, make_keras, make_loop, make_session, make_steps
 from tests.ledgers import make_gain, make_part, make_run, validation
 from tests.records import make_breakdown, make_operation, make_pipeline
+from tests.rules.sessions import batch, session_of, source
 
 
 def compiled(**overrides: Any) -> Finding:
@@ -196,6 +197,24 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
         assert gain is None
         return
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
+
+
+@pytest.mark.parametrize(("steps_per_epoch", "saved_s"), [(10, None), (125, 37.5)])
+def test_the_pass_that_fills_a_cache_is_that_over_the_data_of_an_endless_repeat(
+    steps_per_epoch: int, saved_s: float | None
+) -> None:
+    """Ten epochs are 0.32 passes over 10,000 examples, or 4."""
+    keras = make_keras(epochs=10, steps_per_epoch=steps_per_epoch)
+    repeat = make_operation("repeat", "repeat", parameters={"count": None})
+    session = session_of(
+        source(),
+        repeat,
+        batch(),
+        loops=[make_loop(keras=keras)],
+        run=make_run(epochs_planned=10),
+    )
+    gain = gain_for_run(session, cached())
+    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
 
 
 @pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
