@@ -375,7 +375,7 @@ def pauses_of_run(session: Session) -> Pauses | None:
     run, loop, pipeline = session.run, session.diagnosed_loop(), session.pipeline
     if run is None or loop is None or pipeline is None or run.scope != "run":
         return None
-    epochs = run.epochs_planned or 0
+    epochs = round(run.epochs or 0)
     if epochs < 2 or not pipeline.autotune_enabled or not _frees_one_each_epoch(session, loop, run):
         return None
     parts = [*rows_of_loop(session, "steps"), *rows_of_loop(session, "epoch_start")]

@@ -20,11 +20,16 @@ from tests.ledgers import make_gain, make_part, make_run
 from tests.records import SCRIPT, make_pipeline
 
 
-def trained(epochs: int = 20, **values: Any) -> Session:
+def trained(epochs: int | None = 20, **values: Any) -> Session:
     """100 s: 20 epochs of 4 s, and 20 s before them."""
     loop = make_loop(iterators=values.pop("iterators", 2), keras=values.pop("keras", make_keras()))
     seen = values.pop("seen", 2.0)
-    run = make_run(make_part("startup", 20.0), epochs_planned=epochs, epochs_seen=seen)
+    run = make_run(
+        make_part("startup", 20.0),
+        epochs_planned=epochs,
+        epochs_seen=seen,
+        projected_total_s=values.pop("projected_s", 100.0),
+    )
     return make_session(loops=[loop], run=run, pipeline=make_pipeline(**values))
 
 
@@ -66,11 +71,18 @@ def test_of_a_fit_no_end_of_an_epoch_need_be_seen() -> None:
     assert pauses_of_run(trained(iterators=1, seen=0.4)) is not None
 
 
+@pytest.mark.parametrize("planned", [100, None])
+def test_a_run_that_is_over_had_the_epochs_that_it_had(planned: int | None) -> None:
+    """As where EarlyStopping ends it after 20 of 100, or in a loop of the script's own."""
+    pauses = pauses_of_run(trained(planned, seen=20.0, projected_s=None))
+    assert (pauses.epochs, pauses.life_s) == (20, pytest.approx(4.0))
+
+
 def test_a_pause_that_was_seen_is_no_part_of_the_rest() -> None:
     session = trained()
     loop = session.diagnosed_loop()
     row = make_part("epoch_end", 5.0, what=PAUSE, file=SCRIPT, line=20, loop_id=loop.id)
-    run = make_run(make_part("startup", 20.0), row, epochs_planned=20, epochs_seen=2.0)
+    run = make_run(make_part("startup", 20.0), row, epochs_planned=20)
     pauses = pauses_of_run(session.model_copy(update={"run": run}))
     assert (pauses.life_s, pauses.rest_s) == (pytest.approx(3.75), pytest.approx(95.0))
 

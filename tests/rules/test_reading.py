@@ -211,7 +211,7 @@ test_options_that_are_switched_off = decides(
 
 
 def test_tuning_is_switched_off_where_each_epoch_frees_an_iterator() -> None:
-    of_run = make_run(make_part("startup", 20.0), epochs_planned=20, epochs_seen=2.0)
+    of_run = make_run(make_part("startup", 20.0), epochs_planned=20)
     finding = only(ITERATOR_PAUSES, make_session(loops=[make_loop(iterators=2)], run=of_run))
     assert changes(finding) == (SetOptions({"autotune.enabled": False}),)
     assert (finding.status, finding.part) == ("informative", "epoch_end")
