@@ -310,7 +310,9 @@ class Projection:
             times = math.log1p(steps) / math.log1p(seen)
         for place, share in self.epochs.built_again.items():
             took = self.amounts.ns.get(place, 0)
-            once = 0 if self.scope != "run" else round((1.0 - share) * took)
+            # What earlier trainings took is added to that of this one later.
+            mine = max(0.0, (1.0 - share) * took - self._before().get(place, 0))
+            once = round(mine) if self.scope == "run" else 0
             more = share * took * times
             whole = in_doubt(more, None).plus_ns(once)
             count = self.amounts.count.get(place)

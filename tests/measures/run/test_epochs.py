@@ -76,6 +76,22 @@ def test_of_batches_that_vary_in_length_fewer_and_fewer_are_new() -> None:
     assert found[BUILT] == pytest.approx(3 * 0.49 * times, rel=1e-3)
 
 
+def test_what_an_earlier_fit_built_is_counted_once() -> None:
+    """A call of half a second builds a function in each second; the second of two fits was stopped
+    in the middle, after 204 of 408 steps of 10 ms."""
+    run = Written()
+    run.span("script", 0.0, 14.0)
+    for start, end in ((0.0, 8.0), (10.0, 14.0)):
+        run.span("fit", start, end, "fit", FIT_LINE)
+        run.steps(start, end)
+        for second in range(int(end - start)):
+            run.span("first_call", start + second, start + second + 0.5, "train_step", 12)
+    loop = fit_loop(epochs=2, steps_per_epoch=204, fill_ns=0)
+    found = rows(ledger(run, recording_of(loop), 14.0, "stopped"))
+
+    assert found[BUILT] == pytest.approx(8 * 0.5 + 8 * 0.5, rel=0.1)
+
+
 MADE = "making the iterator"
 
 
