@@ -156,18 +156,12 @@ def amounts_of(
     traced call made a step as well, a step that asks for its first batch waited for it, and steps
     under the profiler are the script's own."""
     amounts = Amounts({}, {})
-    times: dict[Place, dict[str | None, set[int | None]]] = {}
+    stretches: dict[Place, list[Spent]] = {}
     for one in spent:
         amounts.ns[one.place] = amounts.ns.get(one.place, 0) + one.ns
-        if one.span is not None and one.span.kind not in _LONG:
-            # A loop makes an iterator, waits for its first batch and has steps, which come in
-            # several stretches if something interrupts them: the rarest of these shows how often it
-            # ran.
-            kind = one.span.kind if one.span.kind in _OF_A_LOOP else None
-            times.setdefault(one.place, {}).setdefault(kind, set()).add(one.time)
-    amounts.count.update(
-        (place, min(map(len, by_kind.values()))) for place, by_kind in times.items()
-    )
+        stretches.setdefault(one.place, []).append(one)
+    counts = {place: occurrences(here) for place, here in stretches.items()}
+    amounts.count.update((place, count) for place, count in counts.items() if count)
     for loop in recording.loops:
         if steps_of(loop) in amounts.count:
             amounts.count[steps_of(loop)] = loop.steps // loop.batches_per_call
@@ -176,6 +170,19 @@ def amounts_of(
         elif loop.role in ("validation", "evaluate", "predict"):
             _settle_evaluation(amounts, loop)
     return amounts
+
+
+def occurrences(stretches: Iterable[Spent]) -> int:
+    """Return how often the work of a place came; 0 where that is not known."""
+    times: dict[str | None, set[int | None]] = {}
+    for one in stretches:
+        if one.span is not None and one.span.kind not in _LONG:
+            # A loop makes an iterator, waits for its first batch and has steps, which come in
+            # several stretches if something interrupts them: the rarest of these shows how often it
+            # ran.
+            kind = one.span.kind if one.span.kind in _OF_A_LOOP else None
+            times.setdefault(kind, set()).add(one.time)
+    return min(map(len, times.values()), default=0)
 
 
 def steps_of(loop: RecordedLoop) -> Place:

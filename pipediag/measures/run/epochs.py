@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pipediag.facts.run import PAUSED_NS
 from pipediag.measures.loops import pause_among
-from pipediag.measures.run.amounts import Amounts
+from pipediag.measures.run.amounts import Amounts, occurrences
 from pipediag.measures.run.places import PIPEDIAG, Place, Spent
 from pipediag.session.ledger import MAKING, PAUSE, PAUSES
 from pipediag.session.recorded_loops import RecordedLoop
@@ -53,6 +53,8 @@ class Epochs:
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
     """Time between epochs' steps, by place, of ends that stand for those to come."""
+    came: dict[Place, float] = field(default_factory=dict)
+    """Occurrences at such an end, by place: `predict` in a callback may come several times."""
     before_ns: dict[Place, int] = field(default_factory=dict)
     """Time in other trainings, by place."""
     before_count: int = 0
@@ -121,6 +123,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         ends_ns=ended[0].ends_ns if ended else {},
+        came=ended[0].came if ended else {},
         usual_ends=ended[0].usual_ends if ended else 0,
         built_again=_built_again(spent, loop_id, fits[-1]),
     )
@@ -173,31 +176,40 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
     if not kept and min(ours_in, default=1.0) <= _HIDDEN:
         kept = [*range(len(ours_in))]
     ends = {
-        place: [times[number] for number in kept]
-        for place, times in _ends(mine, loop_id, begun).items()
+        place: [stretches[number] for number in kept]
+        for place, stretches in _ends(mine, loop_id, begun).items()
         if kept
+    }
+    came = {
+        place: sum(map(occurrences, ends_here)) / len(kept) for place, ends_here in ends.items()
+    }
+    ends_ns = {
+        place: [sum(one.ns for one in end) for end in ends_here]
+        for place, ends_here in ends.items()
     }
     undisturbed = [
         WholeEpoch(number, end_ns, ns)
         for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
         if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
     ]
-    return Epochs(steps, starts, ends, whole=undisturbed, usual_ends=len(kept))
+    return Epochs(steps, starts, ends_ns, came, whole=undisturbed, usual_ends=len(kept))
 
 
-def _ends(mine: Sequence[Spent], loop_id: str, begun: Sequence[int]) -> dict[Place, list[int]]:
-    """Return times by place and by the end of an epoch at which they lie, without the last one's.
+def _ends(
+    mine: Sequence[Spent], loop_id: str, begun: Sequence[int]
+) -> dict[Place, list[list[Spent]]]:
+    """Return what lies between epochs by place and by the end of an epoch, without the last one's.
 
     Waits for first batches are left out: where a step asks for its batch, only the step shows them.
     """
     count = max(0, len(begun) - 1)
-    ends: dict[Place, list[int]] = {}
+    ends: dict[Place, list[list[Spent]]] = {}
     for one in mine:
         place, number = one.place, bisect_right(begun, one.start_ns) - 1
         made = place.part == "epoch_start" and place.what is not None
         between = place.loop_id == loop_id and (made or place.part in ("epoch_end", "evaluation"))
         if between and 0 <= number < count:
-            ends.setdefault(place, [0] * count)[number] += one.ns
+            ends.setdefault(place, [[] for _ in range(count)])[number].append(one)
     return ends
 
 

@@ -260,16 +260,14 @@ class Projection:
             self.not_seen.append(AN_EPOCHS_END)
         for place, times in epochs.ends_ns.items():
             one = projected(times, count)
-            seen = self.amounts.count.get(place)
             if place.what == PAUSES:
                 one = replace(one, count=None)
             elif place.what == MAKING and self.scope == "run":
                 first_ns = first_iterator_ns(place, epochs, self.amounts)
                 later_ns = projected(times or [first_ns], count - 1)
                 one = replace(later_ns.plus_ns(first_ns), count=count)
-            elif seen is not None and epochs.trainings == 1 and times:
-                # For example `predict` in a callback, which comes several times at each end.
-                one = replace(one, count=round(seen * count / len(times)))
+            elif place in self.amounts.count and epochs.trainings == 1:
+                one = replace(one, count=round(epochs.came[place] * count))
             self.places[place] = one
         if any(place.what == PAUSE for place in self.amounts.ns):
             self.not_seen.append(PAUSE_SEEN_ONCE)

@@ -101,6 +101,15 @@ def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
     assert not any(part.part == "evaluation" for part in report.parts)
 
 
+def test_evaluations_are_counted_at_the_ends_that_stand_for_others() -> None:
+    """Two ends were seen, and pipediag worked in the second one."""
+    run = epochs_of_a_fit(2)
+    run.span("aside", 13.0, 14.0)
+    report = ledger(run, recording_of(fit_loop(epochs=10)), 60.0, "stopped")
+    assert row(report, "evaluation", "validation in `fit`").seconds == pytest.approx(5.0)
+    assert row(report, "evaluation", "validation in `fit`").count == 10
+
+
 def test_an_epoch_of_unknown_length_has_the_steps_of_the_first_that_ended() -> None:
     """Its epochs took 2 s, of which the first one may have filled a cache."""
     loop = fit_loop(epochs=10, steps_per_epoch=None, epoch_steps=150)
