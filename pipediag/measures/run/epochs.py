@@ -53,6 +53,8 @@ class Epochs:
     """Waits for first batches."""
     ends_ns: dict[Place, list[int]]
     """Time between epochs' steps, by place, of ends that stand for those to come."""
+    ends_are_earlier: bool = False
+    """True if they are an earlier training's, as this one has none."""
     came: dict[Place, float] = field(default_factory=dict)
     """Occurrences at such an end, by place: `predict` in a callback may come several times."""
     before_ns: dict[Place, int] = field(default_factory=dict)
@@ -123,6 +125,7 @@ def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:
         whole=last.whole or [epoch for one in earlier for epoch in one.whole],
         later_starts_ns=last.starts_ns[1:] or [ns for one in earlier for ns in one.starts_ns[1:]],
         ends_ns=ended[0].ends_ns if ended else {},
+        ends_are_earlier=bool(ended) and ended[0] is not last,
         came=ended[0].came if ended else {},
         usual_ends=ended[0].usual_ends if ended else 0,
         built_again=_built_again(spent, loop_id, fits[-1]),
@@ -192,7 +195,7 @@ def _training(mine: Sequence[Spent], loop_id: str, *, over: bool) -> Epochs:
         for number, (start_ns, end_ns, ns) in enumerate(whole, 1)
         if _ours_in(ours, start_ns, end_ns) < _MOST_OURS
     ]
-    return Epochs(steps, starts, ends_ns, came, whole=undisturbed, usual_ends=len(kept))
+    return Epochs(steps, starts, ends_ns, came=came, whole=undisturbed, usual_ends=len(kept))
 
 
 def _ends(
@@ -221,7 +224,7 @@ def _ours_in(ours: Sequence[Spent], start_ns: int, end_ns: int) -> float:
 
 def first_iterator_ns(place: Place, epochs: Epochs, amounts: Amounts) -> int:
     """Return the time to create the training's first iterator; 0 where it was not seen."""
-    seen = epochs.ends_ns.get(place, []) if epochs.ends_seen else []
+    seen = [] if epochs.ends_are_earlier else epochs.ends_ns.get(place, [])
     return max(0, amounts.ns.get(place, 0) - epochs.before_ns.get(place, 0) - sum(seen))
 
 
@@ -257,8 +260,8 @@ def without_pauses(
             amounts.move(paused_ns, place, pauses)
             ends[pauses] = more
             ends[place] = [ns - paused for ns, paused in zip(times, more, strict=True)]
-            if not epochs.ends_seen:
+            if epochs.ends_are_earlier:
                 before[pauses] = paused_ns
-        if not epochs.ends_seen:
+        if epochs.ends_are_earlier:
             before[place] -= paused_ns
     return replace(epochs, ends_ns=ends, before_ns=before)

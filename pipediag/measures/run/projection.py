@@ -294,7 +294,7 @@ class Projection:
         once = first if self.scope == "run" else 0
         waits = as_often(later, steps / seen).plus_ns(once)
         self.places[starts_of(self.loop)] = replace(waits, projected=bool(later))
-        for place, times in self.epochs.ends_ns.items() if self.epochs.ends_seen else ():
+        for place, times in () if self.epochs.ends_are_earlier else self.epochs.ends_ns.items():
             self.places[place] = as_often(times, steps / seen)
 
     def _add_tracing(self, steps: float) -> None:

@@ -141,6 +141,23 @@ def test_a_pause_that_came_once_stands_for_no_other_epoch_and_several_are_a_row_
     assert len(said) == doubts
 
 
+def test_a_pause_of_an_earlier_fit_is_counted_once() -> None:
+    """Its second iterator paused; the one end of the second fit lay within trials."""
+    run = Written()
+    run.span("script", 0.0, 4.0)
+    for start, made_s in ((0.0, (0.02, 0.7)), (2.0, (0.02, 1.0))):
+        run.span("fit", start, start + 0.4 + sum(made_s), "fit", FIT_LINE)
+        for begun, made in zip((start, start + 0.2 + made_s[0]), made_s, strict=True):
+            run.span("iterator", begun, begun + made, "loop1")
+            run.steps(begun + made, begun + made + 0.2)
+    run.span("aside", 2.22, 3.22)
+    loop = fit_loop(epochs=10, steps_per_epoch=20, fill_ns=0)
+    found = ledger(run, recording_of(loop), 3.42, "stopped")
+
+    assert seconds_of(found, PAUSE) == pytest.approx(0.7)
+    assert seconds_of(found, MADE) == pytest.approx(0.02 + 10 * 0.02)
+
+
 @pytest.mark.parametrize("each_ms", [(20, 3000), (20, 3000, 20, 2000)])
 def test_pauses_are_in_no_headline(each_ms: tuple[int, ...]) -> None:
     run = made_in(*each_ms)
