@@ -88,12 +88,17 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if finding.for_run is not None and finding.for_run.basis == "at most":
         return finding.for_run
     shortened_s = _shortened(session, run, finding).seconds
-    if finding.speedup_at_most is None or not 0.0 < shortened_s <= run.whole_s:
+    if finding.speedup_at_most is None or not _is_in(run, shortened_s):
         return None
     left_s = shortened_s / max(finding.speedup_at_most, LOWEST_SPEEDUP)
     _, (_, most_s) = _saved_beside(session, run, [finding], trial)
     after_s = max(run.whole_s - shortened_s - most_s + left_s, SHORTEST_S)
     return _becoming(run, after_s, "at most")
+
+
+def _is_in(run: Run, seconds: float) -> bool:
+    """Return True if so much was seen, and is no more than the run but for rounding of sums."""
+    return 0.0 < seconds <= run.whole_s * (1.0 + 1e-9)
 
 
 def with_saved_traces(session: Session, steps: Trial) -> Trial | None:
@@ -305,7 +310,7 @@ def _measured(
     None where no such part was seen, and where too few rounds of it were for what comes once, while
     more may come.
     """
-    if trial.speedup is None or not 0.0 < shortened.seconds <= run.whole_s:
+    if trial.speedup is None or not _is_in(run, shortened.seconds):
         return None
     # An epoch, or so many steps, have no part of what comes once.
     of_run = run.scope == "run"

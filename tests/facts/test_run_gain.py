@@ -236,6 +236,24 @@ def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
     assert gain.ci95[0] <= gain.speedup <= gain.ci95[1]
 
 
+@pytest.mark.parametrize("speedup", [2.0, None])
+def test_rounding_takes_no_gain_away(speedup: float | None) -> None:
+    """An epoch of 0.3 s is steps of 0.1 s and a wait of 0.2 s, which are more by their last bit."""
+    rows = [
+        make_part("epoch_start", 0.2, loop_id="loop_0", count=1),
+        make_part("steps", 0.1, loop_id="loop_0", count=10),
+    ]
+    session = make_session(
+        run=make_run(*rows, whole_s=0.3, scope="epoch"),
+        loops=[make_loop(keras=None, epoch_ends=3)],
+        steps=make_steps(boundaries=0),
+    )
+    state: Any = "not_tried" if speedup is None else "confirmed"
+    trial = Trial(state=state, reason=None, speedup=speedup, basis="epoch")
+    gain = gain_for_run(session, cached().but(trial=trial, speedup_at_most=2.0))
+    assert gain.speedup == pytest.approx(2.0)
+
+
 def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     """The finding stands at a line of the pipeline; 20 of 100 s are at another evaluation."""
     rows = [
