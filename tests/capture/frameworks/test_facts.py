@@ -21,6 +21,7 @@ from pipediag.capture.frameworks.keras.facts import (
     known_tables,
     passes_a_batch_on,
     phase_of,
+    planned_steps,
     settings_of,
     variable_bytes,
 )
@@ -91,6 +92,15 @@ def test_the_model_that_is_trained_on_a_batch_of_the_scripts(filename: str) -> N
     assert names["train_on_batch"]("model", lambda: users_step(lambda: fed_model(frames())))
     assert method("train_on_batch", USERS)(lambda: fed_model(frames())) is None
     assert method("fit", filename)(lambda: fed_model(frames())) is None
+
+
+@pytest.mark.parametrize(("epochs", "left"), [(100, 10), (90, 0), (None, None)])
+def test_a_fit_that_is_resumed_has_the_epochs_that_are_left(
+    epochs: int | None, left: int | None
+) -> None:
+    frame = fit(model(), x=Rows(), epochs=epochs, steps_per_epoch=40, initial_epoch=90)
+    assert describe(frame).epochs == left
+    assert planned_steps(frame) == (None if left is None else 40 * left)
 
 
 class Rows:

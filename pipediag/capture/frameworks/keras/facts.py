@@ -102,7 +102,7 @@ def describe(frame: FrameType) -> KerasUse:
         run_eagerly=bool(getattr(model, "run_eagerly", False)),
         jit_compile=getattr(model, "jit_compile", None),
         steps_per_execution=batches_per_call(frame),
-        epochs=_number(values.get("epochs")),
+        epochs=_epochs(frame),
         steps_per_epoch=_steps_per_epoch(frame),
         data_adapter=_class_name(adapter),
         source=_class_name(source),
@@ -132,11 +132,15 @@ def model_of(frame: FrameType) -> Any:
 
 def planned_steps(frame: FrameType) -> int | None:
     """Return the steps that a running `fit` was asked for; None where Keras does not know yet."""
+    epochs, steps = _epochs(frame), _steps_per_epoch(frame)
+    return None if epochs is None or steps is None else epochs * steps
+
+
+def _epochs(frame: FrameType) -> int | None:
+    """Return the epochs that a running `fit` is to make, from its `initial_epoch` on."""
     values = locals_of(frame)
-    epochs, steps = _number(values.get("epochs")), _steps_per_epoch(frame)
-    if epochs is None or steps is None:
-        return None
-    return max(0, epochs - (_number(values.get("initial_epoch")) or 0)) * steps
+    epochs, first = _number(values.get("epochs")), _number(values.get("initial_epoch"))
+    return None if epochs is None else max(0, epochs - (first or 0))
 
 
 def _steps_per_epoch(frame: FrameType) -> int | None:
