@@ -34,7 +34,14 @@ from pipediag.capture.replay.replacing import Attribute, attributes_set, padding
 from pipediag.capture.replay.rewriting import other_code, refuse_running, traces, verify_code
 from pipediag.capture.runtime import Settings
 from pipediag.capture.trying.model_variants import ModelVariants
-from pipediag.session.edits import CUT_PADDING, Change, CompileFunction, Insert, RewriteCall
+from pipediag.session.edits import (
+    CUT_PADDING,
+    Change,
+    CompileFunction,
+    Insert,
+    RewriteCall,
+    SetParameters,
+)
 from pipediag.session.messages import (
     Answer,
     BlockRun,
@@ -326,15 +333,26 @@ class Variants:
             # Endless, as blocks don't end where the elements do.
             dataset = rebuild(self._dataset, changes, endless=True, filled=self._filled)
             first = runtime.pull(runtime.unobserved(dataset))
-        rows = runtime.rows(first) or self._loop.record.batch_size or 1
-        base = self.built.get(BASE)
-        if base is not None and rows != base.rows and self._loop.record.kind != "keras":
-            raise NotReplayableError(
-                "The loop is the script's own code, which may rely on the size of its batches."
-            )
+        rows = self._rows(changes, first)
         batches = settings.get("steps_per_execution") or self._loop.record.batches_per_call
         self.built[asked.variant] = Variant(dataset, settings, rows, batches, code)
         return same
+
+    def _rows(self, changes: Sequence[Change], first: Any) -> int:
+        """Return the rows of a full batch: those of the first one say little, as it may be the last
+        and smaller batch of the data where batches are shuffled."""
+        for change in changes:
+            size = isinstance(change, SetParameters) and change.parameters.get("batch_size")
+            if not size:
+                continue
+            if self._loop.record.kind != "keras":
+                raise NotReplayableError(
+                    "The loop is the script's own code, which may rely on the size of its batches."
+                )
+            return int(size)
+        if base := self.built.get(BASE):
+            return base.rows
+        return self._loop.record.batch_size or self._loop.runtime.rows(first) or 1
 
     def _verify_outputs(self, changes: Sequence[Change]) -> None:
         refuse_to_disturb(Graph(self._dataset))

@@ -124,7 +124,7 @@ class Stage:
         self.told: list[Any] = []
         self.over: list[bool] = []
         """How trials ended."""
-        self.loop = training_loop(batches_per_call=2)
+        self.loop = training_loop(batches_per_call=2, batch_size=4)
         self.loop.dataset = Pipeline()
         self.consumer = consumer_of(self.loop)
         self.loop.runtime = Taking(self.clock)

@@ -12,12 +12,13 @@ import pytest
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import protocol as module
 from pipediag.capture.trying.protocol import Step, Steps, Timed, Variants, timed
-from pipediag.session.edits import SetModel
+from pipediag.session.edits import SetModel, SetParameters
 from pipediag.session.messages import Prepare
 from tests.capture.instruments import training_loop
 from tests.capture.trying.conversation import Model, Pipeline, Pipelines, played
 
 COMPILED = SetModel({"steps_per_execution": 8})
+LARGER = SetParameters("batch:1", {"batch_size": 128})
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def variants_of(dataset: Any = None, **record: Any) -> Variants:
 
 
 def test_a_variant_knows_its_batches() -> None:
-    variants = variants_of(batches_per_call=2)
+    variants = variants_of(batches_per_call=2, batch_size=4)
     variants.build(Prepare("base", (), None))
     variants.build(Prepare("compiled", (COMPILED,), None))
 
@@ -68,15 +69,30 @@ def test_the_pipeline_behind_a_distributed_one_is_rebuilt(monkeypatch: pytest.Mo
     assert rebuilt == ["inner"]
 
 
+@pytest.mark.parametrize(
+    ("batch_size", "drawn"), [(32, [8, 32, 8]), (32, [32, 8, 32]), (None, [32, 8, 8])]
+)
+def test_a_smaller_batch_that_comes_first_is_not_taken_for_all_batches(
+    monkeypatch: pytest.MonkeyPatch, batch_size: int | None, drawn: list[int]
+) -> None:
+    variants = variants_of(kind="keras", batch_size=batch_size)
+    for rows, changes in zip(drawn, [(), (COMPILED,), (LARGER,)], strict=True):
+        monkeypatch.setattr(Pipeline, "rows", rows)
+        name = "edit" if changes else "base"
+        variants.build(Prepare(name, changes, None))
+        assert variants.built[name].rows == (128 if LARGER in changes else 32)
+
+
 @pytest.mark.parametrize("kind", ["eager", "tf_function"])
 def test_a_loop_of_the_scripts_own_gets_no_batches_of_another_size(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     variants = variants_of(kind=kind)
     variants.build(Prepare("base", (), None))
-    monkeypatch.setattr(Pipeline, "rows", 8)
     with pytest.raises(NotReplayableError, match="size of its batches"):
-        variants.build(Prepare("larger", (), None))
+        variants.build(Prepare("larger", (LARGER,), None))
+    monkeypatch.setattr(Pipeline, "rows", 3)  # the last batch of the data
+    variants.build(Prepare("other", (), None))
 
 
 MS = 1_000_000
