@@ -64,7 +64,8 @@ class Recorder:
             try:
                 # The script may clean up where our directory is.
                 part.parent.mkdir(parents=True, exist_ok=True)
-                part.write_text(json.dumps(asdict(self.recording)), encoding="utf-8")
+                text = json.dumps(asdict(self.recording), default=_plain)
+                part.write_text(text, encoding="utf-8")
                 part.replace(self._path)
             except OSError:
                 part.unlink(missing_ok=True)
@@ -83,6 +84,12 @@ class Recorder:
             return
         self.recording.outcome = outcome
         self._write()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON lacks, such as a number of NumPy's that a script gave, as one that
+    it has."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _call_python(operations: Iterable[RecordedOperation]) -> bool:

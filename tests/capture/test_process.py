@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import json
 import os
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipediag.capture.capture import FRAMEWORKS as KNOWN
@@ -146,6 +148,16 @@ def test_a_full_disk_leaves_the_last_recording_and_the_script(
     assert path.read_text() == before
     assert list(tmp_path.iterdir()) == [path]
     assert "no space left on device" in recorder.recording.notes[0]
+
+
+def test_a_value_that_json_lacks_does_not_lose_the_recording(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "recording.json")
+    for odd in (np.float32(0.5), np.arange(2), object):
+        recorder.recording.notes.append(odd)  # type: ignore[arg-type]
+    recorder.end("finished")
+
+    saved = json.loads((tmp_path / "recording.json").read_text())
+    assert saved["notes"] == [0.5, [0, 1], "<class 'object'>"]
 
 
 def test_a_last_recording_that_cannot_be_written_is_told(

@@ -200,7 +200,8 @@ class Embedding:
 
     def __init__(self, name: str, trainable: bool = True) -> None:
         self.name, self.trainable = name, trainable
-        self.input_dim, self.output_dim = 100, 8
+        self.input_dim: Any = 100
+        self.output_dim: Any = 8
         self.embeddings: Any = SimpleNamespace(dtype="float32")
         self._embeddings: Any = self.embeddings
 
@@ -219,6 +220,14 @@ def test_tables_of_a_model() -> None:
     assert (words.trainable, words.mask_zero) == (True, False)
     assert (frozen.layer, frozen.trainable) == ("tied", False)
     assert (frozen.mask_zero, frozen.path) == (True, "model/tied/embeddings")
+
+
+def test_sizes_of_a_table_that_numpy_counted_are_numbers_of_python() -> None:
+    counted = Embedding("words")
+    counted.input_dim, counted.output_dim = np.int64(100), np.int32(8)
+    ((_, record),) = known_tables(SimpleNamespace(layers=[counted]))
+
+    assert (type(record.rows), type(record.dim)) == (int, int)
 
 
 class Layer:

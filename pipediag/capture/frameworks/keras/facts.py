@@ -322,8 +322,8 @@ def _record(layer: Any) -> RecordedVariable:
     file, line = MADE.of(layer)
     return RecordedVariable(
         layer=layer.name,
-        rows=layer.input_dim,
-        dim=layer.output_dim,
+        rows=int(layer.input_dim),  # may be NumPy's
+        dim=int(layer.output_dim),
         dtype=getattr(layer.embeddings.dtype, "name", str(layer.embeddings.dtype)),
         trainable=layer.trainable,
         file=file,
