@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 
@@ -186,8 +187,9 @@ class Capture:
         self._teller.tell(Ended("stopped", None))
         self._interrupts.release()
         atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # may be an object of the script's, or None
+                stream.flush()
         os._exit(0)
 
 

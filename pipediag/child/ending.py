@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType, TracebackType
@@ -123,10 +123,12 @@ class Ending:
         self._interrupts.hold()
         self._teller.tell(Closing())
         if self._recorder is not None and self._recorder.let_go():
-            finalise_modules()
-            self._teller.tell(Leaving())
-            leave_without_finalising(self._status)
+            leave_without_finalising(self._status, self._let_go)
         self._interrupts.release()
+
+    def _let_go(self) -> None:
+        finalise_modules()
+        self._teller.tell(Leaving())
 
     def _show_without_own_frames(self) -> None:
         """Leave printing to the script's excepthook, and to Python what follows it."""
@@ -144,15 +146,17 @@ class Ending:
         sys.excepthook = hook
 
 
-def leave_without_finalising(status: int) -> None:
+def leave_without_finalising(status: int, let_go: Callable[[], None] = lambda: None) -> None:
     """End the process now, as finalisation would but for destructors; negative is a signal.
 
     A pipeline thread that waits for the interpreter lock can hang finalisation for good. What
     finalisation would have written is written here: standard streams, files left open, C streams.
     """
-    # First, as natively, and again after what others write while they are closed.
+    # First, as natively, while a stream that is an object of the script's can be flushed, and again
+    # after what others write while they are closed.
     if not _flush_standard_streams() and status >= 0:
         status = FLUSH_FAILED
+    let_go()
     close_open_files()
     _flush_standard_streams()
     ctypes.CDLL(None).fflush(None)
@@ -165,11 +169,11 @@ def leave_without_finalising(status: int) -> None:
 def _flush_standard_streams() -> bool:
     flushed = True
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
-            try:
+        try:
+            if stream is not None and not getattr(stream, "closed", False):
                 stream.flush()
-            except OSError:
-                flushed = stream is not sys.stdout and flushed
+        except Exception:  # noqa: BLE001 - of an object of the script's, any
+            flushed = stream is not sys.stdout and flushed
     return flushed
 
 

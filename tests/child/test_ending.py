@@ -69,6 +69,42 @@ def test_a_full_standard_output_is_told_by_the_status() -> None:
     assert done.returncode == 120
 
 
+LOGS_ITS_OUTPUT = """
+import io, sys
+from pipediag.capture.process import HeldInterrupts
+from pipediag.child.ending import Ending
+class Silent:
+    def tell(self, message): pass
+class Recorder:
+    def script_ended(self, *end): pass
+    def let_go(self): return True
+class Logger({base}):
+    def __init__(self):
+        self.terminal, self.log = sys.stdout, open("log.txt", "w")
+    def write(self, text):
+        self.terminal.write(text)
+        self.log.write(text)
+    def flush(self):
+        sys.__stdout__.flush()
+        self.log.flush()
+ending = Ending(Silent(), HeldInterrupts())
+ending.record_with(Recorder())
+sys.stdout = Logger()
+print("shown")
+ending.begins()
+ending.failed(SystemExit(7))
+"""
+
+
+@pytest.mark.parametrize("base", ["", "io.TextIOBase"])
+def test_output_that_a_class_of_the_scripts_passes_on_is_flushed(tmp_path: Path, base: str) -> None:
+    """Such a class may lack all but `write` and `flush`, and fails once its module is gone."""
+    done = _run(LOGS_ITS_OUTPUT.format(base=base), cwd=tmp_path)
+
+    assert (done.stdout, done.stderr, done.returncode) == ("shown\n", "", 7)
+    assert (tmp_path / "log.txt").read_text() == "shown\n"
+
+
 @pytest.fixture
 def held() -> Iterator[HeldInterrupts]:
     """In a main thread in which Python's own handler is installed."""
