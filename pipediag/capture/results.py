@@ -94,7 +94,9 @@ class Results:
             self._not_seen = _DISTRIBUTED
             return dataset
         try:
-            return dataset.map(partial(_pass_on, tensorflow, partial(self.take, _Batches())))
+            is_tuple = type(dataset.element_spec) is tuple  # which tf.data takes apart
+            take = partial(self.take, _Batches())
+            return dataset.map(partial(_pass_on, tensorflow, take, is_tuple))
         except Exception as error:
             self._not_seen = f"a component of its elements is no tensor ({type(error).__name__})"
             return dataset
@@ -189,9 +191,9 @@ def _fingerprint(numpy: Any, row: Sequence[Any]) -> list[str | float]:
     return [exact.hexdigest(), sum(blocks), *blocks]
 
 
-def _pass_on(tensorflow: Any, take: Callable[..., None], *element: Any) -> Any:
+def _pass_on(tensorflow: Any, take: Callable[..., None], is_tuple: bool, *element: Any) -> Any:
     """Return the element, which the graph hands over once it was recorded."""
-    given = element if len(element) != 1 else element[0]
+    given = element if is_tuple else element[0]
     flat = tensorflow.nest.flatten(given, expand_composites=True)
     recorded = tensorflow.numpy_function(take, flat, [])
     with tensorflow.control_dependencies([recorded]):

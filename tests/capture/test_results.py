@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -73,6 +75,37 @@ def test_a_batch_that_can_not_be_read_is_a_problem_and_no_error() -> None:
     batches = _Batches()
     batches.add([[[1], [1, 2]]])
     assert batches.problem is not None
+
+
+class ToyTensorFlow:
+    """The little of it that hands an element on, for tensors that are texts."""
+
+    class nest:  # noqa: N801 - its name
+        @staticmethod
+        def flatten(element: Any, **_: Any) -> list[Any]:
+            return list(element) if isinstance(element, tuple) else [element]
+
+        @staticmethod
+        def pack_sequence_as(element: Any, flat: list[Any], **_: Any) -> Any:
+            return tuple(flat) if isinstance(element, tuple) else flat[0]
+
+    executing_eagerly = staticmethod(lambda: True)
+    numpy_function = staticmethod(lambda *_: None)
+    control_dependencies = staticmethod(nullcontext)
+    identity = staticmethod(lambda tensor: tensor)
+
+
+@pytest.mark.parametrize("element", ["x", ("x",), ("x", "y")])
+def test_elements_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, element: Any
+) -> None:
+    def mapped(function: Any) -> Any:
+        return function(*element) if type(element) is tuple else function(element)
+
+    monkeypatch.setitem(sys.modules, "tensorflow", cast("Any", ToyTensorFlow))
+    dataset = SimpleNamespace(element_spec=element, map=mapped)
+
+    assert Results(str(tmp_path / "results.json"), 1)._observed(dataset) == element
 
 
 def written(recorded: Results, path: Path) -> Seen:
