@@ -10,6 +10,7 @@ import io
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from textwrap import dedent
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -94,6 +95,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 def side_effect(function: Callable[..., Any]) -> str | None:
     """Return what it changes, as in "it changes `seen`"; None where nothing shows."""
+    function = _with_owner(function)
     plain = inspect.unwrap(getattr(function, "__func__", function))
     try:
         [definition] = ast.parse(dedent(inspect.getsource(plain))).body
@@ -103,6 +105,16 @@ def side_effect(function: Callable[..., Any]) -> str | None:
         return None
     outside = _Outside(definition, plain, getattr(function, "__self__", None))
     return next(outside.changes(), None)
+
+
+def _with_owner(function: Any) -> Any:
+    """Return the function, or the method with its object, that a partial or an object calls."""
+    while isinstance(function, partial):
+        function = function.func
+    if any(hasattr(function, name) for name in ("__code__", "__func__", "__wrapped__")):
+        return function
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - its code is wanted
+    return MethodType(call, function) if isinstance(call, FunctionType) else function
 
 
 _BEYOND = (
@@ -119,7 +131,7 @@ def changes_of(function: Callable[..., Any]) -> str | None:
     waiting: list[Any] = [function]
     seen: set[int] = set()
     while waiting:
-        one = waiting.pop()
+        one = _with_owner(waiting.pop())
         plain = getattr(one, "__func__", one)
         code = getattr(plain, "__code__", None)
         if code is None or id(code) in seen:
@@ -202,10 +214,10 @@ class _Outside:
         }
         self._own = set(_bound_names(definition)) - self._declared
         self._values = dict(getattr(plain, "__globals__", _NOTHING)) | closure_of(plain)
-        if owner is not None:
-            me = definition.args.args[0].arg
-            self._own.discard(me)
-            self._values[me] = owner
+        named = [*definition.args.posonlyargs, *definition.args.args]
+        for me in named[:1] if owner is not None else []:  # none in `def f(*args)`
+            self._own.discard(me.arg)
+            self._values[me.arg] = owner
 
     def changes(self) -> Iterator[str]:
         for node in ast.walk(self._definition):
@@ -313,12 +325,14 @@ def random_state_of(function: Any) -> str | None:
 
     Only one that the script made counts: copies of a process seed NumPy's and Python's own anew.
     """
+    given = function.keywords if isinstance(function, partial) else {}
+    function = _with_owner(function)
     plain = unwrap(function)
     owner = getattr(function, "__self__", function)
     used = getattr(getattr(plain, "__code__", None), "co_names", ())
     everywhere = getattr(plain, "__globals__", {})
     known = {name: everywhere[name] for name in used if name in everywhere}
-    known |= closure_of(plain) | getattr(owner, "__dict__", {})
+    known |= closure_of(plain) | getattr(owner, "__dict__", {}) | given
     for name, value in known.items():
         if type(value).__name__ in _GENERATORS and "random" in type(value).__module__:
             return f"it draws from `{name}`"

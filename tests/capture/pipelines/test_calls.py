@@ -27,7 +27,12 @@ from pipediag.capture.pipelines.calls import (
     remember,
     uncompressed_bytes,
 )
-from pipediag.capture.pipelines.functions import module_functions, random_state_of, side_effect
+from pipediag.capture.pipelines.functions import (
+    changes_of,
+    module_functions,
+    random_state_of,
+    side_effect,
+)
 from pipediag.session.recording import RecordedOperation
 
 
@@ -240,6 +245,21 @@ class Counter:
     def __call__(self, x: int) -> int:
         return x
 
+    def marks(self, /) -> None:
+        self.position = 0
+
+    def takes_all(*args: Any) -> None:
+        SEEN.append(len(args))
+
+
+class Epochs:
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def __call__(self) -> Any:
+        self.epoch += 1
+        yield self.epoch
+
 
 @pytest.mark.parametrize(
     ("function", "words"),
@@ -250,6 +270,13 @@ class Counter:
         (wrapped, "it changes `SEEN`"),
         (Counter().only_looks, None),
         (Counter(), None),
+        (Counter().marks, "it changes `self`"),
+        (Counter().takes_all, "it changes `SEEN`"),
+        (Epochs(), "it changes `self`"),
+        (partial(appends), "it changes `SEEN`"),
+        (partial(Counter().keeps, 1), "it changes `self.read`"),
+        (partial(Epochs()), "it changes `self`"),
+        (partial(Counter().only_looks, 1), None),
         (SEEN.append, None),
         (np.add, None),
     ],
@@ -258,6 +285,7 @@ def test_what_functions_of_each_kind_change(
     function: Callable[..., Any], words: str | None
 ) -> None:
     assert side_effect(function) == words
+    assert words in (None, changes_of(function))
 
 
 OWN_RNG = np.random.default_rng(1)
@@ -275,6 +303,8 @@ def drawing_from(rng: Any) -> Any:
         (drawing_from(OWN_RNG), "it draws from `rng`"),
         (Counter().only_looks, "it draws from `rng`"),
         (Counter(), "it draws from `rng`"),
+        (partial(Counter().only_looks, 1), "it draws from `rng`"),
+        (partial(attributes, rng=OWN_RNG), "it draws from `rng`"),
         (lambda x: x + random.random(), None),  # each process seeds Python's own anew
     ],
 )
