@@ -48,6 +48,9 @@ class ToyRuntime:
     def unobserved(self, dataset: Any) -> Any:
         return iter(dataset)
 
+    def original_of(self, dataset: Any) -> Any:
+        return None
+
     def describe_dataset(self, dataset: Any, record: RecordedLoop) -> None:
         record.element_spec = "a list"
 

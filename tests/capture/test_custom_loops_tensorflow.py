@@ -220,3 +220,48 @@ def test_a_loop_that_asks_by_itself_waits_before_its_first_step(loops: Captured)
         assert boundary.handed_ns is not None
         # What is read ahead while the iterator is made is not waited for.
         assert boundary.handed_ns - boundary.start_ns >= FILL_NS
+
+
+ONE_LINE = """
+    import numpy as np
+    import tensorflow as tf
+
+    x = np.ones((240, 4), "float32")
+    training = tf.data.Dataset.from_tensor_slices(x).shuffle(240).batch(8)
+    held_out = tf.data.Dataset.from_tensor_slices(x).batch(8)
+    weights = tf.Variable(tf.zeros([4, 1]))
+
+    @tf.function
+    def train(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((x @ weights - 1) ** 2)
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+
+    @tf.function
+    def evaluate(x):
+        return tf.reduce_mean((x @ weights - 1) ** 2)
+
+    def run_epoch(dataset, step):
+        for x in dataset:  # function
+            step(x)
+
+    for epoch in range(4):
+        run_epoch(training, train)
+        run_epoch(held_out, evaluate)
+
+    for epoch in range(4):
+        for data, step in [(training, train), (held_out, evaluate)]:
+            for x in data:  # phases
+                step(x)
+"""
+
+
+def test_one_line_that_trains_and_validates_is_two_loops(capturing: Capturing) -> None:
+    run = capturing(ONE_LINE, run_to_end=True)
+    assert run.status == 0, run.stderr
+    for mark in ("function", "phases"):
+        training, validation = run.loops(mark)
+        assert (training.role, validation.role) == ("training", "validation")
+        for loop in (training, validation):
+            assert (loop.steps, loop.iterators, loop.planned_rounds) == (120, 4, 4)
+        assert not run.windows(validation)

@@ -55,6 +55,10 @@ HandOver = Literal["next", "call", "fed"]
 given it; `fed`: Python feeds the step itself, without an iterator."""
 
 
+MadeBy = frozenset[tuple[str, str | None, int | None]]
+"""Calls that make a dataset: what each is, its file and its line."""
+
+
 @dataclass
 class Loop:
     record: RecordedLoop
@@ -75,6 +79,10 @@ class Loop:
     knows_eager_step: bool = False
     """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
+    made_by: set[MadeBy] = field(default_factory=set)
+    """Calls that made the datasets of its iterators."""
+    come_from: tuple[tuple[str, int], ...] = ()
+    """Places of the script's calls on the stack when its first iterator was made."""
     saw_undisturbed_end: bool = False
     """True once an epoch ended that nothing of pipediag's made longer."""
     joined: list[Consumer] = field(default_factory=list)

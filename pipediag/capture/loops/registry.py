@@ -28,7 +28,7 @@ from pipediag.capture.callsites import (
     locals_of,
     wraps_its_data,
 )
-from pipediag.capture.loops.loop import Consumer, Loop
+from pipediag.capture.loops.loop import Consumer, Loop, MadeBy
 from pipediag.capture.pipelines.functions import UNKNOWN, value_of
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import let_pass
@@ -220,6 +220,19 @@ def _called(call: ast.Call, names: dict[str, Any]) -> Any:
     return first if name in _AS_LONG else UNKNOWN
 
 
+def _share_rounds(loop: Loop, at_place: Iterable[Loop], made_by: MadeBy) -> None:
+    """Divide the rounds around a line among its loops that the same calls come to, as in
+    `for data in (train, valid)`."""
+    users = (one for one in frames() if is_users(one.f_code.co_filename))
+    loop.come_from = tuple((one.f_code.co_filename, one.f_lasti) for one in users)
+    sharing = [one for one in at_place if one.come_from == loop.come_from]
+    sharing = [loop, *(one for one in sharing if made_by not in one.made_by)]
+    rounds = loop.record.planned_rounds
+    if rounds is not None and len(sharing) > 1:
+        for one in sharing:
+            one.record.planned_rounds = max(1, rounds // len(sharing))
+
+
 _NOTHING_WRITTEN = "no trainable variable was written"
 # Own choice: a fit that is less than twice as long is stood for by the one before it.
 _MUCH_LONGER = 2
@@ -229,8 +242,9 @@ _MUCH_LONGER = 2
 class LoopRegistry:
     """Finds the loop that a new iterator belongs to.
 
-    Iterators made at one line are one loop, unless two threads are there at once, or a `fit` is
-    called there that is much longer than the one before: a first, short call is often a rehearsal.
+    Iterators made at one line are one loop, unless two threads are there at once, a `fit` is called
+    there that is much longer than the one before, as a first, short call is often a rehearsal, or
+    other lines make the dataset: one function may train on one and validate on another.
     """
 
     recorder: Recorder
@@ -265,13 +279,16 @@ class LoopRegistry:
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
         kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
+        made_by = self._lines_of(dataset) if phase is None else frozenset()
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
-            loop = self._loop_among(at_place, phase)
+            loop = self._loop_among(at_place, phase, made_by)
             if loop is None:
                 loop = self._new_loop(site, kind, phase)
                 loop.record.handed_on = call_site() != site or wraps_its_data(frames())
+                _share_rounds(loop, at_place, made_by)
                 at_place.append(loop)
+            loop.made_by.add(made_by)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1
             loop.consumers += 1
@@ -364,8 +381,23 @@ class LoopRegistry:
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )
 
-    def _loop_among(self, at_place: list[Loop], phase: TrainersPhase | None) -> Loop | None:
+    def _lines_of(self, dataset: Any) -> MadeBy:
+        """Return the calls that made a dataset, along first inputs; none where they are unknown."""
+        root = self.runtime.original_of(dataset)
+        if root is None:
+            return frozenset()
+        self.plan.enter_earlier([root])
+        above = self.recorder.recording.upstream(self.plan.operation_of(root))
+        return frozenset((one.kind, one.file, one.line) for one in above)
+
+    def _loop_among(
+        self, at_place: list[Loop], phase: TrainersPhase | None, made_by: MadeBy
+    ) -> Loop | None:
         free = [known for known in at_place if not known.runs_elsewhere()]
+        if phase is None and made_by:
+            known = [one for one in free if made_by in one.made_by]
+            # One without steps takes a second iterator for them, as of `zip`.
+            free = known or [one for one in free if not (one.record.steps and all(one.made_by))]
         if not free:
             return None
         if phase is None or phase.role != "training":

@@ -17,6 +17,7 @@ from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import TrainersPhase
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
+from pipediag.session.recording import RecordedOperation
 from pipediag.vocabulary import LoopRole
 from tests.capture.instruments import ToyRuntime, training_loop
 from tests.recordings import make_recorded_loop
@@ -114,6 +115,61 @@ def test_two_threads_at_one_line_are_two_loops(line: Line) -> None:
     mine, others = line.iterator(None), other.submit(line.iterator, None).result()
     assert {loop.record.id for loop in (mine, others)} == {"loop1", "loop2"}
     assert line.iterator(None) is mine
+
+
+def made_at(line: Line, *lines: int) -> Any:
+    """Return a dataset that calls at these lines have made, the last one first."""
+    operations = line.registry.recorder.recording.operations
+    first = len(operations)
+    for number, at in enumerate(lines, first):
+        parents = [f"op{number + 1}"] if at != lines[-1] else []
+        operations.append(RecordedOperation(f"op{number}", "map", "", "train.py", at, parents))
+    return SimpleNamespace(element_spec=None, operation=f"op{first}")
+
+
+@pytest.fixture
+def own(line: Line, monkeypatch: pytest.MonkeyPatch) -> Line:
+    """Iterators of the script's own over datasets that the plan knows."""
+    plan: Any = line.registry.plan
+    plan.operation_of = lambda dataset: dataset.operation
+    plan.enter_earlier = lambda _: None
+    known = staticmethod(lambda dataset: dataset if hasattr(dataset, "operation") else None)
+    monkeypatch.setattr(ToyRuntime, "original_of", known)
+    return line
+
+
+def test_one_line_that_trains_on_one_dataset_and_validates_on_another_is_two_loops(
+    own: Line,
+) -> None:
+    train, valid = made_at(own, 4, 3), made_at(own, 5, 3)
+    seen = []
+    for data in (train, valid, train, made_at(own, 5, 3), made_at(own, 4, 4, 3)):
+        seen.append(own.iterator(None, dataset=data))
+        seen[-1].record.steps += 10
+
+    assert [loop.record.id for loop in seen] == ["loop1", "loop2", "loop1", "loop2", "loop1"]
+
+
+def test_iterators_for_the_same_steps_are_of_one_loop(own: Line) -> None:
+    """As those of `zip(one, other)`, in the first epoch and in the next one."""
+    one, other = made_at(own, 4), made_at(own, 5)
+    first = [own.iterator(None, dataset=data) for data in (one, other)]
+    first[0].record.steps = 10
+    second = [own.iterator(None, dataset=data) for data in (one, other, None)]
+
+    assert {loop.record.id for loop in (*first, *second)} == {"loop1"}
+
+
+def test_rounds_that_hand_on_one_dataset_each_are_shared(
+    own: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "rounds_around", lambda _: 40)
+    train, valid = made_at(own, 4), made_at(own, 5)
+    for data in (train, valid):
+        own.iterator(None, dataset=data).record.steps = 10
+    own.iterator(None, dataset=made_at(own, 6))
+
+    assert [loop.record.planned_rounds for loop in own.registry.all()] == [20, 20, 40]
 
 
 def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> None:

@@ -25,8 +25,8 @@ from pipediag.vocabulary import Scalar
 _DEPRECATED_OPTION = "experimental_threading"
 
 
-def describe_dataset(dataset: Any, record: RecordedLoop) -> Any:
-    """Note what it knows of itself; return its last operation, as the plan knows it, or None.
+def original_of(dataset: Any) -> Any:
+    """Return a dataset's last operation, as the plan knows it, or None.
 
     A strategy's is known by the one that it distributes.
     """
@@ -34,12 +34,18 @@ def describe_dataset(dataset: Any, record: RecordedLoop) -> Any:
     of_function = getattr(dataset, "_datasets", None)
     if of_function is not None and len(of_function) == 1:
         [original] = of_function
+    return original if hasattr(original, "_inputs") else None
+
+
+def describe_dataset(dataset: Any, record: RecordedLoop) -> Any:
+    """Note what a dataset knows of itself; return its last operation, as `original_of`."""
+    original = original_of(dataset)
     record.element_spec = str(dataset.element_spec)
     strategy = getattr(dataset, "_strategy", None)
     if strategy is not None:
         record.replicas = strategy.num_replicas_in_sync
         record.strategy = type(strategy).__name__
-    if not hasattr(original, "_inputs"):
+    if original is None:
         return None
     record.dataset_options = _options_of(original.options())
     record.autotune_enabled = record.dataset_options.get("autotune.enabled") is not False
@@ -165,6 +171,7 @@ class TensorFlowRuntime:
         """Returns the next batch of an iterator, unseen by hooks. See `is_end_of_data`."""
 
     rows = staticmethod(batch_rows)
+    original_of = staticmethod(original_of)
     describe_dataset = staticmethod(describe_dataset)
     model_of = staticmethod(model_of)
     handles_of = staticmethod(handles_of)
