@@ -25,6 +25,7 @@ from pipediag.tensorflow_names import (
 from pipediag.vocabulary import Scalar
 
 _CHANGES_COUNT = ("filter", "unbatch", "flat_map", "interleave", "window", "group_by_window")
+_BY_ORDER = frozenset("enumerate scan shard skip take take_while window zip".split())
 
 
 def operations(session: Session, *kinds: str) -> list[Operation]:
@@ -66,6 +67,14 @@ def every(session: Session) -> list[Operation]:
 def downstream(session: Session, op: Operation) -> list[Operation]:
     """Return every operation that this one's elements reach, in the order of the data."""
     return [one for one in session.ops if any(up.id == op.id for up in upstream(session, one))]
+
+
+def goes_by_order(session: Session, op: Operation) -> Operation | None:
+    """Return the first operation behind this one that would make other data of its elements in
+    another order: other pairs, other windows, or a choice of other ones. None where none would."""
+    found = next((one for one in downstream(session, op) if one.kind in _BY_ORDER), None)
+    outer = session.operation(op.inside_function_of)
+    return goes_by_order(session, outer) if found is None and outer is not None else found
 
 
 def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]:

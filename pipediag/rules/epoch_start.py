@@ -13,6 +13,7 @@ from pipediag.facts.pipeline import (
     between,
     call_name,
     delay_ms,
+    goes_by_order,
     keeps_elements,
     operations,
     passes_over_data,
@@ -303,7 +304,9 @@ def _cure(session: Session) -> tuple[str, bool, dict[str, Any]]:
         return advice, False, {} if edit is None else {"edit": edit, **less}
     readers, edit = operations(session, *READERS), None
     for op in readers:
-        if edit is None and read_in_turn(session, op):
+        outer = session.operation(op.inside_function_of)
+        any_order = goes_by_order(session, outer or op) is None
+        if edit is None and read_in_turn(session, op) and any_order:
             edit = files_at_once(session, op, SLOW_EPOCH_START.id, whole_epoch=True)
     again = (
         " The files are opened again in each epoch: open several at once "

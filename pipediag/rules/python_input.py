@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipediag.facts.limits import INPUT_WAIT, OPERATION_SHARE, Threshold, bound
 from pipediag.facts.machine import cpus
@@ -31,7 +32,7 @@ from pipediag.facts.python_callables import (
     waits_first,
 )
 from pipediag.rules.parallel_maps import ON_THREADS, WAITING_CALLS, on_threads
-from pipediag.rules.reading import opened_at_once, opens_in_turn
+from pipediag.rules.reading import opened_at_once, opens_in_turn, reordering
 from pipediag.rules.relevance import input_first, less_input, weigh, weigh_input
 from pipediag.rules.rule import Place, Rule, pipeline_rule
 from pipediag.session.edits import Edit, Remove, Replace, RewriteCall, SetOptions
@@ -354,11 +355,14 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     # What overlaps waits goes first where the calls were off the CPU for a good part of their time.
     first, second = reversed(ways) if waits_first(op) else ways
     measured = call_times(op) + hottest_line_sentence(session)
+    advice = f"{first} Or {second[0].lower()}{second[1:]}{measured}"
+    given: dict[str, Any] = {"advice": advice, "edit": on_threads(edit)}
+    if outer is not None:
+        given = reordering(session, outer, **given)
     return finding(
         "fail",
-        f"{first} Or {second[0].lower()}{second[1:]}{measured}",
         place=_running_line(session, op),
-        edit=on_threads(edit),
+        **given,
     )
 
 

@@ -14,6 +14,7 @@ from pipediag.facts.pipeline import (
     calls_python,
     costlier,
     delay_ms,
+    goes_by_order,
     operations,
     place_name,
     upstream,
@@ -147,6 +148,16 @@ def opened_at_once(
     return Edit(id, f"{said} on the {place_name(outer)}", (change,), **given)
 
 
+def reordering(session: Session, op: Operation, advice: str, edit: Edit) -> dict[str, Any]:
+    """Return the advice and the edit of a finding, by which elements come in another order behind
+    the operation; in place of the edit, what goes by that order."""
+    by_order = goes_by_order(session, op)
+    if by_order is None:
+        return {"advice": advice, "edit": edit}
+    why = f"The {place_name(by_order)} goes by the order of the elements, which this would change."
+    return {"advice": f"{advice} {why}", "effect": "not safe here", "untried": why}
+
+
 def read_in_turn(session: Session, reader: Operation) -> bool:
     """Return True if the reader reads one of several files at a time."""
     outer = session.operation(reader.inside_function_of)
@@ -236,8 +247,7 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         # Where only what reading takes of the wait is not known, or where the files lie in memory,
         # a trial tells.
         "informative" if in_memory or weight.status == "inconclusive" else "fail",
-        advice,
-        edit=edit,
+        **reordering(session, session.operation(op.inside_function_of) or op, advice, edit),
         speedup_at_most=None if less is None else less_input(session, less, on_cpu=True),
     )
 
@@ -277,8 +287,10 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     count = WAITING_CALLS if python else _as_many_at_once(session, op)
     advice, edit = _in_parallel(op, count, threads=python)
     at_most = parallel(session, op, count, on_cpu=not python)
-    yield finding(weight.to_try, weight.before(advice), speedup_at_most=at_most, edit=edit)
-    if uses(op.function, OPENS_FILES) and not python and count < WAITING_CALLS:
+    given = reordering(session, op, weight.before(advice), edit)
+    yield finding(weight.to_try, speedup_at_most=at_most, **given)
+    opens = uses(op.function, OPENS_FILES) and not python
+    if opens and count < WAITING_CALLS and "edit" in given:
         advice, edit = _in_parallel(op, WAITING_CALLS, threads=True)
         title = f"Open {WAITING_CALLS} files at once, as opening may block"
         yield finding("informative", advice, title=title, edit=edit)

@@ -68,6 +68,7 @@ def outer(kind: str, **parameters: Any) -> Operation:
 
 
 INNER = generator(inside_function_of="outer")
+ZIP = make_operation("zip", "zip")
 READ_AT_ONCE = outer("interleave", num_parallel_calls=4, cycle_length=4)
 
 
@@ -78,6 +79,10 @@ test_a_generator = decides(
         "read in turn": (
             generated(source(cardinality=8), INNER, outer("flat_map"), batch()),
             at_once("outer", 8),
+        ),
+        "read in turn and zipped": (
+            generated(source(cardinality=8), INNER, outer("flat_map"), batch(), ZIP),
+            "fail",
         ),
         "read at once": (generated(source(), INNER, READ_AT_ONCE, batch()), "pass"),
         "keeps up": (generated(generator(**SLEEPS), **keeps_up()), "pass"),

@@ -173,6 +173,31 @@ test_a_function_that_is_left_alone = decides(
 )
 
 
+HEADER = make_operation("header", "skip", inside_function_of="outer", parent_ids=["reader"])
+
+
+def followed(session: Session, kind: str) -> Session:
+    """The session with another operation at the end of its pipeline."""
+    assert session.pipeline is not None
+    ops = [*session.pipeline.ops, make_operation("last", kind, parent_ids=["batch"])]
+    return session.model_copy(update={"pipeline": session.pipeline.model_copy(update={"ops": ops})})
+
+
+@pytest.mark.parametrize(
+    "kind", ["enumerate", "scan", "shard", "skip", "take", "take_while", "window", "zip"]
+)
+def test_the_order_of_elements_stays_where_another_one_would_give_other_data(kind: str) -> None:
+    for rule, session in (
+        (SEQUENTIAL_FILES, read()),
+        (SEQUENTIAL_FILES, nested("flat_map", None, HEADER)),
+        (SERIAL_FLAT_MAP, flat(outer())),
+    ):
+        assert all(one.edit is not None for one in run(rule, session))
+        finding = only(rule, followed(session, kind))
+        assert (finding.status, finding.edit) == ("fail", None)
+        assert finding.effect_on_results == "not safe here"
+
+
 DEFAULTS = "optimization.apply_default_optimizations"
 OFF = {"options": {DEFAULTS: False, "deterministic": False}}
 DEBUG = {"environment": make_environment(tf_data_debug_mode=True)}
