@@ -204,6 +204,8 @@ def option(pipeline: Pipeline | None, name: str) -> tuple[str, Scalar] | None:
 
 def reshuffles(op: Operation) -> bool:
     """Return True if each pass has an order of its own, which a cache after it would freeze."""
+    if op.kind == "list_files":
+        return op.parameters.get("shuffle") is not False
     return op.kind == "shuffle" and op.parameters.get("reshuffle_each_iteration") is not False
 
 

@@ -116,6 +116,11 @@ def _against(
     )
 
 
+def also(condition: str | None, further: str) -> str:
+    """Return a finding's condition with a further one, or that alone."""
+    return f"if {further}" if condition is None else f"{condition}, and {further}"
+
+
 def fits_in_memory(session: Session, size: float) -> bool:
     """Return True if so many bytes leave half of what is available to everything else."""
     return size <= available_bytes(session) * MEMORY.value / 100.0
@@ -309,9 +314,11 @@ class _Cache(NamedTuple):
     """Further fields of a finding that advises the cache."""
 
 
-def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Operation], bool]:
-    """Return shuffles and repeats above a cache that have to follow it, those that stay, and True
-    if all of the first can."""
+def _to_move(
+    session: Session, op: Operation
+) -> tuple[list[Operation], list[Operation], bool, bool]:
+    """Return shuffles and repeats above a cache that have to follow it, those that stay, True if
+    all of the first can, and True if the elements of the others are mixed behind the cache."""
     above = upstream(session, op)
     cache = next((other for other in above if other.kind in CACHES), None)
     # What stands above a cache that is there already is frozen with or without another one.
@@ -320,8 +327,9 @@ def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Ope
     paths = {one.id: between(session, one, op) for one in above}
     kept = {id for id, path in paths.items() if path is not None and keeps_elements(path)}
     follow = [one for one in above if one not in beyond and one.id in kept]
-    mixed_behind = any(map(reshuffles, [*downstream(session, op), *follow]))
-    moved, stay, movable = list[Operation](), list[Operation](), True
+    shuffles = (one for one in (*downstream(session, op), *follow) if one.kind == "shuffle")
+    mixed_behind = any(map(reshuffles, shuffles))
+    moved, stay, movable, mixed = list[Operation](), list[Operation](), True, True
     for one in above[::-1]:
         # What is repeated without end ends with what it is zipped with, if the operation ends.
         endless = one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY
@@ -329,27 +337,31 @@ def _to_move(session: Session, op: Operation) -> tuple[list[Operation], list[Ope
             continue
         keeps, path = one.id in kept, paths[one.id]
         unbatched = path is not None and all(other.kind not in BATCHING for other in path)
-        if mixed_behind and reshuffles(one) and unbatched and not keeps:
+        is_mixed, lists = mixed_behind and unbatched, one.kind == "list_files"
+        if lists or (is_mixed and reshuffles(one) and not keeps):
             # It mixes files, say, and can't mix what is made of them. Another one that does
             # follows, so it stays, and what it drew for the first epoch is kept.
             stay.append(one)
+            mixed = mixed and is_mixed
         else:
             # It may act on other elements after the operation than above it.
             moved.append(one)
             movable = movable and keeps
-    return moved, stay, movable
+    return moved, stay, movable, mixed
 
 
 def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
     """Describe a cache, tried in whole epochs where the work is over `early`, by first batches."""
-    moved, stay, movable = _to_move(session, op)
+    moved, stay, movable, mixed = _to_move(session, op)
+    # Data that is zipped with it goes on in the new order of each epoch.
+    parted = bool(stay) and any(one.kind == "zip" for one in downstream(session, op))
     above = upstream(session, op)
     functions = [one.function for one in [op, *above] if one.function]
     side_effect = next((each.side_effect for each in functions if each.side_effect), None)
     condition = condition_of_cache(session.ops, op, "epoch")
     effect: EffectOnResults = "same up to order or rounding" if moved or stay else "same results"
-    if side_effect or condition is not None:
-        effect = "not safe here" if side_effect else "not known"
+    if side_effect or parted or condition is not None:
+        effect = "not safe here" if side_effect or parted else "not known"
     advice, edit = f"Put `.cache()` directly after {call_name(op)}.", None
     if moved:
         names = " and ".join(call_name(other) for other in moved)
@@ -361,6 +373,8 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
     untried = "The number of elements in a step was not measured."
     if side_effect:
         untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
+    elif parted:
+        untried = "A cache would keep one order of elements that are zipped with others."
     elif not movable:
         untried = (
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."
@@ -369,6 +383,8 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
         moves = [Move(one.id, after.id) for one, after in zip(moved, [op, *moved], strict=False)]
         check: Check | None = "repeats" if condition is not None else None
         edit = cache_of(op, MISSING_CACHE.id, elements, first=moves, check=check, whole_epoch=early)
+    if not mixed:
+        condition = also(condition, "one order of the files serves all epochs")
     size, each = cache_bytes(session, op), bytes_each(session, op)
     passes, free = passes_over_data(session), available_bytes(session)
     against = _against(session, passes, size, elements_of_a_pass(session, op))
@@ -377,7 +393,7 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
         most, against = int(free * MEMORY.value / 100.0 / each), None
         fits = f"there are at most {most:,} elements of {each:,.0f} bytes each"
         fits += " (half of the free memory)"
-        condition = f"if {fits}" if condition is None else f"{condition}, and {fits}"
+        condition = also(condition, fits)
     only = f" Do this only {condition}." if condition is not None and not side_effect else ""
     return _Cache(
         size,

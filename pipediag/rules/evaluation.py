@@ -21,6 +21,7 @@ from pipediag.facts.pipeline import (
     condition_of_cache,
     differs_by_pass,
     only_looks_up,
+    reshuffles,
     upstream_of,
 )
 from pipediag.facts.run import faster_ends, faster_loop, rows_of_loop
@@ -196,7 +197,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     effect: EffectOnResults = "same results"
     if condition is not None:
         effect = "not known"
-    elif any(op.kind == "shuffle" for op in above[1:]):
+    elif any(map(reshuffles, above[1:])):
         effect = "same up to order or rounding"
     untried = "The number of elements that the cache would hold is not known."
     # Whether each evaluation has the same data is seen in two passes over it.

@@ -101,7 +101,7 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> Iterator[Findi
     """Yield the first thing wrong with a cache."""
     above, below = upstream(session, cache), downstream(session, cache)
     drawing = [op for op in above if draws_random(op.function)]
-    asked = [op for op in above if reshuffles(op)]
+    asked = [op for op in above if op.kind == "shuffle" and reshuffles(op)]
     repeats = [op for op in above if op.kind == "repeat"]
     endless = [op for op in repeats if op.parameters.get("count") in (None, -1)]
     partly = [op for op in below if op.kind == "take" and _cuts(op, cache)]

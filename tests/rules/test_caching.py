@@ -289,6 +289,35 @@ test_what_a_cache_would_freeze_is_moved_behind_it = decides(
 )
 
 
+def listed(*behind: Operation, **parameters: Any) -> Session:
+    """Files that are listed, read by a map, and made into batches."""
+    files = op("files", "list_files", cardinality=10_000, parameters=parameters)
+    return session_of(files, ALL, *behind, batch(), **epochs(10))
+
+
+ONE_ORDER = "if one order of the files serves all epochs"
+
+
+@cases(
+    {
+        "each epoch": (listed(), (True, ONE_ORDER, "same up to order or rounding")),
+        "one order": (listed(shuffle=False), (True, None, "same results")),
+        "mixed behind": (listed(SHUFFLE), (True, None, "same up to order or rounding")),
+        "zipped": (listed(op("zip")), (False, None, "not safe here")),
+        "mixed and zipped": (listed(SHUFFLE, op("zip")), (False, None, "not safe here")),
+        "one order, zipped": (listed(op("zip"), shuffle=False), (True, None, "same results")),
+    },
+    "session, expected",
+)
+def test_an_order_of_listed_files_that_a_cache_would_freeze(
+    session: Session, expected: tuple[bool, str | None, str]
+) -> None:
+    finding = only(MISSING_CACHE, session)
+    assert finding.status == "fail"
+    condition = finding.condition if finding.edit is not None else None
+    assert (finding.edit is not None, condition, finding.effect_on_results) == expected
+
+
 @pytest.mark.parametrize(
     ("cached", "status"), [((), "fail"), (("left",), "fail"), (("left", "right"), "pass")]
 )
@@ -349,6 +378,7 @@ test_where_a_cache_stands = decides(
         "shuffled interleave": (placed(op("shuffle"), op("other", "interleave"), cache()), "fail"),
         "of the framework": (placed(*OF_THE_FRAMEWORK, cache()), "fail"),
         "endless repeat": (placed(ENDLESS, cache()), ("fail", (Move("repeat", "cache"),))),
+        "listed files": (session_of(op("files", "list_files"), cache()), "pass"),
         "take behind": (placed(FULL, take(100)), ("fail", (Move("take", "source"),))),
         "take of all": (placed(FULL, take(10_000)), "pass"),
         "no cache": (placed(), "pass"),

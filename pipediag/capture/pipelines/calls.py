@@ -83,7 +83,7 @@ def as_public_call(
 _PARAMETERS = frozenset(
     "num_parallel_calls deterministic buffer_size batch_size drop_remainder count cycle_length "
     "block_length reshuffle_each_iteration num_parallel_reads compression_type filename path "
-    "use_unbounded_threadpool seed num_shards index size shift stride "
+    "use_unbounded_threadpool seed num_shards index size shift shuffle stride "
     "pad_to_bucket_boundary".split()
 )
 

@@ -145,6 +145,7 @@ def test_script_runs_to_its_end(plan: Captured) -> None:
         ("batch", "batch", ["named"], {"batch_size": 4, "drop_remainder": True}),
         ("prefetch", "prefetch", ["batch"], {"buffer_size": -1}),
         ("zip", "zip", ["parallel map", "random map"], {}),
+        ("list files", "list_files", [], {"shuffle": False}),
         ("reader", "TFRecordDataset", [], {"file_count": 2, "file_bytes": 38}),
         ("text reader", "TextLineDataset", [], {"file_count": 1, "file_bytes": 4}),
         ("flat map", "flat_map", ["paths"], {}),
