@@ -90,14 +90,16 @@ def written(
 
 
 def decoding(**function: Any) -> list[Operation]:
-    """from_tensor_slices -> map -> batch(8), of 80 images of a kilobyte."""
+    """from_tensor_slices -> map -> batch(8), of 80 images of a kilobyte.
+
+    The last batch may be smaller, so that TensorFlow knows no size of one.
+    """
     size = {"cardinality": 80, "element_bytes": 1024}
-    batches = {"cardinality": 10, "element_bytes": 8 * 1024}
     decode = make_function(**function)
     return [
         written("v1", "from_tensor_slices", 30, **size),
         written("v2", "map", 31, "v1", function=decode, **size),
-        written("v3", "batch", 32, "v2", parameters={"batch_size": 8}, **batches),
+        written("v3", "batch", 32, "v2", parameters={"batch_size": 8}, cardinality=10),
     ]
 
 

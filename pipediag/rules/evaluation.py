@@ -25,7 +25,7 @@ from pipediag.facts.pipeline import (
     upstream_of,
 )
 from pipediag.facts.run import faster_ends, faster_loop, rows_of_loop
-from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
+from pipediag.rules.caching import also, cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
@@ -190,7 +190,8 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     work, place = cached_work(pipeline)
     if place is None:
         return None
-    if not fits_in_memory(session, max(0, place.cardinality or 0) * (place.element_bytes or 0)):
+    size = _bytes_of_pass(loop, pipeline, place)
+    if size is not None and not fits_in_memory(session, size):
         return None
     above = [place, *upstream_of(pipeline.ops, place)]
     condition = condition_of_cache(pipeline.ops, place, "evaluation")
@@ -204,6 +205,8 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     edit = _kept(loop, pipeline, place, "repeats" if condition is not None else None)
     if any(map(changes_something, above)):
         untried, edit = "It calls Python with side effects, which a cache would stop.", None
+    if size is None:
+        condition = also(condition, "all of its data fits in memory")
     only = "" if condition is None else f", but only {condition}"
     return {
         "advice": f"Put `.cache()` after {call_name(place)}{only}",
@@ -217,18 +220,50 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation, check: Check | None) -> Edit | None:
     """Return an edit that caches the elements of two seconds: all of them would be read as fast."""
-    if loop.evaluation is None:
+    each = _elements_of_step(pipeline, place)
+    if loop.evaluation is None or each is None:
         return None
-    elements = steps_in_time(loop.evaluation.step_ms)
-    for op in takewhile(lambda one: one is not place, _chain(pipeline)):
-        size = op.parameters.get("batch_size") if op.kind in BATCHING else 1
-        passes = op.kind in (*BATCHING, *KEEPS_ELEMENTS, "take")
-        if not passes or not isinstance(size, int) or size <= 0:
-            return None
-        elements *= size
+    elements = steps_in_time(loop.evaluation.step_ms) * each
     if place.cardinality is not None and place.cardinality >= 0:
         elements = max(1, min(elements, place.cardinality))
     return _for(loop, cache_of(place, COSTLY_EVALUATION.id, math.ceil(elements), check=check))
+
+
+def _elements_of_step(pipeline: Pipeline, place: Operation) -> int | None:
+    """Return how many elements of an operation a batch for the loop is made of."""
+    sizes = [_taken(op) for op in takewhile(lambda one: one is not place, _chain(pipeline))]
+    return math.prod(filter(None, sizes)) if None not in sizes else None
+
+
+def _taken(op: Operation) -> int | None:
+    """Return how many elements it takes for one; None where that is not known."""
+    size = op.parameters.get("batch_size") if op.kind in BATCHING else 1
+    keeps = op.kind in (*BATCHING, *KEEPS_ELEMENTS, "take")
+    return size if keeps and isinstance(size, int) and size > 0 else None
+
+
+def _bytes_of_pass(loop: Loop, pipeline: Pipeline, place: Operation) -> float | None:
+    """Return what all elements of an evaluation take at an operation, at most; None if not known.
+
+    A batch whose last one may be smaller tells no size: what it is made of does.
+    """
+    above, rows = list[tuple[Operation, int]](), 1
+    for op in chain(pipeline.ops, place):
+        above.append((op, rows))
+        taken = _taken(op)
+        if taken is None:
+            break
+        rows *= taken
+    work = (n for n, (op, _) in enumerate(above) if op.kind in RUNS_A_FUNCTION)
+    alike = above[: next(work, len(above)) + 1]
+    each = next((n * op.element_bytes for op, n in alike if op.element_bytes is not None), None)
+    lengths = ((op.cardinality, n) for op, n in above if op.cardinality is not None)
+    count = next((length / n for length, n in lengths if length >= 0), None)
+    of_step = _elements_of_step(pipeline, place)
+    if count is None and of_step is not None and loop.iterators > 1:
+        # The last one may still run.
+        count = of_step * loop.steps / (loop.iterators - 1)
+    return None if each is None or count is None else each * count
 
 
 SMALL_PREDICT = Rule(

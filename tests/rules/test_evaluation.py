@@ -153,6 +153,10 @@ def data_of(
     loop = validation(ending(before=ops))
     if evaluation is not None:
         loop = replace(loop, evaluation=evaluation)
+    return of_data(loop, **row)
+
+
+def of_data(loop: Loop, **row: Any) -> list[Finding]:
     session = session_with(evaluated(40.0, **row), loops=[make_loop(), loop])
     found = run(COSTLY_EVALUATION, session)
     return [one for one in found if "input_wait_percent_of_evaluation" in one.evidence]
@@ -216,8 +220,34 @@ def test_a_cache_is_for_the_evaluation_alone_and_filled_by_the_first() -> None:
 def test_a_cache_of_the_evaluation_takes_half_of_the_free_memory_at_most(
     mb: int, fits: bool
 ) -> None:
-    """Ten batches, of which 204.8 MB each would take half of 4 GB."""
-    assert bool(data_of(changed(2, element_bytes=mb * 2**20))) == fits
+    """Ten batches of eight, of which 204.8 MB each would take half of 4 GB."""
+    assert bool(data_of(changed(1, element_bytes=mb * 2**17))) == fits
+
+
+IF_IT_FITS = "if all of its data fits in memory"
+
+
+def of_files(*, iterators: int, element_bytes: int | None = 1024) -> list[Finding]:
+    """Records of files, as many as the evaluations that were seen have read: 24 batches of 8."""
+    parsed = written("v2", "map", 31, "v1", function=make_function(), element_bytes=element_bytes)
+    batches = written("v3", "batch", 32, "v2", parameters={"batch_size": 8})
+    loop = validation(ending(written("v1", "TFRecordDataset", 30), parsed, batches, before=[]))
+    return of_data(replace(loop, iterators=iterators, steps=24))
+
+
+@cases(
+    {
+        "seen to its end": (of_files(iterators=3), [None]),
+        "not seen to its end": (of_files(iterators=1), [IF_IT_FITS]),
+        "of unknown size": (of_files(iterators=3, element_bytes=None), [IF_IT_FITS]),
+        "too large": (of_files(iterators=3, element_bytes=10**9), []),
+    },
+    "found, conditions",
+)
+def test_a_cache_of_files_depends_on_their_size_until_that_was_seen(
+    found: list[Finding], conditions: list[str | None]
+) -> None:
+    assert [one.condition for one in found] == conditions
 
 
 @pytest.mark.parametrize(
