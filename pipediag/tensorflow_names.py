@@ -96,6 +96,8 @@ RUNS_A_FUNCTION = ("map", "from_generator", "flat_map", "interleave", "filter")
 """Kinds that run a function of the user's for each element."""
 CACHES = ("cache", "snapshot")
 """Kinds that keep what they were given, for later epochs."""
+CUTS = ("take", "take_while")
+"""Kinds that, after a cache, keep it from completing."""
 INFINITE_CARDINALITY = -1
 """Length that TensorFlow gives for an endless dataset, `tf.data.INFINITE_CARDINALITY`."""
 KEEPS_ELEMENTS = ("map", "shuffle", "repeat", "filter", "prefetch", "with_options", "ignore_errors")

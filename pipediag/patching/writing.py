@@ -46,7 +46,15 @@ from pipediag.patching.settings import (
 )
 from pipediag.patching.sites import Suits, hoisted
 from pipediag.patching.snippets import cut, lengths_of_ids
-from pipediag.patching.source import Change, NotPatchableError, Source, Span, name_of, only
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    Span,
+    name_of,
+    only,
+    walk,
+)
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
 from pipediag.session.pipeline import Operation
@@ -176,6 +184,7 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         if not workspace.cached.isdisjoint(_up_to(workspace, [change.after])):
             return  # a cache of another pipeline of the same factory keeps its elements, too
         suits = _suited_by_a_cache(workspace, change.after)
+        _check_read_to_the_end(workspace, change.after)
     try:
         source, call = workspace.only_call(change.after, suits=suits)
     except NotPatchableError:
@@ -198,6 +207,30 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
         _take_any_length(workspace)
         return
     workspace.change(source, inserted(source, call, ".cache()"))
+
+
+def _check_read_to_the_end(workspace: Workspace, op_id: str) -> None:
+    """Raise where a loop of the script may leave before all is read: its cache is discarded."""
+    session = workspace.session
+    for loop in session.loops:
+        pipeline = session.pipeline if loop.diagnosed else loop.pipeline
+        ops = pipeline.ops if pipeline is not None else []
+        if loop.kind == "keras" or op_id not in {op.id for op in ops}:
+            continue
+        source = workspace.source(loop.file)
+        at = (node for node in source.all(cst.For) if source.line(node) == loop.line)
+        if any(_leaves(source, node, one) for node in at for one in walk(node.body)):
+            raise NotPatchableError(
+                f"The loop in line {loop.line} may end before all of its data is read, so that no "
+                "cache of it completes."
+            )
+
+
+def _leaves(source: Source, loop: cst.For, statement: cst.CSTNode) -> bool:
+    if isinstance(statement, cst.Return):
+        return source.around(statement, cst.FunctionDef) is source.around(loop, cst.FunctionDef)
+    within = (one for one in source.ancestors(statement) if isinstance(one, cst.For | cst.While))
+    return isinstance(statement, cst.Break) and next(within) is loop
 
 
 def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:

@@ -36,7 +36,7 @@ from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import BATCHING, CACHES, INFINITE_CARDINALITY
+from pipediag.tensorflow_names import BATCHING, CACHES, CUTS, INFINITE_CARDINALITY
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_S = 2.0
@@ -216,7 +216,7 @@ def _of_maps(session: Session) -> Finding | None:
             op, early = filling, True
             at_most, of_run = without_first_batches(session, time)
             weight = Weight("fail", "", {"first_batches_percent_of_loop": percent}, of_run, at_most)
-    op = _after_its_filters(session, op)
+    op = _after_its_take(session, _after_its_filters(session, op))
     cache = _cache_of(session, op, early=early)
     finding = partial(MISSING_CACHE.finding, op=op, weight=weight, evidence=cache.evidence)
     if weight.status != "fail" and (cache.against is not None or not weight.worth_trying):
@@ -261,6 +261,32 @@ def _after_its_filters(session: Session, op: Operation) -> Operation:
     return _after_its_filters(session, passing) if _gives_the_same(session, passing) else op
 
 
+def _cutting(session: Session, op: Operation) -> Operation | None:
+    """Return the last operation behind this one that leaves out the rest of the data: a cache
+    before it is never read to its end, and is discarded."""
+    takes = [one for one in downstream(session, op) if one.kind in CUTS]
+    return next((one for one in reversed(takes) if _leaves_out(session, one)), None)
+
+
+def _leaves_out(session: Session, take: Operation) -> bool:
+    above, count = session.operation(take.parent_ids[0]), take.parameters.get("count")
+    held = elements_of_a_pass(session, above) if above is not None else None
+    if take.kind == "take" and isinstance(count, int):
+        return count >= 0 and (held is None or count < held)
+    return True
+
+
+def _after_its_take(session: Session, op: Operation) -> Operation:
+    """Return what leaves out the rest behind an operation, where the same elements come through it
+    in each pass; else the operation."""
+    cutting = _cutting(session, op)
+    path = between(session, op, cutting) if cutting is not None else None
+    if cutting is None or path is None:
+        return op
+    fixed = not any(reshuffles(one) or differs_by_pass(one) for one in (*path, cutting))
+    return cutting if fixed and not any(one.kind == "repeat" for one in path) else op
+
+
 def _gives_the_same(session: Session, op: Operation) -> bool:
     return op.function is not None and not any(map(differs_by_pass, [op, *upstream(session, op)]))
 
@@ -274,7 +300,8 @@ def _fills_in_time(session: Session, op: Operation) -> Weight | None:
 
 def _of_generator(session: Session, op: Operation) -> Finding | None:
     early = _fills_in_time(session, op)
-    cache, gain = _cache_of(session, op, early=early is not None), _gain_of_cache(session, op)
+    place = _after_its_take(session, op)
+    cache, gain = _cache_of(session, place, early=early is not None), _gain_of_cache(session, place)
     if early is not None:
         gain = early.for_run.speedup if early.for_run is not None else None
     if not cache.possible:
@@ -350,6 +377,17 @@ def _to_move(
     return moved, stay, movable, mixed
 
 
+def _advice(op: Operation, moved: list[Operation], stay: list[Operation]) -> str:
+    advice = f"Put `.cache()` directly after {call_name(op)}."
+    if moved:
+        names = " and ".join(call_name(other) for other in moved)
+        advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
+    if stay:
+        names = " and ".join(call_name(other) for other in stay)
+        advice += f" The order of {names} in the first epoch then serves all epochs."
+    return advice
+
+
 def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
     """Describe a cache, tried in whole epochs where the work is over `early`, by first batches."""
     moved, stay, movable, mixed = _to_move(session, op)
@@ -362,19 +400,15 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
     effect: EffectOnResults = "same up to order or rounding" if moved or stay else "same results"
     if side_effect or parted or condition is not None:
         effect = "not safe here" if side_effect or parted else "not known"
-    advice, edit = f"Put `.cache()` directly after {call_name(op)}.", None
-    if moved:
-        names = " and ".join(call_name(other) for other in moved)
-        advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
-    if stay:
-        names = " and ".join(call_name(other) for other in stay)
-        advice += f" The order of {names} in the first epoch then serves all epochs."
-    elements = elements_to_cache(session, op)
+    advice, edit = _advice(op, moved, stay), None
+    elements, cutting = elements_to_cache(session, op), _cutting(session, op)
     untried = "The number of elements in a step was not measured."
     if side_effect:
         untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
     elif parted:
         untried = "A cache would keep one order of elements that are zipped with others."
+    elif cutting is not None:
+        untried = f"The {place_name(cutting)} leaves out the rest, so no cache before it completes."
     elif not movable:
         untried = (
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."

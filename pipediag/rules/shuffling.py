@@ -26,7 +26,7 @@ from pipediag.session.edits import Edit, Move, SetParameters
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import BATCHING
+from pipediag.tensorflow_names import BATCHING, CUTS
 
 COVERAGE = 0.01
 """Part of the data that a buffer still holds. Own choice: under it sorted data stays sorted."""
@@ -92,8 +92,6 @@ MISPLACED_CACHE = Rule(
 _PRICE = "This corrects results; the trial measures what the correction costs."
 _FULL = "Measured once the cache is full."
 _SAME_ORDER = ("map", "prefetch", "with_options")
-_CUTS = ("take", "take_while")
-"""Operations that, after a cache, keep it from completing."""
 
 
 @MISPLACED_CACHE.found_at("cache")
@@ -167,7 +165,7 @@ def _moved(cache: Operation, op: Operation, where: str, after: str, caveat: str)
 
 def _before(session: Session, frozen: Operation, cache: Operation) -> tuple[str, Edit | None]:
     path = between(session, frozen, cache)
-    cut = path is None or any(each.kind in _CUTS for each in path)
+    cut = path is None or any(each.kind in CUTS for each in path)
     how = f"Move {call_name(cache)} before {call_name(frozen)}"
     if cut or len(frozen.parent_ids) != 1:
         return how, None

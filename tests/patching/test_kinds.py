@@ -29,6 +29,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RowOperation
+from tests.factories import make_loop
 from tests.patching.scripts import SCRIPT, line_of, op, patch, patched, refused, session_of
 from tests.records import make_function
 
@@ -160,6 +161,28 @@ TABLE: dict[str, tuple[str, tuple[Change, ...], str, str]] = {
 def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, new: str) -> None:
     assert text.count(old) == 1
     assert patched(text, ops(text), *changes) == text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("if done(batch):\n            break", True),
+        ("if done(batch):\n            return", True),
+        ("for row in batch:\n            if done(row):\n                break", False),
+        ("for row in batch:\n            if done(row):\n                return", True),
+        ("def stop():\n            return", False),
+        ("step(batch)", False),
+    ],
+)
+def test_no_cache_is_written_for_a_loop_that_may_leave_before_the_end(
+    body: str, left: bool
+) -> None:
+    text = ONE_LINE.replace("for batch in ds:\n    step(batch)\n", "train(ds)\n")
+    text += f"def train(ds):\n    for batch in ds:\n        {body}\n"
+    loop = make_loop(file=SCRIPT, line=line_of(text, "for batch"), kind="eager", keras=None)
+    session = session_of(text, *ops(text)).but(loops=[loop])
+    made, _ = make_patch(session, [Edit("e", "a cache", (CACHE,))], lambda _: text.encode())
+    assert (made.diff is None) == left
 
 
 FILTERED = (

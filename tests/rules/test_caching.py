@@ -318,6 +318,30 @@ def test_an_order_of_listed_files_that_a_cache_would_freeze(
     assert (finding.edit is not None, condition, finding.effect_on_results) == expected
 
 
+FEW = op("few", "take", parameters={"count": 100}, element_bytes=32_000)
+ALL_BATCHES = op("few", "take", parameters={"count": 313})
+BATCHES = replace(batch(), cardinality=313)
+
+
+def in_part(*behind: Operation) -> Session:
+    return session_of(source(), costly(), *behind, **epochs(10))
+
+
+test_a_cache_before_a_take_never_completes = decides(
+    MISSING_CACHE,
+    {
+        "batches": (in_part(BATCHES, FEW), ("fail", (Insert("few", "cache", {"elements": ANY}),))),
+        "all": (in_part(BATCHES, ALL_BATCHES), ("fail", (CACHED,))),
+        "all of a repeat": (in_part(BATCHES, ENDLESS, ALL_BATCHES), ("fail", (CACHED,))),
+        "shuffled": (in_part(SHUFFLE, BATCHES, FEW), "fail"),
+        "of a generator": (
+            generated(generator(), FEW),
+            ("informative", (Insert("few", "cache", {"elements": ANY}),)),
+        ),
+    },
+)
+
+
 @pytest.mark.parametrize(
     ("cached", "status"), [((), "fail"), (("left",), "fail"), (("left", "right"), "pass")]
 )
