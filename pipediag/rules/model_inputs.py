@@ -235,9 +235,12 @@ ONE_HOT_INPUT = Rule(
 @ONE_HOT_INPUT.found_by
 def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     features = _features(known(session.diagnosed_loop()))
-    ops = known(session.pipeline).ops
-    maker = next((op for op in ops if op.function and "OneHot" in op.function.graph_ops), None)
-    if maker is None or features is None or features.bytes < _FEATURES.value * 1e6:
+    if features is None or features.bytes < _FEATURES.value * 1e6:
+        return
+    functions = [(op, op.function) for op in known(session.pipeline).ops if op.function is not None]
+    # Another width is one of labels, say.
+    maker = next((op for op, one in functions if features.width in one.one_hot_widths), None)
+    if maker is None:
         return
     yield ONE_HOT_INPUT.finding(
         "fail",

@@ -185,6 +185,8 @@ class RecordedFunction:
     """Bytes of the constants in its graph, nested functions included."""
     returns_constant: bool = False
     """True if a part of its result is the same for each element: the label of `(row, 1.0)`."""
+    one_hot_widths: list[int] = field(default_factory=list)
+    """Last dimensions of the one-hot rows that its graph makes, where these are static."""
     row_operations: list[RowOperation] = field(default_factory=list)
 
 

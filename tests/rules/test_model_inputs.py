@@ -207,10 +207,10 @@ def test_nothing_is_said_of_what_a_layer_pads_until_it_is_in_the_pipeline() -> N
     assert only(PREPROCESSING_IN_MODEL, moved).status == "informative"
 
 
-def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = True) -> Session:
+def one_hot(shape: str, *widths: int, targets: bool = True) -> Session:
     words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
     rows = "TensorSpec(shape=(None, 20, 3000), dtype=tf.float64, name=None)"
-    function = make_function(graph_ops=ops or {"OneHot": 1, "Cast": 2})
+    function = make_function(one_hot_widths=list(widths or (64, 300, 4500)))
     return session_of(
         source(),
         make_operation("rows", "map", function=function),
@@ -225,7 +225,7 @@ def one_hot(shape: str, *, ops: dict[str, int] | None = None, targets: bool = Tr
     [
         (one_hot("(None, 30, 4500)"), True),
         (one_hot("(None, 30, 4500)", targets=False), True),
-        (one_hot("(None, 30, 4500)", ops={"Mul": 1}), False),
+        (one_hot("(None, 30, 4500)", 10), False),
         (one_hot("(None, 30, 64)"), False),
         (one_hot("(None, None, 4500)"), False),
         (one_hot("(None, 300)"), False),

@@ -307,6 +307,7 @@ def describe_function(dataset: Any) -> RecordedFunction | None:
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         constant_bytes=constant_bytes(operations),
         returns_constant=any(map(_is_constant, graph.outputs)),
+        one_hot_widths=sorted(_one_hot_widths(operations)),
         row_operations=row_operations(graph),
     )
 
@@ -367,6 +368,11 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
         function = script_ops._py_funcs.get(token)
         if function is not None:
             yield getattr(function, "_func", function)
+
+
+def _one_hot_widths(operations: Iterable[Any]) -> set[int]:
+    shapes = [one.outputs[0].shape for one in operations if one.type == "OneHot"]
+    return {width for one in shapes if one.rank and (width := one.as_list()[-1]) is not None}
 
 
 _CONSTANT = "Const"

@@ -47,6 +47,7 @@ SCRIPT = """
     in_python = source.map(call_numpy)  # python map
     by_lambda = source.map(lambda x: tf.random.uniform([]) + tf.cast(x, tf.float32))  # random map
     both = tf.data.Dataset.zip(mapped, by_lambda)  # zip
+    hot = source.map(lambda x: tf.one_hot([x, x], 7))  # one-hot map
 
     files = tf.data.Dataset.list_files("shards/*.tfrecord", shuffle=False)  # list files
     read = files.interleave(tf.data.TFRecordDataset, cycle_length=2)  # interleave
@@ -192,6 +193,8 @@ def test_functions(plan: Captured) -> None:
     assert random.stateful
     assert any(name.endswith(".numpy_function") for name in python.python_calls)
     assert plan.operation("batch").function is None
+    assert pure.one_hot_widths == []
+    assert plan.operation("one-hot map").function.one_hot_widths == [7]
 
 
 def test_datasets_made_inside_functions(plan: Captured) -> None:
