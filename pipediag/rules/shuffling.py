@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
@@ -20,6 +19,7 @@ from pipediag.facts.pipeline import (
     reshuffles,
     short_place,
     upstream,
+    upstream_of,
 )
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import Edit, Move, SetParameters
@@ -91,7 +91,6 @@ MISPLACED_CACHE = Rule(
 )
 _PRICE = "This corrects results; the trial measures what the correction costs."
 _FULL = "Measured once the cache is full."
-_SAME_ORDER = ("map", "prefetch", "with_options")
 
 
 @MISPLACED_CACHE.found_at("cache")
@@ -102,7 +101,7 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> Iterator[Findi
     asked = [op for op in above if op.kind == "shuffle" and reshuffles(op)]
     repeats = [op for op in above if op.kind == "repeat"]
     endless = [op for op in repeats if op.parameters.get("count") in (None, -1)]
-    partly = [op for op in below if op.kind == "take" and _cuts(op, cache)]
+    partly = [] if _completed_elsewhere(session, cache) else _cutting(below, cache)
     finding = partial(
         MISPLACED_CACHE.finding, "fail", op=cache, effect="same results", subject="speed"
     )
@@ -127,15 +126,26 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> Iterator[Findi
             },
             title="Take before the cache, so that it completes",
             severity="warn",
-            edit=_take_first(session, partly[0], cache),
+            condition="if nothing else reads all of the cache",
+            untried="A trial begins with full caches, and can't tell what this one costs.",
         )
 
 
-def _cuts(take: Operation, cache: Operation) -> bool:
-    count, held = take.parameters.get("count"), cache.cardinality
-    if not isinstance(count, int) or count < 0:
-        return False
-    return held is None or held < 0 or count < held
+def _cutting(below: Iterable[Operation], cache: Operation) -> list[Operation]:
+    """Return the takes behind a cache that leave out a part of it."""
+    held, counts = cache.cardinality, [(op, op.parameters.get("count")) for op in below]
+    takes = [(op, n) for op, n in counts if op.kind == "take" and isinstance(n, int) and n >= 0]
+    return [op for op, n in takes if held is None or held < 0 or n < held]
+
+
+def _completed_elsewhere(session: Session, cache: Operation) -> bool:
+    """Return True if another loop reads the cache to its end: it then serves all of them."""
+    for loop in session.loops:
+        ops = loop.pipeline.ops if loop.pipeline is not None else []
+        below = [op for op in ops if cache.id in {up.id for up in upstream_of(ops, op)}]
+        if cache.id in {op.id for op in ops} and not _cutting(below, cache):
+            return True
+    return False
 
 
 def _of_results(
@@ -197,12 +207,3 @@ def _moved_after(session: Session, op: Operation, cache: Operation) -> Edit | No
     if path is None or not keeps_elements(path):
         return None
     return _moved(cache, op, f"after the {place_name(cache)}", cache.id, _FULL)
-
-
-def _take_first(session: Session, take: Operation, cache: Operation) -> Edit | None:
-    """Return the take before the cache; None where it gets other elements than the cache."""
-    path = between(session, cache, take)
-    if path is None or any(op.kind not in _SAME_ORDER for op in path) or not cache.parent_ids:
-        return None
-    edit = _moved(cache, take, f"before the {place_name(cache)}", cache.parent_ids[0], _FULL)
-    return replace(edit, check="equal")

@@ -27,6 +27,7 @@ from tests.records import (
 from tests.rules.sessions import (
     batch,
     cases,
+    chain,
     changes,
     decides,
     epochs,
@@ -376,11 +377,21 @@ def take(count: int) -> Operation:
     return op("take", line=6, parameters={"count": count})
 
 
+FULL = cache(cardinality=10_000)
+PART = {"parameters": {"count": 50}}
+
+
+def split(other: Operation) -> Session:
+    """Training takes 100 elements of a cache, and the validation reads another part of it."""
+    ops = chain(source(), FULL, replace(other, parent_ids=["cache"]))
+    validation = make_loop(id="loop_1", role="validation", pipeline=make_pipeline(ops=ops))
+    return placed(FULL, take(100), loops=[make_loop(), validation])
+
+
 def scaling(id: str) -> Operation:
     return op(id, "map", line=7, function=make_function())
 
 
-FULL = cache(cardinality=10_000)
 STATELESS = {"StatelessRandomUniformV2": 1}
 ABOVE = ("fail", (Move("cache", "source"),))
 OF_THE_FRAMEWORK = [
@@ -403,7 +414,9 @@ test_where_a_cache_stands = decides(
         "of the framework": (placed(*OF_THE_FRAMEWORK, cache()), "fail"),
         "endless repeat": (placed(ENDLESS, cache()), ("fail", (Move("repeat", "cache"),))),
         "listed files": (session_of(op("files", "list_files"), cache()), "pass"),
-        "take behind": (placed(FULL, take(100)), ("fail", (Move("take", "source"),))),
+        "take behind": (placed(FULL, take(100)), "fail"),
+        "read to its end for the validation": (split(op("skip")), "pass"),
+        "read in part for the validation": (split(op("part", "take", **PART)), "fail"),
         "take of all": (placed(FULL, take(10_000)), "pass"),
         "no cache": (placed(), "pass"),
     },

@@ -1,8 +1,9 @@
 """The pipeline as written, or with changes, as a new dataset, and checks on real elements that it
 hands out the same batches, before it is timed.
 
-The script's own caches are full in it, and none of the script's files: a block that began with an
-empty cache would time its filling, and the script may be filling or reading the very cache."""
+The script's own caches are full in it, but for those that never serve an element, and none of the
+script's files: a block that began with an empty cache would time its filling, and the script may be
+filling or reading the very cache."""
 
 from __future__ import annotations
 
@@ -154,12 +155,25 @@ def without_caches(dataset: Any) -> Graph:
     """Return the pipeline without its own caches, for a look at a few elements."""
     graph = Graph(dataset)
     for node in _caches(graph):
-        node.make = lambda inputs: inputs[0]
+        node.make = _handed_on
     return graph
+
+
+def _handed_on(inputs: list[Any]) -> Any:
+    return inputs[0]
 
 
 def _caches(graph: Graph) -> list[Node]:
     return [node for node, call in graph.calls() if call.operation.kind == "cache"]
+
+
+def _never_completes(cache: Node) -> bool:
+    """Return True for a cache behind an endless repeat, which serves no element."""
+    above = [node.operation for node in nodes_up_to(cache) if node.operation is not None]
+    counts = [one.parameters.get("count") for one in above if one.kind == "repeat"]
+    length = above[-1].cardinality
+    # What is repeated without end ends with what it is zipped with.
+    return (length is None or length < 0) and any(count in (None, -1) for count in counts)
 
 
 def _until(dataset: Any, deadline_s: float) -> Any:
@@ -188,10 +202,11 @@ def rebuild(
     """
     graph = Graph(dataset)
     refuse_to_disturb(graph)
+    apply(graph, changes, endless)
     if filled is not None:
         for node in _caches(graph):
-            node.make = partial(_filled_once, filled)
-    apply(graph, changes, endless)
+            fill = partial(_filled_once, filled)
+            node.make = _handed_on if _never_completes(node) else fill
     return built(graph)
 
 

@@ -187,6 +187,14 @@ SCRIPT = """
     rebuilding._FILL_S = 0.025
     few = values(rebuild(slow, [], endless=True, filled={}), 12)
     results["part of a cache"] = (few[0], few[-1] in few[:6], 1 <= len(set(map(str, few))) < 6)
+    rebuilding._FILL_S = 5.0
+    growing = called.repeat().cache()
+    behind = Move(op(growing, "repeat"), op(growing, "cache"))
+    for name, changes in (("endless", []), ("repeated", [behind])):
+        made = rebuild(growing, changes, endless=True, filled={})
+        calls.clear()
+        values(made, 12)
+        results[f"calls for 12 elements of a cache, {name}"] = min(12, len(calls))
 
     # Buckets: lengths 1 to 8, two of each.
     ragged = tf.data.Dataset.range(16).map(lambda n: (tf.range(n // 2 + 1), n)).padded_batch(4)
@@ -332,6 +340,8 @@ def test_replaying_is_not_recorded(run: Captured, results: dict[str, Any]) -> No
         ("calls to fill", 6),
         ("files of the script's cache", []),
         ("part of a cache", [[0], True, True]),
+        ("calls for 12 elements of a cache, endless", 12),
+        ("calls for 12 elements of a cache, repeated", 0),
         ("together forth", [[0, 2], [4, 6]]),
         ("together back", [[0, 2], [4, 6]]),
         ("options forth", [3, False]),
