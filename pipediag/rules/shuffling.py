@@ -27,6 +27,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import BATCHING, CUTS
+from pipediag.vocabulary import Scalar
 
 COVERAGE = 0.01
 """Part of the data that a buffer still holds. Own choice: under it sorted data stays sorted."""
@@ -155,7 +156,9 @@ def _of_results(
     random, once = draws_random(frozen.function), passes_over_data(session) == 1
     repeated = "random draws" if random else "order"
     advice = f"{how}: at present, every epoch repeats the {repeated} of the first."
-    own = "The framework creates it within its own call, which pipediag can't change."
+    untried = "It keeps elements in files of earlier runs." if _file(cache) else None
+    if frozen.made_by_framework:
+        untried = "The framework creates it within its own call, which pipediag can't change."
     return MISPLACED_CACHE.finding(
         "informative" if once else "fail",
         f"{advice} With a single epoch, this does no harm yet." if once else advice,
@@ -164,8 +167,13 @@ def _of_results(
         title="Move the cache before the random map" if random else "Shuffle after the cache",
         severity="error" if random else "warn",
         edit=None if once else edit,
-        untried=own if frozen.made_by_framework else None,
+        untried=untried,
     )
+
+
+def _file(cache: Operation) -> Scalar:
+    """Return the name of the files in which a cache keeps its elements for later runs, if any."""
+    return cache.parameters.get("filename")
 
 
 def _moved(cache: Operation, op: Operation, where: str, after: str, caveat: str) -> Edit:
@@ -177,6 +185,8 @@ def _before(session: Session, frozen: Operation, cache: Operation) -> tuple[str,
     path = between(session, frozen, cache)
     cut = path is None or any(each.kind in CUTS for each in path)
     how = f"Move {call_name(cache)} before {call_name(frozen)}"
+    if name := _file(cache):
+        return f"{how}, and delete `{name}*` or give another name: these hold what it made", None
     if cut or len(frozen.parent_ids) != 1:
         return how, None
     where = f"before the {place_name(frozen)}"

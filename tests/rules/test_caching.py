@@ -378,6 +378,7 @@ def take(count: int) -> Operation:
 
 
 FULL = cache(cardinality=10_000)
+IN_FILE = cache(parameters={"filename": "/tmp/train.cache"})
 PART = {"parameters": {"count": 50}}
 
 
@@ -404,6 +405,13 @@ test_where_a_cache_stands = decides(
     MISPLACED_CACHE,
     {
         "random above": (placed(random_map(), cache()), ABOVE),
+        # Files of an earlier run would be read as what is cached then.
+        "random above a file": (placed(random_map(), IN_FILE), "fail"),
+        "batches above a file": (placed(op("shuffle"), batch(), IN_FILE), "fail"),
+        "shuffle above a file": (
+            placed(op("shuffle"), IN_FILE),
+            ("fail", (Move("shuffle", "cache"),)),
+        ),
         "random above a take": (placed(random_map(), take(100), cache()), "fail"),
         "one epoch of random": (placed(random_map(), cache(), **epochs(1)), "informative"),
         "random of the element": (placed(random_map(STATELESS), cache()), "pass"),
