@@ -148,7 +148,7 @@ def opened_at_once(
     return Edit(id, f"{said} on the {place_name(outer)}", (change,), **given)
 
 
-def reordering(session: Session, op: Operation, advice: str, edit: Edit) -> dict[str, Any]:
+def reordering(session: Session, op: Operation, advice: str, edit: Edit | None) -> dict[str, Any]:
     """Return the advice and the edit of a finding, by which elements come in another order behind
     the operation; in place of the edit, what goes by that order."""
     by_order = goes_by_order(session, op)
@@ -163,6 +163,8 @@ def read_in_turn(session: Session, reader: Operation) -> bool:
     outer = session.operation(reader.inside_function_of)
     if outer is not None:
         return opens_in_turn(outer)
+    if reader.kind == "SqlDataset":
+        return False
     files = reader.parameters.get("file_count")
     several = files is None or (isinstance(files, int) and files > 1)
     return several and reader.parameters.get("num_parallel_reads") in (None, 1)
@@ -177,8 +179,9 @@ def _as_many_at_once(session: Session, op: Operation) -> int:
 
 def files_at_once(
     session: Session, reader: Operation, rule: str, *, whole_epoch: bool = False
-) -> Edit:
-    """Return several files at once: by the reader itself, or by the operation that opens them."""
+) -> Edit | None:
+    """Return several files at once: by the reader itself, or by the operation that opens them; None
+    for a reader that can't, and has to be given one file at a time."""
     id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
     given: dict[str, Any] = {
         "caveat": "Measured on the files as they are then: data that was read before may be in "
@@ -188,12 +191,18 @@ def files_at_once(
     if outer is not None:
         count = _as_many_at_once(session, outer)
         return opened_at_once(outer, count, AUTOTUNE, "files", id, **given)
+    if reader.kind == "CsvDataset":
+        return None
     remote = remote_storage(session, reader) is not None
     change = SetParameters(reader.id, {"num_parallel_reads": MOST_AT_ONCE if remote else AUTOTUNE})
     reads = MOST_AT_ONCE if remote else "AUTOTUNE"
     return Edit(id, f"num_parallel_reads={reads} on the {place_name(reader)}", (change,), **given)
 
 
+_ONE_EACH = (
+    "`tf.data.Dataset.from_tensor_slices(files).interleave(lambda file: "
+    "tf.data.experimental.CsvDataset(file, ...), num_parallel_calls=tf.data.AUTOTUNE)`"
+)
 SEQUENTIAL_FILES = pipeline_rule(
     id="sequential-files",
     title="Read several files at once",
@@ -238,16 +247,18 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
         yield finding(weight.status, weight.sentence)
         return
     edit = files_at_once(session, op, SEQUENTIAL_FILES.id)
-    advice = weight.before(f"Read several files at once: {edit.label}.")
+    how = edit.label if edit is not None else _ONE_EACH
+    advice = weight.before(f"Read several files at once: {how}.")
     in_memory = not packed and disk is not None and disk < FROM_DISK.value
     if in_memory:
         advice += f" Only {disk:.0f} % of what the process read came from disk."
+    given = reordering(session, session.operation(op.inside_function_of) or op, advice, edit)
     less = delay * (1 - 1 / cpus(session)) if packed and delay is not None else None
     yield finding(
         # Where only what reading takes of the wait is not known, or where the files lie in memory,
         # a trial tells.
         "informative" if in_memory or weight.status == "inconclusive" else "fail",
-        **reordering(session, session.operation(op.inside_function_of) or op, advice, edit),
+        **{"untried": "Each file needs a reader of its own.", **given},
         speedup_at_most=None if less is None else less_input(session, less, on_cpu=True),
     )
 

@@ -276,6 +276,10 @@ test_waits_at_the_start_of_epochs = decides(
     {
         "files": (waits(40.0), ("fail", IN_PARALLEL)),
         "files that are zipped": (waits(40.0, READER, make_operation("zip", "zip")), "fail"),
+        "a reader without parallel reads": (
+            waits(40.0, replace(READER, kind="CsvDataset")),
+            "fail",
+        ),
         "parallel reads": (waits(20.0, reader(num_parallel_reads=-1)), "fail"),
         "a generator": (waits(90.0, GENERATOR), "fail"),
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),

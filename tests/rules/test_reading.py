@@ -34,14 +34,14 @@ WARM = {"host": make_host(read_bytes_per_s=0.0, asked_bytes_per_s=3.2e6)}
 PACKED = {"file_count": 10, "compression_type": "GZIP"}
 
 
-def reader(**overrides: Any) -> Operation:
+def reader(kind: str = "TFRecordDataset", **overrides: Any) -> Operation:
     values: dict[str, Any] = {
         "elements": 32.0,
         "self_ms_per_step": 8.0,
         "bytes_per_element": 1000.0,
         "parameters": {"file_count": 10},
     }
-    return make_operation("reader", "TFRecordDataset", **{**values, **overrides})
+    return make_operation("reader", kind, **{**values, **overrides})
 
 
 def read(host: Any = COLD, **overrides: Any) -> Session:
@@ -49,7 +49,7 @@ def read(host: Any = COLD, **overrides: Any) -> Session:
 
 
 def nested(
-    kind: str, calls: int | None = None, *inner: Operation, host: Any = COLD, **of_reader: Any
+    kind: str, calls: int | None = None, /, *inner: Operation, host: Any = COLD, **of_reader: Any
 ) -> Session:
     opens = make_operation(
         "outer",
@@ -87,6 +87,9 @@ test_files_read_in_turn = decides(
         "unmeasured": (read(self_ms_per_step=None), ("informative", READS)),
         "one file": (read(parameters={"file_count": 1}), "pass"),
         "parallel": (read(parameters={"file_count": 10, "num_parallel_reads": -1}), "pass"),
+        "a reader without parallel reads": (read(kind="CsvDataset"), "fail"),
+        "a data base": (read(kind="SqlDataset", parameters={}), "pass"),
+        "data bases": (nested("flat_map", kind="SqlDataset"), interleaved(2)),
         "keeps up": (NO_WAIT, "pass"),
         "flat_map": (nested("flat_map"), interleaved(2)),
         "flat_map on 64 CPUs": (
