@@ -210,20 +210,28 @@ def _insert(workspace: Workspace, change: edits.Insert) -> None:
 
 
 def _check_read_to_the_end(workspace: Workspace, op_id: str) -> None:
-    """Raise where a loop of the script may leave before all is read: its cache is discarded."""
+    """Raise where a loop of the script leaves before all is read, as its cache is then discarded;
+    note where it may."""
     session = workspace.session
     for loop in session.loops:
         pipeline = session.pipeline if loop.diagnosed else loop.pipeline
         ops = pipeline.ops if pipeline is not None else []
-        if loop.kind == "keras" or op_id not in {op.id for op in ops}:
+        read = loop.kind == "keras" or loop.epoch_steps is not None
+        if read or op_id not in {op.id for op in ops}:
             continue
         source = workspace.source(loop.file)
         at = (node for node in source.all(cst.For) if source.line(node) == loop.line)
-        if any(_leaves(source, node, one) for node in at for one in walk(node.body)):
+        if not any(_leaves(source, node, one) for node in at for one in walk(node.body)):
+            continue
+        if loop.iterators > 1:
             raise NotPatchableError(
-                f"The loop in line {loop.line} may end before all of its data is read, so that no "
+                f"The loop in line {loop.line} ends before all of its data is read, so that no "
                 "cache of it completes."
             )
+        workspace.notes.append(
+            f"The loop in line {loop.line} can end before all of its data is read. A cache helps "
+            "only if it reads all of it."
+        )
 
 
 def _leaves(source: Source, loop: cst.For, statement: cst.CSTNode) -> bool:

@@ -300,6 +300,8 @@ class LoopFacts:
     batch_size: int | None = None
     planned_steps: int | None = None
     """Steps that the loop would run if left alone, where the script says so."""
+    epoch_steps: int | None = None
+    """Steps of its first epoch, once its data has ended."""
     planned_rounds: int | None = None
     """Number of times that the script comes to its line, by the loops of its source around it."""
     shapes_vary: bool = False
@@ -369,7 +371,5 @@ class RecordedLoop(LoopFacts):
     """Class of what distributes its batches to the replicas."""
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
-    epoch_steps: int | None = None
-    """Steps of its first epoch, once its data has ended."""
     data_steps: int | None = None
     """Batches of its dataset, where that tells its length."""

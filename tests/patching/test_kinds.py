@@ -27,6 +27,7 @@ from pipediag.session.edits import (
     SetOptions,
     SetParameters,
 )
+from pipediag.session.findings import Patch
 from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RowOperation
 from tests.factories import make_loop
@@ -174,15 +175,20 @@ def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, n
         ("step(batch)", False),
     ],
 )
-def test_no_cache_is_written_for_a_loop_that_may_leave_before_the_end(
-    body: str, left: bool
-) -> None:
+def test_no_cache_is_written_for_a_loop_that_leaves_before_the_end(body: str, left: bool) -> None:
+    def made(**seen: int) -> Patch:
+        loop = make_loop(file=SCRIPT, line=at, kind="eager", keras=None, **seen)
+        session = session_of(text, *ops(text)).but(loops=[loop])
+        return make_patch(session, [Edit("e", "a cache", (CACHE,))], lambda _: text.encode())[0]
+
     text = ONE_LINE.replace("for batch in ds:\n    step(batch)\n", "train(ds)\n")
     text += f"def train(ds):\n    for batch in ds:\n        {body}\n"
-    loop = make_loop(file=SCRIPT, line=line_of(text, "for batch"), kind="eager", keras=None)
-    session = session_of(text, *ops(text)).but(loops=[loop])
-    made, _ = make_patch(session, [Edit("e", "a cache", (CACHE,))], lambda _: text.encode())
-    assert (made.diff is None) == left
+    at = line_of(text, "for batch")
+    assert (made(iterators=3).diff is None) == left
+    # In its first epoch it is not known, and once the data has ended, it was all read.
+    first, read = made(iterators=1), made(iterators=3, epoch_steps=9)
+    assert None not in (first.diff, read.diff)
+    assert (bool(first.shared), read.shared) == (left, [])
 
 
 FILTERED = (
