@@ -224,8 +224,9 @@ def passes_over_data(session: Session) -> float | None:
     if any(count in (None, -1) for count in repeats):
         return 1 if of_epoch and epochs and of_epoch * epochs <= 1.0 else math.inf
     factor = math.prod(int(count) for count in repeats if isinstance(count, int))
-    if epochs:
-        return factor * epochs
+    if loop is not None and epochs:
+        # Around a `fit` of one epoch, the script's own loop makes the passes.
+        return factor * epochs * ((loop.planned_rounds or 1) if epochs == 1 else 1)
     rounds = loop.planned_rounds if loop is not None and loop.keras is None else None
     if loop is not None and rounds is not None and loop.iterators <= rounds:
         return factor * rounds

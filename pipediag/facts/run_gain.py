@@ -371,6 +371,10 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     loop = next((one for one in session.loops if one.id == loop_id), finding)
     own = [row for row in rows if (row.file, row.line) == (loop.file, loop.line)]
     shortened = _taken(run, own or rows)
+    if loop_id is not None and finding.edit is not None and fills_a_cache(finding.edit):
+        # An evaluation that fills its own cache takes what it took.
+        times = max((row.count or 0 for row in own), default=0)
+        return shortened.share(1.0 - 1.0 / times) if times and run.scope == "run" else shortened
     return _after_the_first(session, shortened, run) if caches else shortened
 
 

@@ -94,7 +94,7 @@ def _refuse_caches_that_are_lost(session: Session, changes: Iterable[Change]) ->
     """Raise VariantRefusedError for a cache in a pipeline that a loop makes anew for each epoch:
     what it holds in memory goes with its dataset."""
     loop = session.diagnosed_loop()
-    if loop is None or loop.kind == "keras":
+    if loop is None or (loop.keras is not None and loop.keras.epochs != 1):
         return
     for change in changes:
         if adds_cache(change) and made_in_a_loop(session, change.after):

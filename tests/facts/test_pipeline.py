@@ -47,6 +47,11 @@ def taken(count: int) -> Session:
         (session_of(source(), loops=[make_loop(keras=None, iterators=4)]), 2),
         (session_of(source(), steps=make_steps(boundaries=1), loops=[make_loop(keras=None)]), 2),
         (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1))]), 1),
+        # `for round in range(50): model.fit(dataset, epochs=1)`
+        (
+            session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), planned_rounds=50)]),
+            50,
+        ),
         # 10,000 examples, and ten epochs that take 3,200 and 32,000 of them together.
         (endless(steps_per_epoch=10), 1),
         (endless(steps_per_epoch=100), math.inf),

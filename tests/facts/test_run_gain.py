@@ -268,6 +268,18 @@ def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     assert gain.after_s == pytest.approx(70.0)
 
 
+@pytest.mark.parametrize(("times", "after_s"), [(2, 85.0), (20, 71.5)])
+def test_an_evaluation_that_fills_its_own_cache_takes_what_it_took(
+    times: int, after_s: float
+) -> None:
+    rows = [make_part("evaluation", 40.0, file="train.py", line=20, count=times)]
+    session = make_session(run=make_run(*rows), loops=[make_loop(), validation(file="train.py")])
+    edit = Edit("cache", "a cache", (Insert("v3", "cache"),), loop_id="loop_1")
+    trial = Trial(state="confirmed", reason=None, speedup=4.0)
+    found = make_finding(part="evaluation", file="train.py", line=31, edit=edit, trial=trial)
+    assert gain_for_run(session, found).after_s == pytest.approx(after_s)
+
+
 @pytest.mark.parametrize(("off_percent", "off_s"), [(0.0, 0.0), (10.0, 10.0), (None, 1.6)])
 def test_how_long_the_rest_is_known_to_take_widens_the_interval(
     off_percent: float | None, off_s: float
