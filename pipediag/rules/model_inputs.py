@@ -14,6 +14,7 @@ from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
 from pipediag.facts.pipeline import call_name, last_before_prefetch, operations, place_name
 from pipediag.facts.step import class_percent, lengths_to_cut, lengths_vary
+from pipediag.rules.reading import reordering
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Rule, known
 from pipediag.session.edits import (
@@ -155,11 +156,12 @@ def _check_padding(session: Session) -> Iterator[Finding]:
         yield PADDING.finding("inconclusive", "The shapes of the batches are not known.", op=op)
     elif op is not None and not little and lengths_vary(spec or ""):
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY})
-        yield finding(
+        advice = (
             f"{waits or ''} Use `bucket_by_sequence_length` instead of {call_name(op)}, so that "
-            f"batches hold examples of similar length.{share}".lstrip(),
-            edit=PADDING.edit(op, _bucket_label(op), buckets, check="shape"),
+            f"batches hold examples of similar length.{share}".lstrip()
         )
+        edit = PADDING.edit(op, _bucket_label(op), buckets, check="shape")
+        yield finding(**reordering(session, op, advice, edit))
 
 
 def _of_one_length(
@@ -195,10 +197,13 @@ def _of_one_length(
     yield cut(f"Cut each batch to its own longest example, {otherwise}", edit=edit)
     if op is not None:
         buckets = Replace(op.id, BUCKETS, {"buckets": _HOW_MANY, "to_longest": True})
-        yield finding(
+        advice = (
             f"Use `bucket_by_sequence_length` instead of {call_name(op)}, without a fixed length, "
-            f"so that batches hold examples of similar length.{share}",
-            edit=_shorter("buckets", _bucket_label(op), buckets, keras) if keras else None,
+            f"so that batches hold examples of similar length.{share}"
+        )
+        bucketed = _shorter("buckets", _bucket_label(op), buckets, keras) if keras else None
+        yield finding(
+            **reordering(session, op, advice, bucketed),
             condition="if the model learns as well from batches of similar lengths",
         )
 

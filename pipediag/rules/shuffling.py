@@ -62,9 +62,12 @@ def buffer_size(shuffle: Operation) -> int | None:
 
 
 def smaller_buffer(session: Session, shuffle: Operation, rule: str) -> Edit | None:
-    """Return a smaller buffer, tried in whole epochs, as steps alone don't show a fill."""
+    """Return a smaller buffer, tried in whole epochs, as steps alone don't show a fill.
+
+    None before a zip: what it pairs may be shuffled alike.
+    """
     size = smaller_size(session, shuffle)
-    if size is None:
+    if size is None or any(one.kind == "zip" for one in downstream(session, shuffle)):
         return None
     return Edit(
         f"{rule}:buffer:{shuffle.id}",

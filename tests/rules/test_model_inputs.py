@@ -129,6 +129,14 @@ def unpadded(spec: str | None = "TensorSpec(shape=(64, 200))", **overrides: Any)
     return padded(spec, **{"zeros": 40.0, "last": batch(), **overrides})
 
 
+def zipped(session: Session) -> Session:
+    """The session with its batches zipped with others."""
+    assert session.pipeline is not None
+    ops = [*session.pipeline.ops, make_operation("zip", "zip", parent_ids=["padded"])]
+    pipeline = session.pipeline.model_copy(update={"ops": ops})
+    return session.model_copy(update={"pipeline": pipeline})
+
+
 LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "per_batch": 6_400}
 CUT, CUT_PADDED = (Insert("batch", "cut_padding"),), (Insert("padded", "cut_padding"),)
 BUCKETS = ("informative", (Replace("padded", "bucket_by_sequence_length", {"buckets": 4}),))
@@ -140,6 +148,7 @@ test_batches_that_are_padded = decides(
     {
         "varying": (padded(), BUCKETS),
         "input first": (padded(compute=40.0, wait=60.0), BUCKETS),
+        "zipped": (zipped(padded()), ADVICE),
         "fixed": (padded(FIXED), "pass"),
         "little compute": (padded(compute=4.9), "pass"),
         "few zeros": (padded(zeros=6.2), "pass"),

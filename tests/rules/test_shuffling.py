@@ -66,6 +66,7 @@ test_a_buffer_that_fills_with_costly_elements = decides(
             ("fail", ABOVE),
         ),
         "a generator": (filling(GENERATOR, shuffle()), ("fail", QUARTER)),
+        "zipped": (filling(GENERATOR, shuffle(), make_operation("zip", "zip")), "fail"),
         "nothing costly": (filling(COSTS, shuffle()), ("informative", QUARTER)),
         "other elements": (
             filling(FREE, slow_map(), make_operation("parts", "flat_map"), shuffle(500)),
