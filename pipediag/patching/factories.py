@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeGuard
 
 import libcst as cst
@@ -53,7 +53,7 @@ class Factory:
     ) -> None:
         self._source = source
         self._until = until
-        data = {each for one in _generators(source, function) for each in walk(one.body)}
+        data = {each for one in _generators(source, function) for each in walk(one)}
         for choice in source.all(cst.If, function) if made is not None else ():
             adds = filter(_is_operation, source.all(cst.Call, choice))
             lines = {source.line(name_of(each)) for each in adds}
@@ -63,7 +63,7 @@ class Factory:
         self._inside = [each for each in inside if each not in data]
         block = source.parent(function)
         siblings = block.body if isinstance(block, cst.IndentedBlock) else ()
-        self._methods = {each.name.value for each in siblings if isinstance(each, cst.FunctionDef)}
+        self._methods = _of_no_data(one for one in siblings if isinstance(one, cst.FunctionDef))
         receivers = {
             where.code(name.value) if isinstance(name, cst.Attribute) else None
             for where, name in calls
@@ -118,6 +118,16 @@ class Factory:
                                 self._differing |= _targets(self._source, each)
                         defined = self._source.all(cst.FunctionDef, node)
                         self._differing |= {each.name.value for each in defined}
+                    case cst.FunctionDef() if self._reads_what_differs(node):
+                        self._differing.add(node.name.value)
+
+    def _reads_what_differs(self, function: cst.FunctionDef) -> bool:
+        """Return True if a function in the factory reads a differing name that is not its own."""
+        own = self._source.bound(function.body) | {*function_parameters(function)}
+        return any(
+            self._differs(one) and not (isinstance(one, cst.Name) and one.value in own)
+            for one in walk(function.body)
+        )
 
     def _depends(self, node: cst.CSTNode) -> bool:
         """Return True if a value may differ between the calls of the factory."""
@@ -129,7 +139,7 @@ class Factory:
                 return False
             case cst.Name(), _:
                 return node.value in self._differing
-            case cst.Attribute(value=cst.Name(value="self" | "cls")), _:
+            case cst.Attribute(), _ if _of_self(node):
                 return node.attr.value not in self._methods and not self._one_instance
         return False
 
@@ -183,6 +193,25 @@ class Factory:
                 if isinstance(value, cst.Name) and value.value in given:
                     given |= _targets(self._source, node)
         return not given.isdisjoint(self._datasets)
+
+
+def _of_no_data(methods: Iterable[cst.FunctionDef]) -> set[str]:
+    """Return the methods of a class that read nothing of `self` but such methods, or yield data."""
+    read: dict[str, set[str]] = {}
+    for method in methods:
+        nodes = [*walk(method.body)]
+        own = {one.attr.value for one in nodes if isinstance(one, cst.Attribute) and _of_self(one)}
+        generates = any(isinstance(one, cst.Yield) for one in nodes)
+        read[method.name.value] = set() if generates else own
+    found, before = set(read), -1
+    while len(found) != before:
+        before = len(found)
+        found = {name for name in found if read[name] <= found}
+    return found
+
+
+def _of_self(node: cst.Attribute) -> bool:
+    return isinstance(node.value, cst.Name) and node.value.value in ("self", "cls")
 
 
 def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionDef]:

@@ -175,6 +175,13 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
         ("fn = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
         ("ds = read(x)\nfor f in training:\n    ds = ds.map(f)\nreturn ds.batch(8)", CACHE),
         ("return read(x).map(lambda e: parse(e, training)).batch(8)", BATCH_FIRST),
+        ("def load(e):\n    return parse(e, training)\nreturn read(x).map(load).batch(8)", CACHE),
+        (
+            "def augment(e):\n    return flip(e) if training else e\ndef load(e):\n"
+            "    return tf.numpy_function(augment, [e], tf.uint8)\n"
+            "return read(x).map(load).batch(8)",
+            CACHE,
+        ),
     ],
 )
 def test_what_a_caller_chooses_is_not_frozen_or_passed_over(
@@ -182,6 +189,11 @@ def test_what_a_caller_chooses_is_not_frozen_or_passed_over(
 ) -> None:
     text = factory(body)
     refused(text, ops_of(text), *changes)
+
+
+def test_a_function_in_the_factory_may_have_its_own_names() -> None:
+    text = factory("def load(x):\n    y = x\n    return y\nreturn read(x).map(load).batch(8)")
+    assert ".map(load).cache()" in patched(text, ops_of(text), *CACHE)
 
 
 BY_NAME = "get = lambda rows, training: make(rows, training)\na, b = get(x, True), get(y, False)\n"
@@ -285,6 +297,16 @@ OTHER_OBJECT = METHOD.replace("b = train", "b = test")
         (OTHER_OBJECT, True),
         (METHOD.replace("map(self.parse)", "map(self.given)"), True),
         (OTHER_OBJECT.replace("map(self.parse)", "map(self.given)"), False),
+        (METHOD.replace("return row", "return cut(row, self.size)"), True),
+        (OTHER_OBJECT.replace("return row", "return cut(row, self.size)"), False),
+        (OTHER_OBJECT.replace("return row", "return self.cut(row)"), False),
+        (OTHER_OBJECT.replace("return row", "return self.parse(row[1:])"), True),
+        (
+            OTHER_OBJECT.replace("return row", "yield self.size")
+            .replace("read(x)", "tf.data.Dataset.from_generator(self.parse, SPEC)")
+            .replace("map(self.parse)", "map(parse)"),
+            True,
+        ),
     ],
 )
 def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
