@@ -217,7 +217,7 @@ class Repeats:
             return {}
         for where, place in used:
             its_call = call_of(where, place)
-            if its_call is None and not _is_handed_to_an_operation(where, place):
+            if not _is_called(where, place) and not _is_handed_to_an_operation(where, place):
                 if self.suits == "any":
                     return {}
                 raise NotPatchableError(f"`{name}` may be called any number of times.")
@@ -242,10 +242,14 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
     return True
 
 
+_RUN_A_PROGRAM = ("app.run", "fire.Fire", "typer.run")
+
+
 def _is_called(source: Source, name: cst.CSTNode) -> bool:
     """Return True where a name is called, or handed to what runs a program, as `app.run(main)`."""
     argument = source.parent(name)
-    runs = isinstance(argument, cst.Arg) and called(source.parent(argument)) == "run"
+    call = source.parent(argument) if isinstance(argument, cst.Arg) else None
+    runs = isinstance(call, cst.Call) and source.code(call.func).endswith(_RUN_A_PROGRAM)
     return runs or call_of(source, name) is not None
 
 

@@ -112,6 +112,16 @@ def test_the_head_of_a_loop_is_not_in_the_loop() -> None:
     assert ".map(f).cache():" in patched(text, map_in(text), CACHE)
 
 
+@pytest.mark.parametrize("run", ["app.run(main)", "fire.Fire(main)", "typer.run(main)"])
+def test_what_runs_a_program_calls_its_function_once(run: str) -> None:
+    text = f"{HEAD}{MAKE}def main(_):\n    model.fit(make(x))\n\n\n{run}\n"
+    assert ".map(f).cache()" in patched(text, map_in(text), CACHE)
+    looped = text.replace("    model.fit", "    for x in parts:\n        model.fit")
+    assert "in a loop" in refused(looped, map_in(looped), CACHE)
+    other = text.replace(run, "pool.run(main)")
+    assert "any number of times" in refused(other, map_in(other), CACHE)
+
+
 LARGER = SetParameters("batch", {"batch_size": 32})
 BEHIND = Move("shuffle", "map")
 STEPS = SetModel({"steps_per_execution": 16})
