@@ -534,7 +534,7 @@ def _outermost(source: Source, statement: cst.CSTNode) -> _Loop | None:
 
 
 def _sets(source: Source, loop: _Loop, name: str) -> int:
-    """Return how many places of a loop give a name to something."""
-    kinds = cst.AssignTarget | cst.AugAssign | cst.For
+    """Return how many places of a loop give a name to something, or delete it."""
+    kinds = cst.AssignTarget | cst.AugAssign | cst.Del | cst.For
     setting = (one for one in walk(loop) if isinstance(one, kinds))
     return sum(name in source.names_in(one.target) for one in setting)

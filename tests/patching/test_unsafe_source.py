@@ -39,6 +39,7 @@ CHANGING = (
     "    play(model, files)\n    for b in make(files):\n        step(b)\n",
     "    batches = iter(make(files))\n    step(next(batches))\n",
     "    ds = make(files)\n    ds = ds.take(epoch)\n",
+    "    ds = make(files)\n    for b in ds:\n        step(b)\n    del ds\n",
 )
 NOT_MADE = (
     (
