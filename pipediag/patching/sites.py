@@ -242,6 +242,20 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
     return True
 
 
+def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Return True if code is in a loop, or in a function that a loop calls."""
+    within = node
+    for above in where.ancestors(node):
+        if isinstance(above, cst.FunctionDef):
+            used = [(one, use) for one in files for use in uses_in(one, where, above)]
+            return depth < _DEPTH and any(is_in_a_loop(files, *one, depth + 1) for one in used)
+        loops = isinstance(above, cst.For | cst.While | cst.CompFor | cst.BaseComp)
+        if loops and not _is_once(where, above, within):
+            return True
+        within = above
+    return False
+
+
 _RUN_A_PROGRAM = ("app.run", "fire.Fire", "typer.run")
 
 

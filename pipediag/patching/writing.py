@@ -44,10 +44,11 @@ from pipediag.patching.settings import (
     with_options,
     with_workers,
 )
-from pipediag.patching.sites import Suits, hoisted
+from pipediag.patching.sites import Suits, hoisted, is_in_a_loop
 from pipediag.patching.snippets import cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
+    MadeInALoopError,
     NotPatchableError,
     Source,
     Span,
@@ -422,6 +423,8 @@ def _take_batches(workspace: Workspace, change: edits.Replace) -> None:
 
 def _in_processes(workspace: Workspace, change: edits.Replace) -> None:
     source, call = workspace.only_call(change.op_id, suits="any")
+    if is_in_a_loop([source, *workspace.other_files(source.path)], source, call):
+        raise MadeInALoopError("The call is in a loop, which would start processes each time.")
     workspace.change(source, in_processes(source, call, str(change.parameters["processes"])))
 
 

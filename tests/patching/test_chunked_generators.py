@@ -7,10 +7,10 @@ import ast
 import pytest
 
 from pipediag.patching.making import make_patch
-from pipediag.session.edits import Edit, Move, Replace
+from pipediag.session.edits import IN_PROCESSES, Edit, Move, Replace
 from pipediag.session.pipeline import Operation
 from tests.factories import make_loop
-from tests.patching.scripts import SCRIPT, line_of, op, patched, refused, session_of
+from tests.patching.scripts import SCRIPT, line_of, op, patch, patched, refused, session_of
 from tests.records import make_function
 
 HEAD = "import numpy as np\nimport tensorflow as tf\n\nDATA = tf.data.Dataset\n"
@@ -126,6 +126,24 @@ def test_python_in_a_lambda_is_called_for_each_row() -> None:
     assert f".batch(8).map({call.replace('parse', 'for_each_row(parse)')})" in patched(
         text, mapped(text), ROWS
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "right"),
+    [
+        ("for ds in [make(files), make(more)]:\n    model.fit(ds)\n", True),
+        ("for epoch in range(9):\n    model.fit(make(files))\n", False),
+        ("def fit(x):\n    model.fit(make(x))\n\nfor part in parts:\n    fit(part)\n", False),
+    ],
+)
+def test_a_loop_that_makes_the_pipeline_anew_would_start_processes_without_end(
+    made: str, right: bool
+) -> None:
+    make = "def make(x):\n    return tf.data.TextLineDataset(x).map(load).batch(8)\n\n\n"
+    text = HEAD + LOAD.replace("py_f", "numpy_f") + make + made
+    changed, written = patch(text, mapped(text), Replace("map", IN_PROCESSES, {"processes": 2}))
+    assert (changed.diff is not None) == right
+    assert ("numpy_function(in_processes(parse, 2), [line], TYPES)" in written) == right
 
 
 READER = """\
