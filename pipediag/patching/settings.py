@@ -163,12 +163,22 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
     return Change.replace(source.span(value.func), lazy)
 
 
+_PYDATASETS = ("PyDataset", "Sequence")
+
+
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
-    """Set the workers of a PyDataset where its class calls Keras, or else where it is made."""
-    named = (each for each in source.all(cst.ClassDef) if each.name.value == name)
-    found = only(named, f"The file does not define `{name}` exactly once.")
-    methods = [one for one in found.body.body if isinstance(one, cst.FunctionDef)]
-    made = next((one for one in methods if one.name.value == "__init__"), None)
+    """Set the workers of a PyDataset where its class, or a base of it, calls Keras, or else where
+    it is made."""
+    made: cst.FunctionDef | None = None
+    base, classes = str(name), source.all(cst.ClassDef)
+    while base.rpartition(".")[2] not in _PYDATASETS:
+        named = (each for each in classes if each.name.value == base)
+        found = only(named, f"The file does not define `{base}` exactly once.")
+        classes.remove(found)
+        methods = [one for one in found.body.body if isinstance(one, cst.FunctionDef)]
+        made = next((one for one in methods if one.name.value == "__init__"), made)
+        bases = [source.code(one.value) for one in found.bases] or ["object"]
+        base = next((one for one in bases if one.endswith(_PYDATASETS)), bases[0])
     if made is None:
         calls = source.calls_of(str(name))
         call = only(calls, f"`{name}` is created in {len(calls)} places.")
@@ -176,6 +186,11 @@ def with_workers(source: Source, name: str | None, values: Mapping[str, str]) ->
         calls = [one for one in source.all(cst.Call, made) if called(one) == "__init__"]
         calls = [one for one in calls if source.code(one.func).startswith("super(")]
         call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
+    match call.args:
+        case [cst.Arg(star="**", value=given)] if made is not None:
+            own = ", ".join(f'"{name}": {value}' for name, value in values.items())
+            span = source.span(given)
+            return [Change.replace(span, f"{{{own}, **{source.code(given)}}}")]
     return with_arguments(source, call, values)
 
 

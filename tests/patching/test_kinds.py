@@ -446,7 +446,7 @@ def workers(text: str) -> str:
     return patched(text, [made, ahead], *changes, keras={"source": "Rows", "source_file": SCRIPT})
 
 
-BARE = "import keras\n\n\nclass Rows(Base):\n    size = 3\n\n\nmodel.fit(Rows())\n"
+BARE = "import keras\n\n\nclass Rows(PyDataset):\n    size = 3\n\n\nmodel.fit(Rows())\n"
 INNER = BARE.replace(
     "    size = 3\n",
     "    class Cache(dict):\n        def __init__(self):\n            super().__init__()\n",
@@ -459,6 +459,33 @@ INNER = BARE.replace(
 )
 def test_workers_are_given_where_a_pydataset_calls_keras_or_is_made(text: str, call: str) -> None:
     assert workers(text) == text.replace(call, f"{call}workers=16, max_queue_size=32")
+
+
+BASE = PYDATASET.replace("class Rows", "class Base").replace(
+    "\nmodel", "\nclass Rows(Base):{}\n\n\nmodel"
+)
+OWN = "\n    def __init__(self, table):\n        super().__init__(table.rows)\n"
+
+
+@pytest.mark.parametrize("body", [" pass", OWN])
+def test_workers_are_given_where_a_base_of_the_file_calls_keras(body: str) -> None:
+    text = BASE.replace("{}", body)
+    assert workers(text) == text.replace(
+        "super().__init__()", "super().__init__(workers=16, max_queue_size=32)"
+    )
+
+
+def test_workers_go_with_arguments_that_a_pydataset_hands_on() -> None:
+    text = PYDATASET.replace("table):", "table, **kwargs):").replace("t__()", "t__(**kwargs)")
+    handed = 'super().__init__(**{"workers": 16, "max_queue_size": 32, **kwargs})'
+    assert workers(text) == text.replace("super().__init__(**kwargs)", handed)
+
+
+def test_a_pydataset_whose_base_is_in_another_file_is_left_alone() -> None:
+    text = PYDATASET.replace("keras.utils.PyDataset", "Imported")
+    keras = {"source": "Rows", "source_file": SCRIPT}
+    made = op(text, "from_generator", ".fit(", id="generator", made_by_framework=True)
+    assert "does not define `Imported`" in refused(text, [made], WORKERS, keras=keras)
 
 
 def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
