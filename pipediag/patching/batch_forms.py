@@ -183,7 +183,8 @@ def vectorized(source: Source, call: cst.Call) -> list[Change]:
     given = needed_argument(call, "map_func")
     span, tf = source.span(given), source.needed_tensorflow()
     row, rows = source.free_name("row"), source.free_name("rows")
-    opened, closed = "()" if isinstance(given, cst.Lambda) else ("", "")
+    called_so = isinstance(given, cst.Name | cst.Attribute | cst.Call)
+    opened, closed = ("", "") if called_so else "()"
     before = f"lambda *{rows}: {tf}.vectorized_map(lambda {row}: {opened}"
     return [
         Change.insert(span.start, before),

@@ -846,6 +846,7 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
         ("row", "row"),
         ("lambda r, y: (row(r), y)", "(lambda r, y: (row(r), y))"),
         ("partial(row, size=2)", "partial(row, size=2)"),
+        ("row if SMALL else other", "(row if SMALL else other)"),
     ],
 )
 def test_the_rows_of_a_batch_are_handed_to_the_function_as_it_is(given: str, called: str) -> None:
