@@ -45,8 +45,8 @@ from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random
 
 # Generators of `from_generator`: slow calls in them, and single elements
 
-_DRAWS = re.compile(r"\bchoice\(.*\bp\s*=")
-_WITHOUT = re.compile(r"replace\s*=\s*False")
+# Sums that are kept say nothing of a draw without replacement.
+_DRAWS = re.compile(r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b).*\bp\s*=")
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 _TENSORFLOW = re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -56,7 +56,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "(`sums.searchsorted(rng.random(n), side='right')`)",
     ),
     (
-        re.compile(r"\bnp\.random\.choice\(.*\breplace\s*=\s*False"),
+        re.compile(r"\bnp\.random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False"),
         "Draw from a Generator, `np.random.default_rng().choice(..., replace=False)`: the older "
         "function permutes all numbers in each call",
     ),
@@ -195,7 +195,6 @@ def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> list[int]:
     """Return the lines of the function that draw with weights and replacement, if the line does."""
     beside = [one for one in own if (one.file, one.function) == (line.file, line.function)]
     beside = [one for one in beside if _DRAWS.search(one.code or "")]
-    beside = [one for one in beside if not _WITHOUT.search(one.code or "")]
     return [one.line for one in beside] if line in beside else []
 
 

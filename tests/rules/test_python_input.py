@@ -254,6 +254,9 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
     ("code", "overrides"),
     [
         ("drawn = rng.choice(words, 5)", {}),
+        (WEIGHTED.replace("p=", "replace=False, p="), {}),
+        (WEIGHTED.replace("p=", "False, p="), {}),
+        (WEIGHTED.replace("rng", "np.random").replace("p=", "replace=False, p="), {}),
         ("ds = tf.data.Dataset.range(3)", {}),
         (None, {}),
         (WEIGHTED, {"thread": "training"}),
