@@ -9,6 +9,7 @@ import pytest
 
 from pipediag.patching.python_calls import drawn_from_kept_sums, rewritten_call
 from pipediag.patching.source import NotPatchableError, Source
+from tests.patching.scripts import line_of
 
 SCRIPT = """\
 import numpy as np
@@ -125,6 +126,13 @@ def test_two_draws_share_the_function() -> None:
 FRAME = """\
 import pandas as pd
 
+
+def tqdm(rows, total):
+    return rows
+
+
+KEY = "user"
+NAMES = ["user", "price"]
 FRAME = pd.DataFrame({"user": [1, 2], "price": [0.5, 2.0], "place": ["a", "b"]})
 
 
@@ -145,6 +153,10 @@ def in_a_loop(loop: str, use: str) -> str:
         ("for _, row in frame[::-1].iterrows():", "yield row.user, row.place"),
         ("for at, row in frame.iterrows():", 'yield at, row.get("price"), len(row["place"])'),
         ("for _ in range(2):", 'yield [row["user"] for _, row in frame.iterrows()]'),
+        ("for _, row in tqdm(frame.iterrows(), total=2):", 'yield row["user"]'),
+        ("for _, row in frame.iterrows():", "yield [row[name] for name in NAMES]"),
+        ("for _, row in frame.iterrows():", "yield {name: row[name] for name in frame.columns}"),
+        ("for _, row in frame.iterrows():", "yield row[KEY]"),
     ],
 )
 def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
@@ -169,6 +181,8 @@ def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
         ("for _, row in frame.iterrows():", "yield row.astype(str)"),
         ("for _, row in frame.iterrows():", "yield parse(row)"),
         ("for _, row in frame.iterrows():", "yield row[:2]"),
+        ("for _, row in frame.iterrows():", "yield row[NAMES].sum()"),
+        ("for _, row in frame.iterrows():", "yield [row[one] for one in [NAMES]]"),
         ("for _, row in frame.iterrows():", "row.user = 3"),
         ("for pair in frame.iterrows():", "yield pair[1]"),
         ("for number, (at, row) in enumerate(frame.iterrows()):", 'yield number, row["user"]'),
@@ -176,5 +190,7 @@ def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
     ],
 )
 def test_other_uses_of_a_row_are_refused(loop: str, use: str) -> None:
-    with pytest.raises(NotPatchableError):
-        rewritten_call(Source.of("train.py", in_a_loop(loop, use).encode()), 7)
+    text = in_a_loop(loop, use)
+    with pytest.raises(NotPatchableError) as refused:
+        rewritten_call(Source.of("train.py", text.encode()), line_of(text, ".iterrows("))
+    assert "choice" not in str(refused.value)
