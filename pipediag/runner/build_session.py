@@ -34,6 +34,7 @@ from pipediag.runner.source_files import with_excerpt, with_patches, without_sou
 from pipediag.sensors.machine import describe_machine
 from pipediag.session.edits import (
     ENOUGH_THE_SAME,
+    FAILS,
     PASSES_DIFFER,
     RESULTS_DIFFER,
     Replace,
@@ -234,12 +235,12 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     trial = outcome.trials.get(finding.edit.id) if finding.edit is not None else None
     if trial is None:
         return finding
-    tried = finding.but(trial=trial)
+    tried, check = finding.but(trial=trial), finding.edit.check if finding.edit else None
     same = trial.same_elements
     if same is not None and same >= ENOUGH_THE_SAME:
         advice = f"{finding.advice} In two passes the first {same:,} elements were the same."
         return tried.but(condition=None, effect_on_results="same results", advice=advice)
-    if finding.edit is not None and finding.edit.check == "outputs" and trial.speedup is not None:
+    if check == "outputs" and finding.edit is not None and trial.speedup is not None:
         advice = f"{finding.advice} The model's outputs were the same for the batches compared."
         mixes_less = any(isinstance(change, Replace) for change in finding.edit.changes)
         condition = finding.condition if mixes_less else None
@@ -247,7 +248,9 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     reason = trial.reason or ""
     if reason.startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
         tried = tried.but(status="informative", severity="info")
-    if reason.startswith((PASSES_DIFFER, *RESULTS_DIFFER)):
+    # The elements before a cache are those of the script's own pipeline.
+    fails = reason.startswith(FAILS) and check != "repeats"
+    if fails or reason.startswith((PASSES_DIFFER, *RESULTS_DIFFER)):
         tried = tried.but(effect_on_results="not safe here")
     return tried
 

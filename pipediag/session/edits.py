@@ -207,6 +207,8 @@ RESULTS_DIFFER = (
     "The model's outputs differ",
 )
 """Begin the reasons why other edits were not tried that would change what the script computes."""
+FAILS = "The pipeline fails in a check"
+"""Begins the reason why an edit was not tried with which, or without, no elements came."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pipediag.runner.build_session import (
 )
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
-from pipediag.session.edits import PASSES_DIFFER, RESULTS_DIFFER, Edit, ExtractStep, Replace
+from pipediag.session.edits import FAILS, PASSES_DIFFER, RESULTS_DIFFER, Edit, ExtractStep, Replace
 from pipediag.session.findings import Patch
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
@@ -211,6 +211,18 @@ def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
     concluded = with_trials(make_session(findings=[cut]), tried(cut=found), "Not reached.")
     finding, *_ = concluded.findings
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
+
+
+@pytest.mark.parametrize(
+    ("check", "effect"),
+    [("equal", "not safe here"), (None, "not safe here"), ("repeats", "same results")],
+)
+def test_an_edit_with_which_the_pipeline_fails_is_not_safe(check: Any, effect: str) -> None:
+    edit, failed = make_edit("rewrite", check=check), f"{FAILS}: unhashable type."
+    found = make_finding("rewrite", edit=edit, effect_on_results="same results")
+    trials = tried(rewrite=Trial(state="not_tried", reason=failed))
+    finding, *_ = with_trials(make_session(findings=[found]), trials, "Not reached.").findings
+    assert finding.effect_on_results == effect
 
 
 def test_equal_outputs_do_not_say_whether_a_model_learns_from_batches_that_are_mixed_less() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
+from pipediag.session.edits import FAILS
 
 _TOLERANCE = {"bfloat16": 2e-2, "float16": 2e-3, "float32": 1e-5, "float64": 1e-8}
 """Relative tolerance, and absolute one for values about 1: some units in the last place of each
@@ -102,7 +103,7 @@ def first_elements(dataset: Any, count: int, seconds: float = float("inf")) -> R
         let_pass(error)
         failure = first_line(error)
     # Outside of the handler: the first error's frames would keep the iterator alive.
-    raise NotReplayableError(f"The pipeline fails in a check: {failure}")
+    raise NotReplayableError(f"{FAILS}: {failure}")
 
 
 def _taken(dataset: Any, count: int, until: float) -> Reading:
