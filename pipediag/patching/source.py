@@ -12,12 +12,12 @@ from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, count
 from typing import NamedTuple, TypeVar
 
 import libcst as cst
-from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, ParentNodeProvider
+from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from pipediag.session.edits import AUTOTUNE
 from pipediag.vocabulary import Scalar
@@ -72,6 +72,37 @@ class Change:
         return cls(span, (text.encode(),))
 
 
+class _Tree:
+    """The syntax tree of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = self._wrapper.module
+
+    @cached_property
+    def spans(self) -> Mapping[cst.CSTNode, object]:
+        return self._wrapper.resolve(ByteSpanPositionProvider)
+
+    @cached_property
+    def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
+        """The node around each one, in the order of the text."""
+        found: dict[cst.CSTNode, cst.CSTNode] = {}
+
+        def add(node: cst.CSTNode) -> None:
+            for child in node.children:
+                found[child] = node
+                add(child)
+
+        add(self.module)
+        return found
+
+
+@lru_cache(maxsize=16)
+def _parsed(_path: str, data: bytes) -> _Tree:
+    """Return the tree of a file, which each edit reads anew, as each change before it left it."""
+    return _Tree(data.decode())
+
+
 @dataclass(frozen=True)
 class Source:
     """One file, as it was or as changes have made it."""
@@ -110,24 +141,16 @@ class Source:
         return self.data.decode()
 
     @cached_property
+    def _tree(self) -> _Tree:
+        return _parsed(self.path, self.data)
+
+    @property
     def module(self) -> cst.Module:
-        return self._wrapper.module
-
-    @cached_property
-    def _wrapper(self) -> MetadataWrapper:
-        return MetadataWrapper(cst.parse_module(self.text), unsafe_skip_copy=True)
-
-    @cached_property
-    def _spans(self) -> Mapping[cst.CSTNode, object]:
-        return self._wrapper.resolve(ByteSpanPositionProvider)
-
-    @cached_property
-    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        return self._wrapper.resolve(ParentNodeProvider)
+        return self._tree.module
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
-        return list(walk(self.module))
+        return [self.module, *self._tree.parents]
 
     def all(self, kind: type[_Node], within: cst.CSTNode | None = None) -> list[_Node]:
         nodes = self.nodes if within is None else walk(within)
@@ -152,7 +175,7 @@ class Source:
 
     def span(self, node: cst.CSTNode) -> Span:
         """Return the place of the node, without parentheses around it."""
-        found = self._spans[node]
+        found = self._tree.spans[node]
         start: int = found.start  # type: ignore[attr-defined]
         return Span(start, start + found.length)  # type: ignore[attr-defined]
 
@@ -173,7 +196,7 @@ class Source:
         return sorted((at, line) for line, at in self.starts.items())
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        return self._parents.get(node)
+        return self._tree.parents.get(node)
 
     def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """Yield the nodes around a node, from its parent up to the module."""
