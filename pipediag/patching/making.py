@@ -30,6 +30,8 @@ def unified(path: str, before: bytes, after: bytes, directory: str | None = None
         name = Path(path).relative_to(directory or Path.cwd()).as_posix()
     except (ValueError, OSError):
         name = Path(path).as_posix().lstrip("/")
+    if " " in name:
+        name += "\t"  # `patch` takes a name without one to end at the blank
     lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pipediag.encoding import applicable
 from pipediag.patching import source
 from pipediag.patching.making import make_patch, unified
 from pipediag.session.edits import (
@@ -109,6 +110,11 @@ def test_files_are_named_from_the_working_directory(
     assert inside[:2] == ["--- a/a/t.py", "+++ b/a/t.py"]
     outside = unified("/elsewhere/t.py", b"x\n", b"y\n").split("\n")
     assert outside[:2] == ["--- a/elsewhere/t.py", "+++ b/elsewhere/t.py"]
+
+
+def test_a_name_with_a_blank_ends_with_a_tab_as_patch_needs() -> None:
+    diff = applicable(unified("/my train.py", b"x\n", b"y\n", "/"))
+    assert diff.split("\n")[:2] == ["--- a/my train.py\t", "+++ b/my train.py\t"]
 
 
 def test_only_what_ends_a_line_for_patch_does_so() -> None:
