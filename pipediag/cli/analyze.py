@@ -56,9 +56,9 @@ def _bytes(_ctx: click.Context, _option: click.Parameter, given: str | None) -> 
     "--budget",
     "budget_s",
     type=click.FloatRange(min=0),
-    default=90.0,
     metavar="SECONDS",
-    help="Time for trials of changes; 0 tries nothing.  [default: 90]",
+    help="Time for trials of changes; 0 tries nothing.  [default: 90, or up to 180 where waits for "
+    "first batches are tried]",
 )
 @click.option("--rerun", is_flag=True, help="Run a short script a second time for trials.")
 @click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with `python -m`.")
@@ -117,7 +117,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     Example: `pipediag analyze --epochs 20 train.py --data /data`
     """
-    if options["rerun"] and not options["budget_s"]:
+    if options["rerun"] and options["budget_s"] == 0:
         raise PipediagError(
             "--rerun is for trials, and --budget 0 makes none. The script was not run. Leave "
             "one of the two out."
@@ -169,13 +169,15 @@ def script_arguments(
 
 
 def _analyse(options: dict[str, Any], args: tuple[str, ...]) -> AnalysisResult:
-    from pipediag.runner.analysis import AnalysisRequest, analyse, silent
+    from pipediag.runner.analysis import BUDGET_S, AnalysisRequest, analyse, silent
     from pipediag.runner.progress import ProgressLine
 
     names = {one.name for one in fields(AnalysisRequest)} & options.keys()
     given = {name: options[name] for name in names} | {"args": args}
     if options["no_source"]:
         given["source"] = False
+    if options["budget_s"] is None:
+        given |= {"budget_s": BUDGET_S, "spare_s": BUDGET_S}
     request = AnalysisRequest(**given, script_output_to_stderr=options["json_mode"])
     if options["quiet"]:
         return analyse(request, silent)

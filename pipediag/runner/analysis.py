@@ -34,6 +34,9 @@ _WARMUP_IN_JOB, _STEPS_IN_JOB = 20, 30
 and sessions of different steps could not be joined. Own choice: as for one process."""
 
 
+BUDGET_S = 90.0
+
+
 @dataclass(frozen=True)
 class AnalysisRequest(RunOptions):
     """Options of `pipediag analyze`."""
@@ -45,8 +48,10 @@ class AnalysisRequest(RunOptions):
     """Directory of the report; None: `reports/<script stem>` in the working directory."""
     force: bool = False
     timeout_s: float | None = None
-    budget_s: float = 90.0
+    budget_s: float = BUDGET_S
     """Time for trials; 0 is none."""
+    spare_s: float = 0.0
+    """Time beside that for trials of whole epochs, where their waits take much of the run."""
     rerun: bool = False
     """Run a script that was over too soon a second time, for trials only."""
     script_output_to_stderr: bool = False
@@ -173,7 +178,9 @@ def _run(
         from pipediag.runner.trials_of_run import TrialsOfRun
 
         if tried is None:
-            tried = TrialsOfRun(draft, on_progress, request.budget_s, rerun=request.rerun)
+            tried = TrialsOfRun(
+                draft, on_progress, request.budget_s, request.spare_s, rerun=request.rerun
+            )
         tried(waiting, ask)
 
     if INTERRUPTS.came:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import PipediagError
 from pipediag.patching.making import measured_files, patched_files, unified
-from pipediag.runner.analysis import AnalysisRequest, analyse
+from pipediag.runner.analysis import BUDGET_S, AnalysisRequest, analyse
 from pipediag.runner.progress import OnProgress
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def analyse_patched(
     )
     if session.trials is not None:
         given_s = session.trials.given_s or session.trials.budget_s
-        request = replace(request, budget_s=given_s)
+        spare_s = BUDGET_S if given_s == BUDGET_S else 0.0
+        request = replace(request, budget_s=given_s, spare_s=spare_s)
     if session.run is not None and session.run.epochs_given:
         request = replace(request, epochs=session.run.epochs_planned)
     with _in_directory(folder):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pipediag.errors import PipediagError
+from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.run_gain import gain_for_run
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
@@ -171,6 +172,8 @@ class TrialsOfRun:
     """The session of what was measured so far."""
     on_progress: OnProgress
     budget_s: float
+    spare_s: float = 0.0
+    """Time beside that for whole epochs, where first batches are waited for much of the run."""
     rerun: bool = False
     """True if a loop that is over may be held in a second run of the script."""
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
@@ -284,6 +287,10 @@ class TrialsOfRun:
         less = run is not None and run.seconds_of("epoch_start") > run.seconds_of("evaluation")
         if needed_s > most_s and less:
             part, most_s = 1.0, self.budget_s
+        waits = run is not None and run.percent_of("epoch_start") >= INPUT_BOUND.value
+        if most_s < needed_s <= most_s + self.spare_s and part == 1.0 and waits:
+            # An analysis without an answer about most of the run would be made again.
+            most_s, self.spare_s = needed_s, 0.0
         if needed_s <= most_s:
             return max(budget_s, min(most_s, SPARE_FOR_EPOCHS * needed_s)), None
         of_run_s = self._given_s - self.budget_s + needed_s / part

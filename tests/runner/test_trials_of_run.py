@@ -195,6 +195,29 @@ def test_whole_epochs_get_what_they_need_and_some_more(
     assert budget_s == pytest.approx(part_s, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("spare_s", "steps_s", "enough"),
+    [(120.0, 20.0, True), (20.0, 20.0, False), (120.0, 900.0, False)],
+)
+def test_more_time_is_spared_for_waits_that_take_much_of_the_run(
+    spare_s: float, steps_s: float, enough: bool
+) -> None:
+    """A wait of 20 s needs 165 s for three rounds."""
+    loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
+    found = [make_finding(edit=make_edit("cache", whole_epoch=True))]
+    session = make_session(loops=[loop], run=make_waits(40.0, each_s=20.0), findings=found)
+    run = session.run
+    rows = [*run.parts, make_part("startup", steps_s)]
+    whole_s = sum(one.seconds for one in rows)
+    run = run.but(parts=[one.but(percent=100.0 * one.seconds / whole_s) for one in rows])
+    session = session.but(run=run)
+    tried = trials_of(session, budget_s=100.0)
+    tried.spare_s = spare_s
+    asked = waiting(since_ns=time.monotonic_ns())
+    budget_s, why = tried._share_of_budget(asked, session, epoch_worth_trying(session))
+    assert (budget_s > 100.0, why is None) == (enough, enough)
+
+
 def test_a_variant_is_prepared_with_what_all_variants_share() -> None:
     asked: list[tuple[Command, float]] = []
     shared = SetOptions({"deterministic": True})
