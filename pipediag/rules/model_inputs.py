@@ -123,6 +123,7 @@ PADDING = Rule(
     effect="same up to order or rounding",
     untried="The length of an example is known only where its padding is added.",
 )
+_IF_MIXED_LESS = "if the model learns as well from batches of similar lengths"
 _HOW_MANY = 4
 """Buckets of similar length. Own choice."""
 
@@ -161,7 +162,7 @@ def _check_padding(session: Session) -> Iterator[Finding]:
             f"batches hold examples of similar length.{share}".lstrip()
         )
         edit = PADDING.edit(op, _bucket_label(op), buckets, check="shape")
-        yield finding(**reordering(session, op, advice, edit))
+        yield finding(**reordering(session, op, advice, edit), condition=_IF_MIXED_LESS)
 
 
 def _of_one_length(
@@ -204,7 +205,7 @@ def _of_one_length(
         bucketed = _shorter("buckets", _bucket_label(op), buckets, keras) if keras else None
         yield finding(
             **reordering(session, op, advice, bucketed),
-            condition="if the model learns as well from batches of similar lengths",
+            condition=_IF_MIXED_LESS,
         )
 
 
