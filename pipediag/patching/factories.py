@@ -68,7 +68,7 @@ class Factory:
             where.code(name.value) if isinstance(name, cst.Attribute) else None
             for where, name in calls
         }
-        self._one_instance = len(receivers) == 1
+        self._one_instance = len(receivers) == 1 and function.name.value != "__init__"
         self._given = {
             name
             for name in function_parameters(function)
@@ -137,6 +137,8 @@ class Factory:
         match node, self._source.parent(node):
             case cst.Name(), cst.Attribute(attr=label) | cst.Arg(keyword=label) if label is node:
                 return False
+            case cst.Name(), cst.Attribute() as read if _of_self(read) and not self._one_instance:
+                return False  # what is read of it counts
             case cst.Name(), _:
                 return node.value in self._differing
             case cst.Attribute(), _ if _of_self(node):

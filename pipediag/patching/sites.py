@@ -185,7 +185,13 @@ class Repeats:
         made: bool,
     ) -> Callers:
         name = function.name.value
-        used = [(where, one) for where in self.files for one in uses_in(where, source, function)]
+        owner = source.around(function, cst.ClassDef) if name == "__init__" else None
+        read = owner or function
+        used = [(where, one) for where in self.files for one in uses_in(where, source, read)]
+        if owner is not None:
+            used = [(where, one) for where, one in used if call_of(where, one)]
+        elif not used and not function.decorators and self.suits != "any":
+            raise NotPatchableError(f"The code that calls `{name}` was not found.")
         direct = [
             (where, one, _calls_of_its_name(self.files, where, one))
             for where, one in reaching(source, function, call, used)
@@ -288,6 +294,8 @@ def uses_in(
     owner = source.around(function, cst.ClassDef) if name == "__call__" else None
     if owner is not None:
         return _objects_in(where, source, owner)
+    if not where.has(name):
+        return []
     if isinstance(function, cst.FunctionDef) and isinstance(
         source.parent(source.parent(function) or function), cst.ClassDef
     ):

@@ -98,9 +98,19 @@ class _Tree:
 
 
 @lru_cache(maxsize=16)
-def _parsed(_path: str, data: bytes) -> _Tree:
-    """Return the tree of a file, which each edit reads anew, as each change before it left it."""
-    return _Tree(data.decode())
+def _parsed(path: str, data: bytes) -> _Tree:
+    """Return the tree of a file, which each edit reads anew, as each change before it left it.
+
+    Raises:
+        NotPatchableError: it is no Python, or has something that a tree does not keep.
+    """
+    try:
+        tree, text = _Tree(data.decode()), data.decode()
+    except (UnicodeError, cst.ParserSyntaxError) as error:
+        raise NotPatchableError(f"{path} can't be read as Python in UTF-8.") from error
+    if tree.module.code != text:
+        raise NotPatchableError(f"{path} can't be changed without changing its format.")
+    return tree
 
 
 @dataclass(frozen=True)
@@ -123,14 +133,7 @@ class Source:
         data = content.removeprefix(BOM_UTF8)
         lines = data.split(b"\n")[:-1]
         starts = dict(enumerate(accumulate((len(one) + 1 for one in lines), initial=0), 1))
-        source = cls(path, data, content[: len(content) - len(data)], starts=starts)
-        try:
-            whole = source.module.code == source.text
-        except (UnicodeError, cst.ParserSyntaxError) as error:
-            raise NotPatchableError(f"{path} can't be read as Python in UTF-8.") from error
-        if not whole:
-            raise NotPatchableError(f"{path} can't be changed without changing its format.")
-        return source
+        return cls(path, data, content[: len(content) - len(data)], starts=starts)
 
     @property
     def content(self) -> bytes:
@@ -338,6 +341,10 @@ class Source:
             return parent.value is node
         named = cst.AssignTarget | cst.AsName | cst.Param | cst.ImportAlias
         return not isinstance(parent, named | cst.FunctionDef | cst.ClassDef)
+
+    def has(self, name: str) -> bool:
+        """Return True if a name is in the text; where it is not, the text need not be parsed."""
+        return name.encode() in self.data
 
     def is_parameter(self, name: cst.Name) -> bool:
         """Return True if a function around it gets it from its callers."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import libcst as cst
@@ -54,7 +57,6 @@ class Workspace:
         self._read = read
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
-        self._others: dict[str, Source | None] = {}
         self.makers: Callers = {}
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
         self.hoists: dict[tuple[str, int], None] = {}
@@ -137,20 +139,33 @@ class Workspace:
         return where, found
 
     def other_files(self, path: str) -> list[Source]:
-        """Return the other files that the program is known to have, as they are: only looked at."""
-        session = self.session
-        named: list[Path | str | None] = [session.script.main_file]
-        named += [loop.file for loop in session.loops]
-        named += [op.file for op in every(session)]
-        known = {os.path.realpath(each): str(each) for each in named if each is not None}
-        known.pop(os.path.realpath(path), None)
-        for real, name in known.items():
-            if real not in self._others:
-                self._others[real] = None
-                with suppress(NotPatchableError):
-                    self._others[real] = self._own(name)
-        found = (self._others[real] for real in sorted(known))
-        return [source for source in found if source is not None]
+        """Return the program's other files, as they are: only looked at."""
+        real = os.path.realpath(path)
+        return [source for at, source in sorted(self._program.items()) if at != real]
+
+    def program_files(self) -> list[Source]:
+        """Return the program's files, as the changes so far have made them."""
+        return [self.source(source.path) for source in self._program.values()]
+
+    @cached_property
+    def _program(self) -> dict[str, Source]:
+        """Files of the program, by their real paths: those that are known, and what they import."""
+        session, keras = self.session, self.session.keras
+        main, folder = session.script.main_file, session.script.directory
+        roots = tuple(filter(None, (main and main.parent, folder and Path(folder))))
+        named: list[Path | str | None] = [main, keras.compile_file if keras is not None else None]
+        named += [*(loop.file for loop in session.loops), *(op.file for op in every(session))]
+        waiting = [str(one) for one in named if one is not None]
+        found: dict[str, Source | None] = {}
+        for path in waiting:
+            if (real := os.path.realpath(path)) not in found:
+                found[real] = None
+                # Not there, or not the program's own, or no Python.
+                with suppress(NotPatchableError, SyntaxError, ValueError):
+                    source = self._own(path)
+                    waiting += _imported_by(path, source.data, roots)
+                    found[real] = source
+        return {real: source for real, source in found.items() if source is not None}
 
     def _own(self, path: str) -> Source:
         """Return a file of the program's own, as it was measured."""
@@ -190,6 +205,28 @@ class Workspace:
 
     def contents(self) -> dict[str, bytes]:
         return {path: source.content for path, source in self._sources.items()}
+
+
+@lru_cache(maxsize=256)
+def _imported_by(path: str, data: bytes, roots: Sequence[Path]) -> list[str]:
+    """Return the files of modules that a file imports, next to it or below one of the roots."""
+    here, found = Path(path).parent, list[Path]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the user wrote
+        nodes = list(ast.walk(ast.parse(data)))
+    for node in nodes:
+        folders, names = [here, *roots], list[str]()
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                folders = [here, *here.parents][node.level - 1 : node.level]
+            names = [node.module or "", *(f"{node.module or ''}.{one.name}" for one in node.names)]
+        for folder in folders:
+            for name in names:
+                place = folder.joinpath(*name.strip(".").split("."))
+                found += [place.with_name(f"{place.name}.py"), place / "__init__.py"]
+    return [str(one) for one in dict.fromkeys(found) if one.is_file()]
 
 
 def _lasts(session: Session) -> bool:

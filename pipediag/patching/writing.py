@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import libcst as cst
@@ -274,7 +273,7 @@ def _declared_length(
     """Return the file and the expression in which the program writes the length of an input."""
     calls = [
         (source, call)
-        for source in _program_files(workspace)
+        for source in workspace.program_files()
         for call in source.calls_of("Input", "InputLayer")
         if not any(arg.star for arg in call.args)
     ]
@@ -292,40 +291,6 @@ def _declared_length(
     if shape is None or len(shape) != 1:
         raise NotPatchableError(f"{wanted}: line {source.line(call)} does not write out its shape.")
     return source, shape[0]
-
-
-def _program_files(workspace: Workspace) -> list[Source]:
-    """Return the files of the program: those that are known, and what they import."""
-    main = workspace.session.script.main_file
-    waiting = [main, workspace.keras().compile_file, *(one.file for one in workspace.session.loops)]
-    found: dict[str, Source | None] = {}
-    while waiting:
-        path = str(waiting.pop())
-        if path not in found:
-            found[path] = None
-            with suppress(NotPatchableError):  # not there, or not the program's own
-                found[path] = source = workspace.source(path)
-                waiting += map(str, _imported_by(source, Path(main).parent if main else None))
-    return [source for source in found.values() if source is not None]
-
-
-def _imported_by(source: Source, main: Path | None) -> Iterator[Path]:
-    """Yield where modules that a file imports would be, next to it or to the script."""
-    here = Path(source.path).parent
-    for node in source.nodes:
-        folders, names = [here, main], list[str]()
-        if isinstance(node, cst.Import):
-            names = [source.code(alias.name) for alias in node.names]
-        elif isinstance(node, cst.ImportFrom):
-            if node.relative:
-                folders = [[here, *here.parents][len(node.relative) - 1]]
-            module = source.code(node.module) if node.module is not None else ""
-            aliases = [] if isinstance(node.names, cst.ImportStar) else node.names
-            names = [module, *(f"{module}.{source.code(one.name)}" for one in aliases)]
-        for folder in filter(None, folders):
-            for name in names:
-                place = folder.joinpath(*name.strip(".").split("."))
-                yield from (place.with_name(f"{place.name}.py"), place / "__init__.py")
 
 
 def _up_to(workspace: Workspace, op_ids: Sequence[str]) -> dict[str, Operation]:

@@ -165,9 +165,9 @@ class Reader:
         ("reader = Reader()\nds = reader.rows(files)\n", True),
         ("reader = Reader()\nds = reader.rows(files)\nother = others.map(reader)\n", False),
         ("reader = Reader()\nds = reader.rows(files)\nfirst = reader(next(files))\n", False),
-        ("reader = Reader()\nval = rest.map(reader).batch(4)\n", True),
-        ("class Other(Reader):\n    pass\n\nother = others.map(Other())\n", False),
-        ("reader = build(Reader)\n", False),
+        ("reader = Reader()\nds = reader.rows(files)\nval = rest.map(reader).batch(4)\n", True),
+        ("class Other(Reader):\n    pass\n\nds = Other().rows(files)\n", False),
+        ("reader = build(Reader)\nds = reader.rows(files)\n", False),
     ],
 )
 def test_python_of_an_object_that_maps_is_called_for_each_row(used: str, written: bool) -> None:

@@ -316,6 +316,19 @@ def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
     assert (made.diff is not None) == right
 
 
+@pytest.mark.parametrize(("parses", "right"), [("row", True), ("cut(row, self.size)", False)])
+def test_what_a_class_makes_when_it_is_created_is_made_for_each_object(
+    parses: str, right: bool
+) -> None:
+    made = METHOD.replace(
+        "def make(self, x):\n        return", "def __init__(self, x):\n        self.ds ="
+    )
+    made = made.replace("train.make", "Data").replace("return row", f"return {parses}")
+    made += "def fit(data: Data): pass\n"
+    changed, _ = patch(made, ops_of(made), *CACHE)
+    assert (changed.diff is not None) == right
+
+
 KEPT = """
 class Trainer:
     def __init__(self, make):
@@ -1022,10 +1035,10 @@ FACTORY = HEAD + "def data(training):\n    return read(training).map(f)\n\n\n"
         ),
         (
             "def train(files):\n    for fold in range(2):\n        for epoch in range(9):\n"
-            "            for b in data(files):\n                step(b)\n",
+            "            for b in data(files):\n                step(b)\n\n\ntrain(x)\n",
             "def train(files):\n    training_data = data(files)\n    for fold in range(2):\n"
             "        for epoch in range(9):\n            for b in training_data:\n"
-            "                step(b)\n",
+            "                step(b)\n\n\ntrain(x)\n",
         ),
     ],
 )

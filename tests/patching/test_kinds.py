@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -718,9 +719,12 @@ def test_an_input_that_is_not_found_is_named(declared: str, reason: str) -> None
         ("import nets", "/work/nets/__init__.py"),
     ],
 )
-def test_an_input_is_found_in_a_module_that_the_script_imports(line: str, path: str) -> None:
+def test_an_input_is_found_in_a_module_that_the_script_imports(
+    line: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = declaring("build()").replace(HEAD, f"{HEAD}{line}\n")
     files = {SCRIPT: text.encode(), path: b"import keras\n\nids = keras.Input((LENGTH,))\n"}
+    monkeypatch.setattr(Path, "is_file", lambda place: str(place) in files)
 
     def read(name: str) -> bytes:
         if name not in files:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipediag.patching.making import make_patch
@@ -101,7 +103,7 @@ def test_a_pipeline_that_may_be_made_several_times_is_left_alone(text: str, reas
 
 
 def test_a_line_that_was_run_for_several_pipelines_is_left_alone() -> None:
-    text = HEAD + "def make(files):\n    return read(files).map(f)\n"
+    text = HEAD + "def make(files):\n    return read(files).map(f)\n\n\nds = make(x)\n"
     other = op(text, "map", id="of_validation", inside_function_of="another")
     twins = [op(text, "map", id="map"), other]
     assert "several pipelines" in refused(text, twins, CACHE)
@@ -306,6 +308,7 @@ def test_what_is_not_changed_stays_byte_for_byte(newline: str, bom: str) -> None
         "\tds = ds.map(f)\t# größer  ",
         '\treturn ds, """a',
         '  b"""',
+        "ds = make(x)",
     ]
     text = newline.join(lines)
     content = (bom + text).encode()
@@ -381,14 +384,35 @@ def make(x, training):
 CALLED_ONCE = "import data\nfirst = data.make(x, True)\n"
 
 
-def of_a_module(script: str, change: Change, module: str = MODULE) -> Patch:
+def of_a_module(script: str, change: Change, module: str = MODULE, **others: str) -> Patch:
     ops = [op(module, kind, file="/work/data.py") for kind in ("map", "batch")]
     session = session_of(module, *ops).model_copy(
         update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
     )
     contents = {SCRIPT: script.encode(), "/work/data.py": module.encode()}
+    contents |= {f"/work/{name}.py": text.encode() for name, text in others.items()}
     made, _ = make_patch(session, [Edit("edit", "an edit", (change,))], contents.__getitem__)
     return made
+
+
+@pytest.mark.parametrize(
+    ("calls", "reason"),
+    [
+        ("return make(a, False), make(b, True)", "used in 2 places"),
+        ("return [make(part, True) for part in parts]", "in a comprehension"),
+        ("return registry(a, True)", "The code that calls `make` was not found"),
+        ("return make(a, True)", None),
+    ],
+)
+def test_callers_in_a_file_that_is_only_imported_count(
+    calls: str, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_file", lambda place: str(place) == "/work/mid.py")
+    script = "import mid\nmid.datasets()\n"
+    mid = f"from data import make\n\ndef datasets():\n    {calls}\n"
+    module = MODULE.replace("parse", "training")
+    made = of_a_module(script, Insert("batch", "cache"), module, mid=mid)
+    assert [reason in one.reason for one in made.left_out] == ([] if reason is None else [True])
 
 
 def test_how_often_a_factory_that_is_handed_on_is_called_is_not_known() -> None:
