@@ -100,7 +100,7 @@ def command(
         contents, promise = _analysed_again(loaded, contents, path)
     status = _verify(loaded, contents, rounds, promise) if verify else ExitStatus.DONE
     if apply and status is ExitStatus.GATE_FAILED:
-        say("Nothing was changed. `pipediag fix --apply` applies the patch all the same.")
+        say("Nothing was changed. Without --verify, --apply applies the patch all the same.")
     elif apply:
         measured_files(patch)  # one may have been edited during the runs
         write_files(contents)

@@ -72,9 +72,17 @@ def downstream(session: Session, op: Operation) -> list[Operation]:
 def goes_by_order(session: Session, op: Operation) -> Operation | None:
     """Return the first operation behind this one that would make other data of its elements in
     another order: other pairs, other windows, or a choice of other ones. None where none would."""
-    found = next((one for one in downstream(session, op) if one.kind in _BY_ORDER), None)
+    found = next((one for one in downstream(session, op) if _by_order(session, one)), None)
     outer = session.operation(op.inside_function_of)
     return goes_by_order(session, outer) if found is None and outer is not None else found
+
+
+def _by_order(session: Session, op: Operation) -> bool:
+    count, above = op.parameters.get("count"), session.operation(next(iter(op.parent_ids), None))
+    if op.kind == "take" and isinstance(count, int):
+        held = above.cardinality if above is not None else None
+        return count >= 0 and (held is None or held < 0 or count < held)
+    return op.kind in _BY_ORDER and not (op.kind == "skip" and count == 0)
 
 
 def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]:
@@ -222,7 +230,8 @@ def passes_over_data(session: Session) -> float | None:
         # What is repeated without end ends with what it is zipped with.
         repeats = [count for count in repeats if count not in (None, -1)]
     if any(count in (None, -1) for count in repeats):
-        return 1 if of_epoch and epochs and of_epoch * epochs <= 1.0 else math.inf
+        once = of_epoch and epochs and of_epoch * epochs <= 1.0
+        return (loop.planned_rounds or 1) if loop is not None and once else math.inf
     factor = math.prod(int(count) for count in repeats if isinstance(count, int))
     if loop is not None and epochs:
         # Around a `fit` of one epoch, the script's own loop makes the passes.

@@ -22,6 +22,7 @@ from pipediag.session.edits import CompileCall, Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
+    BETWEEN_ROUNDS,
     FURTHER_ROUNDS,
     MAKING,
     Run,
@@ -374,7 +375,8 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     if loop_id is not None and finding.edit is not None and fills_a_cache(finding.edit):
         # An evaluation that fills its own cache takes what it took.
         times = max((row.count or 0 for row in own), default=0)
-        return shortened.share(1.0 - 1.0 / times) if times and run.scope == "run" else shortened
+        known = run.scope == "run" and not {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
+        return shortened.share(1.0 - 1.0 / times) if times and known else shortened
     return _after_the_first(session, shortened, run) if caches else shortened
 
 

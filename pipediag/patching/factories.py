@@ -220,7 +220,7 @@ def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionD
     """Return functions within it that are handed to `from_generator`: what they yield is data."""
     calls = source.all(cst.Call, function)
     given = [each.args[0].value for each in calls if called(each) == "from_generator" and each.args]
-    names = {each.value for each in given if isinstance(each, cst.Name)}
+    names = {one.value for each in given for one in walk(each) if isinstance(one, cst.Name)}
     return [each for each in source.all(cst.FunctionDef, function) if each.name.value in names]
 
 

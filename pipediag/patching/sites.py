@@ -254,12 +254,28 @@ def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode, dept
     for above in where.ancestors(node):
         if isinstance(above, cst.FunctionDef):
             used = [(one, use) for one in files for use in uses_in(one, where, above)]
+            used = [(one, use) for one, use in used if not _is_of_a_module(one, use)]
             return depth < _DEPTH and any(is_in_a_loop(files, *one, depth + 1) for one in used)
         loops = isinstance(above, cst.For | cst.While | cst.CompFor | cst.BaseComp)
-        if loops and not _is_once(where, above, within):
+        if loops and not _is_once(where, above, within) and not _goes_over_constants(above):
             return True
         within = above
     return False
+
+
+def _is_of_a_module(source: Source, name: cst.CSTNode) -> bool:
+    """Return True for the name of a module's own function, as `np.load`, which is no method."""
+    owner = name.value if isinstance(name, cst.Attribute) else None
+    return isinstance(owner, cst.Name) and owner.value in source.modules()
+
+
+def _goes_over_constants(loop: cst.CSTNode) -> bool:
+    """Return True for `for split in ("train", "valid")`, which comes to its line a few times."""
+    around = loop.for_in if isinstance(loop, cst.BaseComp) else loop
+    values = around.iter if isinstance(around, cst.For | cst.CompFor) else None
+    return isinstance(values, cst.Tuple | cst.List | cst.Set) and all(
+        isinstance(one.value, cst.SimpleString | cst.Integer) for one in values.elements
+    )
 
 
 _RUN_A_PROGRAM = ("app.run", "fire.Fire", "typer.run")

@@ -57,10 +57,11 @@ from pipediag.patching.source import (
 )
 from pipediag.patching.workspace import Workspace
 from pipediag.session import edits
+from pipediag.session.loops import Loop
 from pipediag.session.pipeline import Operation
 from pipediag.step_source import NotAFunctionError, step_at
 from pipediag.tensorflow_names import BATCHING
-from pipediag.vocabulary import Scalar
+from pipediag.vocabulary import EVALUATING, Scalar
 
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
 _COUNT = frozenset("enumerate repeat shard skip take window".split())
@@ -216,12 +217,9 @@ def _check_read_to_the_end(workspace: Workspace, op_id: str) -> None:
     for loop in session.loops:
         pipeline = session.pipeline if loop.diagnosed else loop.pipeline
         ops = pipeline.ops if pipeline is not None else []
-        read = loop.kind == "keras" or loop.epoch_steps is not None
-        if read or op_id not in {op.id for op in ops}:
-            continue
-        source = workspace.source(loop.file)
-        at = (node for node in source.all(cst.For) if source.line(node) == loop.line)
-        if not any(_leaves(source, node, one) for node in at for one in walk(node.body)):
+        own = loop.kind != "keras" and loop.epoch_steps is None
+        concerned = own and (loop.diagnosed or loop.role in EVALUATING)
+        if not concerned or op_id not in {op.id for op in ops} or not _may_leave(workspace, loop):
             continue
         if loop.iterators > 1:
             raise NotPatchableError(
@@ -232,6 +230,14 @@ def _check_read_to_the_end(workspace: Workspace, op_id: str) -> None:
             f"The loop in line {loop.line} can end before all of its data is read. A cache helps "
             "only if it reads all of it."
         )
+
+
+def _may_leave(workspace: Workspace, loop: Loop) -> bool:
+    with suppress(NotPatchableError):  # its file is only looked at
+        source = workspace.source(loop.file)
+        at = (node for node in source.all(cst.For) if source.line(node) == loop.line)
+        return any(_leaves(source, node, one) for node in at for one in walk(node.body))
+    return False
 
 
 def _leaves(source: Source, loop: cst.For, statement: cst.CSTNode) -> bool:

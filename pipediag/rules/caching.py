@@ -265,7 +265,10 @@ def _cutting(session: Session, op: Operation) -> Operation | None:
     """Return the last operation behind this one that leaves out the rest of the data: a cache
     before it is never read to its end, and is discarded."""
     takes = [one for one in downstream(session, op) if one.kind in CUTS]
-    return next((one for one in reversed(takes) if _leaves_out(session, one)), None)
+    cutting = next((one for one in reversed(takes) if _leaves_out(session, one)), None)
+    path = (between(session, op, cutting) or []) if cutting is not None else []
+    # Behind a repeat, the first pass may complete the cache before the rest is left out.
+    return None if any(one.kind == "repeat" for one in path) else cutting
 
 
 def _leaves_out(session: Session, take: Operation) -> bool:
@@ -280,11 +283,11 @@ def _after_its_take(session: Session, op: Operation) -> Operation:
     """Return what leaves out the rest behind an operation, where the same elements come through it
     in each pass; else the operation."""
     cutting = _cutting(session, op)
-    path = between(session, op, cutting) if cutting is not None else None
-    if cutting is None or path is None:
+    if cutting is None or between(session, op, cutting) is None:
         return op
-    fixed = not any(reshuffles(one) or differs_by_pass(one) for one in (*path, cutting))
-    return cutting if fixed and not any(one.kind == "repeat" for one in path) else op
+    above = [cutting, *upstream(session, cutting)]
+    varies = any(reshuffles(one) or differs_by_pass(one) or one.kind == "repeat" for one in above)
+    return op if varies else cutting
 
 
 def _gives_the_same(session: Session, op: Operation) -> bool:
@@ -407,13 +410,11 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
         untried = f"It calls Python with side effects, which a cache would stop: {side_effect}."
     elif parted:
         untried = "A cache would keep one order of elements that are zipped with others."
-    elif cutting is not None:
-        untried = f"The {place_name(cutting)} leaves out the rest, so no cache before it completes."
     elif not movable:
         untried = (
             "A `shuffle` or `repeat` before it works on different elements from those in a cache."
         )
-    elif elements is not None:
+    elif elements is not None and cutting is None:
         moves = [Move(one.id, after.id) for one, after in zip(moved, [op, *moved], strict=False)]
         check: Check | None = "repeats" if condition is not None else None
         edit = cache_of(op, MISSING_CACHE.id, elements, first=moves, check=check, whole_epoch=early)
@@ -428,6 +429,11 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
         fits = f"there are at most {most:,} elements of {each:,.0f} bytes each"
         fits += " (half of the free memory)"
         condition = also(condition, fits)
+    if cutting is not None:
+        against = (
+            f"Take first, then cache: the {place_name(cutting)} leaves out the rest of the data, "
+            "so that no cache before it completes."
+        )
     only = f" Do this only {condition}." if condition is not None and not side_effect else ""
     return _Cache(
         size,

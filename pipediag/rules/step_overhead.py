@@ -337,6 +337,9 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     if size is None:
         yield finding("inconclusive", "The batch size is not known.")
         return
+    above = session.operation(next(iter(batch.parent_ids), None)) if batch is not None else None
+    if above is not None and 0 <= (-1 if above.cardinality is None else above.cardinality) <= size:
+        return  # one batch has all of the data
     edit = _larger(batch) if batch is not None else None
     few = size / loop.replicas < BATCH.value
     # A global batch as large as that of one device leaves each replica little to compute.

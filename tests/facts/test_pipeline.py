@@ -24,9 +24,12 @@ def repeat(count: int | None) -> Operation:
     return make_operation("repeat", "repeat", parameters={"count": count})
 
 
-def endless(*behind: Operation, steps_per_epoch: int | None) -> Session:
-    keras = make_keras(epochs=10, steps_per_epoch=steps_per_epoch)
-    return session_of(source(), repeat(None), *behind, batch(), loops=[make_loop(keras=keras)])
+def endless(
+    *behind: Operation, steps_per_epoch: int | None, epochs: int = 10, rounds: int | None = None
+) -> Session:
+    keras = make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch)
+    loops = [make_loop(keras=keras, planned_rounds=rounds)]
+    return session_of(source(), repeat(None), *behind, batch(), loops=loops)
 
 
 def taken(count: int) -> Session:
@@ -54,6 +57,7 @@ def taken(count: int) -> Session:
         ),
         # 10,000 examples, and ten epochs that take 3,200 and 32,000 of them together.
         (endless(steps_per_epoch=10), 1),
+        (endless(steps_per_epoch=312, epochs=1, rounds=100), 100),
         (endless(steps_per_epoch=100), math.inf),
         (endless(steps_per_epoch=None), math.inf),
         (endless(make_operation("filter", "filter"), steps_per_epoch=10), math.inf),

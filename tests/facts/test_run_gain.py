@@ -268,12 +268,17 @@ def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
     assert gain.after_s == pytest.approx(70.0)
 
 
-@pytest.mark.parametrize(("times", "after_s"), [(2, 85.0), (20, 71.5)])
+@pytest.mark.parametrize(
+    ("times", "not_seen", "after_s"),
+    [(2, [], 85.0), (20, [], 71.5), (1, [FURTHER_ROUNDS], 70.0)],
+)
 def test_an_evaluation_that_fills_its_own_cache_takes_what_it_took(
-    times: int, after_s: float
+    times: int, not_seen: list[str], after_s: float
 ) -> None:
+    """Unless more of them come than are known of."""
     rows = [make_part("evaluation", 40.0, file="train.py", line=20, count=times)]
-    session = make_session(run=make_run(*rows), loops=[make_loop(), validation(file="train.py")])
+    run = make_run(*rows, not_seen=not_seen)
+    session = make_session(run=run, loops=[make_loop(), validation(file="train.py")])
     edit = Edit("cache", "a cache", (Insert("v3", "cache"),), loop_id="loop_1")
     trial = Trial(state="confirmed", reason=None, speedup=4.0)
     found = make_finding(part="evaluation", file="train.py", line=31, edit=edit, trial=trial)

@@ -132,6 +132,7 @@ def test_python_in_a_lambda_is_called_for_each_row() -> None:
     ("made", "right"),
     [
         ("for ds in [make(files), make(more)]:\n    model.fit(ds)\n", True),
+        ("data = {split: make(split) for split in ('train', 'valid')}\n", True),
         ("for epoch in range(9):\n    model.fit(make(files))\n", False),
         ("def fit(x):\n    model.fit(make(x))\n\nfor part in parts:\n    fit(part)\n", False),
     ],

@@ -996,7 +996,7 @@ def test_a_shuffle_moves_behind_a_map_that_is_optional_as_well(calls: str, right
         assert "used in 3 places" in refused(text, ops_of(text), *changes)
 
 
-@pytest.mark.parametrize("given", ["rows", "lambda: read(x)"])
+@pytest.mark.parametrize("given", ["rows", "lambda: rows()", "lambda: read(x)"])
 def test_what_a_generator_yields_is_data_that_may_differ_between_the_callers(given: str) -> None:
     text = GENERATED.replace("(rows,", f"({given},")
     ops = [op(text, kind, f".{kind}(") for kind in ("from_generator", "shuffle", "batch")]

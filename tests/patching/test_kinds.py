@@ -190,6 +190,8 @@ def test_no_cache_is_written_for_a_loop_that_leaves_before_the_end(body: str, le
     first, read = made(iterators=1), made(iterators=3, epoch_steps=9)
     assert None not in (first.diff, read.diff)
     assert (bool(first.shared), read.shared) == (left, [])
+    # A look at a batch beside the training reads no epoch.
+    assert made(iterators=3, diagnosed=False, role="other").diff is not None
 
 
 FILTERED = (

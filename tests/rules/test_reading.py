@@ -201,6 +201,15 @@ def test_the_order_of_elements_stays_where_another_one_would_give_other_data(kin
         assert finding.effect_on_results == "not safe here"
 
 
+@pytest.mark.parametrize(("kind", "count"), [("take", -1), ("skip", 0)])
+def test_a_take_or_skip_that_leaves_nothing_out_goes_by_no_order(kind: str, count: int) -> None:
+    session = read()
+    last = make_operation("last", kind, parent_ids=["batch"], parameters={"count": count})
+    ops = [*session.pipeline.ops, last]
+    session = session.but(pipeline=session.pipeline.but(ops=ops))
+    assert only(SEQUENTIAL_FILES, session).edit is not None
+
+
 DEFAULTS = "optimization.apply_default_optimizations"
 OFF = {"options": {DEFAULTS: False, "deterministic": False}}
 DEBUG = {"environment": make_environment(tf_data_debug_mode=True)}

@@ -83,6 +83,8 @@ class Loop:
     """Calls that made the datasets of its iterators."""
     come_from: tuple[tuple[str, int], ...] = ()
     """Places of the script's calls on the stack when its first iterator was made."""
+    shares_rounds: bool = False
+    """True if it has a part of the planned rounds of its line, and other loops have the rest."""
     saw_undisturbed_end: bool = False
     """True once an epoch ended that nothing of pipediag's made longer."""
     joined: list[Consumer] = field(default_factory=list)

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -220,17 +220,25 @@ def _called(call: ast.Call, names: dict[str, Any]) -> Any:
     return first if name in _AS_LONG else UNKNOWN
 
 
-def _share_rounds(loop: Loop, at_place: Iterable[Loop], made_by: MadeBy) -> None:
-    """Divide the rounds around a line among its loops that the same calls come to, as in
-    `for data in (train, valid)`."""
+def _users_calls() -> tuple[tuple[str, int], ...]:
+    """Return the places of the script's calls on the stack."""
     users = (one for one in frames() if is_users(one.f_code.co_filename))
-    loop.come_from = tuple((one.f_code.co_filename, one.f_lasti) for one in users)
-    sharing = [one for one in at_place if one.come_from == loop.come_from]
-    sharing = [loop, *(one for one in sharing if made_by not in one.made_by)]
+    return tuple((one.f_code.co_filename, one.f_lasti) for one in users)
+
+
+def _share_rounds(loop: Loop, at_place: Sequence[Loop]) -> None:
+    """Divide the rounds around a line among its loops that the same calls come to in turn, as in
+    `for data in (train, valid)`: once one of them is come back to.
+
+    Those that one step draws from, as with `zip`, each have all of the rounds.
+    """
+    sharing = [one for one in at_place if one.come_from and one.come_from == loop.come_from]
+    joined = any(one.joined or one.record.part_of is not None for one in sharing)
     rounds = loop.record.planned_rounds
-    if rounds is not None and len(sharing) > 1:
-        for one in sharing:
-            one.record.planned_rounds = max(1, rounds // len(sharing))
+    if rounds is None or joined or loop.shares_rounds or sharing[-1:] == [loop]:
+        return
+    for one in sharing:
+        one.record.planned_rounds, one.shares_rounds = max(1, rounds // len(sharing)), True
 
 
 _NOTHING_WRITTEN = "no trainable variable was written"
@@ -286,8 +294,9 @@ class LoopRegistry:
             if loop is None:
                 loop = self._new_loop(site, kind, phase)
                 loop.record.handed_on = call_site() != site or wraps_its_data(frames())
-                _share_rounds(loop, at_place, made_by)
+                loop.come_from = _users_calls() if phase is None else ()
                 at_place.append(loop)
+            _share_rounds(loop, at_place)
             loop.made_by.add(made_by)
             loop.thread = threading.current_thread()
             loop.record.iterators += 1

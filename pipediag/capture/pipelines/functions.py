@@ -326,7 +326,11 @@ def random_state_of(function: Any) -> str | None:
 
     Only one that the script made counts: copies of a process seed NumPy's and Python's own anew.
     """
-    given = function.keywords if isinstance(function, partial) else {}
+    given: dict[str, Any] = {}
+    one = function
+    while isinstance(one, partial):
+        given |= {**one.keywords, **{f"argument {n}": at for n, at in enumerate(one.args, 1)}}
+        one = one.func
     function = _with_owner(function)
     plain = unwrap(function)
     owner = getattr(function, "__self__", function)

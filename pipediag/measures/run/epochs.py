@@ -28,6 +28,7 @@ _SHORTER = 1.5
 """Factor by which stretches of steps are shorter than epochs if they end none. Own choice, between
 one stretch in an epoch and two."""
 
+_SHORTER_OF_SEVERAL = 2.0
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
 
@@ -98,8 +99,10 @@ class Epochs:
         stretches, seen = self.steps_ns[:-1], self.before_count + len(self.steps_ns)
         if loop.kind != "keras" and not loop.from_python and seen > loop.iterators:
             return True
-        shorter = bool(stretches) and _SHORTER * sum(stretches) < len(stretches) * epoch_ns
-        return shorter and _SHORTER * epochs_counted <= seen
+        # Those of several trainings may have different lengths.
+        factor = _SHORTER if self.trainings == 1 else _SHORTER_OF_SEVERAL
+        shorter = bool(stretches) and factor * sum(stretches) < len(stretches) * epoch_ns
+        return shorter and factor * epochs_counted <= seen
 
 
 def epochs_of(spent: Sequence[Spent], loop_id: str) -> Epochs:

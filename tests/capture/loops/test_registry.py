@@ -160,16 +160,26 @@ def test_iterators_for_the_same_steps_are_of_one_loop(own: Line) -> None:
     assert {loop.record.id for loop in (*first, *second)} == {"loop1"}
 
 
-def test_rounds_that_hand_on_one_dataset_each_are_shared(
-    own: Line, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("order", "joined", "rounds"),
+    [
+        ("train valid train valid other", False, [20, 20, 40]),
+        ("train valid train", True, [40, 40]),  # as of `zip`: each step draws from both
+        ("first other other other", False, [40, 40]),  # no turns
+    ],
+)
+def test_rounds_that_hand_on_one_dataset_each_in_turn_are_shared(
+    order: str, joined: bool, rounds: list[int], own: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "rounds_around", lambda _: 40)
-    train, valid = made_at(own, 4), made_at(own, 5)
-    for data in (train, valid):
-        own.iterator(None, dataset=data).record.steps = 10
-    own.iterator(None, dataset=made_at(own, 6))
+    made = {name: made_at(own, line) for line, name in enumerate(sorted({*order.split()}), 4)}
+    for name in order.split():
+        loop = own.iterator(None, dataset=made[name])
+        loop.record.steps = 10
+        if joined and name == "valid":
+            loop.record.part_of = "loop1"
 
-    assert [loop.record.planned_rounds for loop in own.registry.all()] == [20, 20, 40]
+    assert [loop.record.planned_rounds for loop in own.registry.all()] == rounds
 
 
 def test_no_evaluation_or_loop_of_the_scripts_own_begins_another(line: Line) -> None:

@@ -305,6 +305,7 @@ def drawing_from(rng: Any) -> Any:
         (Counter(), "it draws from `rng`"),
         (partial(Counter().only_looks, 1), "it draws from `rng`"),
         (partial(attributes, rng=OWN_RNG), "it draws from `rng`"),
+        (partial(attributes, OWN_RNG), "it draws from `argument 1`"),
         (lambda x: x + random.random(), None),  # each process seeds Python's own anew
     ],
 )
