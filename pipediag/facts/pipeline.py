@@ -173,9 +173,11 @@ def chain(ops: Sequence[Operation], op: Operation | None) -> Iterator[Operation]
 
 
 def last_before_prefetch(session: Session) -> Operation | None:
-    """Return the last operation but for a prefetch, which is to stay at the end."""
-    path = chain(session.ops, last_operation(session))
-    return next((op for op in path if op.kind != "prefetch"), None)
+    """Return the last operation but for a prefetch, which is to stay at the end, and for what Keras
+    adds, as for `class_weight`; of arrays, of which it makes all, the last."""
+    path = [op for op in chain(session.ops, last_operation(session)) if op.kind != "prefetch"]
+    own = (op for op in path if op.helper is not None or not op.made_by_framework)
+    return next(own, next(iter(path), None))
 
 
 def last_operation(session: Session) -> Operation | None:
@@ -323,8 +325,9 @@ _READ_CONFIG = (
 _BY_HAND: Mapping[str, str] = {
     "make_csv_dataset": "it takes `num_parallel_reads` and `prefetch_buffer_size`; for anything "
     "else, use `tf.data.experimental.CsvDataset` directly",
-    "_dataset_from_": "with `batch_size=None, shuffle=False` it yields single examples, and you "
-    "write the rest: `.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`",
+    "_dataset_from_": "with `batch_size=None` it yields single examples (leave its `shuffle`: it "
+    "also mixes files before `validation_split` divides them), and you write the rest: "
+    "`.cache().shuffle(...).batch(...).prefetch(tf.data.AUTOTUNE)`",
     "tfds.load": _READ_CONFIG,
     "as_dataset": _READ_CONFIG,
 }

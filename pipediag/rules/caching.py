@@ -240,7 +240,9 @@ def _behind_other_work(session: Session, maps: list[Operation], op: Operation) -
     if not matters(session, *behind):
         return op
     last = max(behind, key=maps.index)
-    return op if _cache_of(session, last, early=False).against is not None else last
+    there, here = (_cache_of(session, one, early=False) for one in (last, op))
+    only_here = there.given["edit"] is None and here.given["edit"] is not None
+    return op if there.against is not None or only_here else last
 
 
 def _delay_up_to(session: Session, op: Operation) -> float | None:

@@ -53,6 +53,8 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
     loop, work = known(session.diagnosed_loop()), session.text_work
     weighs = work is not None and work.percent >= TEXT_WORK.value
     waits, after = input_first(session), last_before_prefetch(session)
+    if after is not None and after.made_by_framework and after.helper is None:
+        after = None  # all of it is made of arrays
     evidence: dict[str, Scalar] = {}
     if work is not None:
         evidence["text_work_percent_of_step"] = work.percent

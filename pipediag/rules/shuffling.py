@@ -201,9 +201,9 @@ def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[
     if shuffle.made_by_framework:
         at = short_place(shuffle)
         return (
-            f"Keep the call {f'at {at}' if at else 'that makes the dataset'} from shuffling and "
-            "batching (`shuffle=False`, `batch_size=None` or `.unbatch()`), and put "
-            f"`.shuffle(...)` and `.batch(...)` after {call_name(cache)}"
+            f"Give the call {f'at {at}' if at else 'that makes the dataset'} `batch_size=None` "
+            "(leave its `shuffle`: it also mixes files before `validation_split` divides them), "
+            f"and put `.shuffle(...)` and `.batch(...)` after {call_name(cache)}"
         ), None
     path = between(session, shuffle, cache) or []
     single = list(takewhile(lambda op: op.kind not in BATCHING, path))

@@ -24,6 +24,7 @@ from pipediag.runner.child_connection import Ask
 from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
+from pipediag.session.ledger import RunPart
 from pipediag.session.messages import (
     BlockRun,
     Command,
@@ -223,6 +224,8 @@ class TrialsOfRun:
             taken_by = replace(taken_by, basis="pipeline", consumer_ms=consumer_ms(session) or 0.0)
         step_ms = session.steps.mean_ms * session.steps.batches_per_call if session.steps else 0.0
         more_s = (_WAITS * (start_ms(session) or 0.0) + _STEPS * step_ms) / 1e3
+        # The script's own loop may leave its epoch within a block, and evaluate.
+        more_s += 2.0 * sum(_each_s(row) for row in (session.run.parts if session.run else ()))
         executor = ChildExecutor(ask, shared, session, more_s)
         outcome = run_trials(
             loop,
@@ -298,6 +301,11 @@ class TrialsOfRun:
             f"its waits are so long that this takes `--budget {math.ceil(of_run_s)}`, and "
             f"{budget_s:.0f} s were given"
         )
+
+
+def _each_s(row: RunPart) -> float:
+    between = row.part in ("evaluation", "epoch_end")
+    return row.seconds / max(1, row.count or 1) if between else 0.0
 
 
 def _speedup_of_run(session: Session, finding: Finding) -> float | None:

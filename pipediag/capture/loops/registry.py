@@ -139,7 +139,7 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 loops = []
             case ast.For() if _in_body(node, line):
-                loops.append(node.iter)
+                loops.append(None if _has_a_limit(node, frame) else node.iter)
             case ast.AsyncFor() | ast.While() if _in_body(node, line):
                 loops.append(None)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
@@ -174,6 +174,26 @@ def _place(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def _in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
     return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)
+
+
+def _has_a_limit(loop: ast.For, frame: FrameType) -> bool:
+    """Return True for a loop that steps may end, as `if step >= args.max_steps: break` does where
+    that is a number, and the steps are not those of one epoch."""
+    names = {**frame.f_globals, **locals_of(frame)}
+    nodes = list(ast.walk(loop))
+    headers = [one.target for one in nodes if isinstance(one, ast.For)]
+    of_an_epoch = {one.id for at in headers for one in ast.walk(at) if isinstance(one, ast.Name)}
+    for choice in nodes:
+        leaves = isinstance(choice, ast.If) and any(
+            isinstance(one, ast.Break | ast.Return) for one in choice.body
+        )
+        for test in ast.walk(choice.test) if isinstance(choice, ast.If) and leaves else ():
+            match test:
+                case ast.Compare(left, [ast.GtE() | ast.Gt() | ast.Eq()], [limit]):
+                    counter, most = ast.unparse(left), _value(limit, names)
+                    if "step" in counter and counter not in of_an_epoch and type(most) is int:
+                        return most > 0
+    return False
 
 
 def _size_of(iterated: ast.expr, frame: FrameType) -> int | None:
@@ -368,6 +388,10 @@ class LoopRegistry:
         sizes = (operation.parameters.get("batch_size") for operation in above)
         record.batch_size = next((size for size in sizes if isinstance(size, int)), None)
         record.data_steps = max(above[0].cardinality or 0, 0) or None if above else None
+        if getattr(dataset, "_datasets", None) is not None:
+            # What `distribute_datasets_from_function` makes has a batch for each replica.
+            record.batch_size = record.batch_size and record.batch_size * record.replicas
+            record.data_steps = record.data_steps and -(-record.data_steps // record.replicas)
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""

@@ -22,13 +22,14 @@ from pipediag.capture.process import is_of_a_signal_handler, let_pass
 from pipediag.capture.replay import NotReplayableError, first_line
 from pipediag.capture.replay.changes import model_settings
 from pipediag.capture.replay.elements import dataset_of, first_elements
-from pipediag.capture.replay.graph import Graph
 from pipediag.capture.replay.rebuilding import (
     READING_LIMIT_S,
     Filled,
+    built,
     rebuild,
     refuse_to_disturb,
     verify,
+    without_caches,
 )
 from pipediag.capture.replay.replacing import Attribute, attributes_set, padding_cut
 from pipediag.capture.replay.rewriting import other_code, refuse_running, traces, verify_code
@@ -355,8 +356,9 @@ class Variants:
         return self._loop.record.batch_size or self._loop.runtime.rows(first) or 1
 
     def _verify_outputs(self, changes: Sequence[Change]) -> None:
-        refuse_to_disturb(Graph(self._dataset))
-        read = first_elements(self._dataset, _CHECKED_BATCHES, READING_LIMIT_S).elements
+        plain = without_caches(self._dataset)  # which the script may be filling
+        refuse_to_disturb(plain)
+        read = first_elements(built(plain), _CHECKED_BATCHES, READING_LIMIT_S).elements
         fixed = dataset_of(read, self._dataset.element_spec)
         cuts = (one for one in changes if isinstance(one, Insert) and one.kind == CUT_PADDING)
         parameters: dict[str, Any] = next((one.parameters for one in cuts), {})

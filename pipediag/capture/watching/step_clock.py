@@ -83,7 +83,11 @@ class StepClock:
         # tf.data's threads run generators, and what those read is part of the pipeline.
         if runs_tf_data():
             return None
-        return self._loops.consumer_for(iterator, dataset, distributed)
+        consumer = self._loops.consumer_for(iterator, dataset, distributed)
+        if consumer is not None and consumer.loop is self._held.loop:
+            # An epoch that passes under trials, whose steps are not counted either.
+            consumer.loop.record.iterators -= 1
+        return consumer
 
     @property
     def last_here(self) -> Consumer | None:

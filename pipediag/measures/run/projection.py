@@ -28,6 +28,7 @@ from pipediag.session.ledger import (
     COMES_ONCE,
     FURTHER_ROUNDS,
     MAKING,
+    MAY_END_SOONER,
     PAUSE,
     PAUSES,
 )
@@ -142,7 +143,8 @@ def _batches_of_an_epoch(
     """Return the batches of its data, or fewer where its own loop was seen to leave epochs early,
     as with `break` or `zip(range(100), dataset)`; None where the data does not tell its length."""
     root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
-    length, ended = root.cardinality if root is not None else None, loop.iterators - 1
+    held = root.cardinality if root is not None else None
+    length, ended = loop.data_steps or held, loop.iterators - 1
     if length is None or length <= 0:
         return None
     if loop.kind == "keras" or ended < 1 or not step.ns or loop.steps >= ended * length:
@@ -222,6 +224,8 @@ class Projection:
             self.places[place] = again.plus_ns(before.get(place, 0))
         self.places = {**rounds.others, **self.places}
         self.not_seen += [*rounds.not_seen, AFTERWARDS]
+        if known and self.loop.keras and "EarlyStopping" in self.loop.keras.deciding_callbacks:
+            self.not_seen.append(MAY_END_SOONER)
 
     def without_plan(self, length: int | None, *, filled: bool) -> None:
         """Project one epoch, or 1,000 steps where its length is not known either."""

@@ -22,6 +22,7 @@ from pipediag.session.ledger import (
     BETWEEN_ROUNDS,
     COMES_ONCE,
     FURTHER_ROUNDS,
+    MAY_END_SOONER,
     Run,
     RunGain,
     RunPart,
@@ -107,6 +108,8 @@ def whole(run: Run) -> str:
     seen = f"{seconds(run.total_s)} measured, the rest projected"
     if AN_EPOCHS_END in not_seen:
         seen += "; no epoch's end was seen"
+    if MAY_END_SOONER in not_seen:
+        least, seen = "", f"{seen}; EarlyStopping may end it sooner"
     return f"{least}{seconds(run.projected_total_s)}{epochs} ({seen})"
 
 
