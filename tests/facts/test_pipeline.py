@@ -9,6 +9,7 @@ import pytest
 from pipediag.facts.pipeline import (
     delay_ms,
     following_batch,
+    last_before_prefetch,
     only_looks_up,
     operations,
     passes_over_data,
@@ -37,6 +38,14 @@ def taken(count: int) -> Session:
     take = make_operation("take", "take", cardinality=count)
     batches = batch(cardinality=count // 32)
     return session_of(source(), repeat(None), take, batches, loops=[make_loop(keras=None)])
+
+
+def test_what_keras_adds_is_not_the_end_of_the_scripts_pipeline() -> None:
+    weighted = make_operation("weighted", "map", made_by_framework=True)
+    ahead = make_operation("ahead", "prefetch", made_by_framework=True)
+    assert last_before_prefetch(session_of(source(), batch(), weighted, ahead)).id == "batch"
+    arrays = [make_operation(one, one, made_by_framework=True) for one in ("slices", "map")]
+    assert last_before_prefetch(session_of(*arrays, ahead)).id == "map"
 
 
 @pytest.mark.parametrize(

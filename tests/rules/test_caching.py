@@ -319,6 +319,14 @@ def test_an_order_of_listed_files_that_a_cache_would_freeze(
     assert (finding.edit is not None, condition, finding.effect_on_results) == expected
 
 
+def test_work_behind_the_batch_leaves_a_cache_where_it_can_be_written() -> None:
+    """The shuffle before it can move behind the first map, and not behind the batch."""
+    behind = costly(id="words", elements=1.0, self_ms_per_step=6.0)
+    session = session_of(source(), SHUFFLE, costly(), batch(), behind, **epochs(10))
+    changed = only(MISSING_CACHE, session).edit.changes
+    assert [getattr(one, "after", None) for one in changed] == ["map", "map"]
+
+
 FEW = op("few", "take", parameters={"count": 100}, element_bytes=32_000)
 ALL_BATCHES = op("few", "take", parameters={"count": 313})
 BATCHES = replace(batch(), cardinality=313)

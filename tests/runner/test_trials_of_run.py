@@ -25,7 +25,7 @@ from pipediag.session.recorded_loops import Evaluation
 from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.trials.candidates import epoch_worth_trying
 from tests.factories import make_finding, make_keras, make_loop, make_session
-from tests.ledgers import make_part, make_waits, validation
+from tests.ledgers import make_part, make_run, make_waits, validation
 from tests.records import (
     make_breakdown,
     make_input_wait,
@@ -235,6 +235,7 @@ LONG_WAITS = {
     "loops": [make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))],
     "run": make_waits(140.0, each_s=70.0),
 }
+LONG_VALIDATIONS = make_run(make_part("evaluation", 210.0, count=3))
 LONG_STEPS = make_steps(mean_ms=50.0, batches_per_call=500)
 LONG_EVALUATION = Evaluation(steps=32, step_ms=25_000.0, consumer_ms=2.0)
 
@@ -244,9 +245,10 @@ LONG_EVALUATION = Evaluation(steps=32, step_ms=25_000.0, consumer_ms=2.0)
     [
         (LONG_WAITS, "loop_0", 140.0, 75.0),
         ({"steps": LONG_STEPS}, "loop_0", 120.0, 75.0),
+        ({"run": LONG_VALIDATIONS}, "loop_0", 260.0, 200.0),
         ({"loops": [make_loop(), validation(evaluation=LONG_EVALUATION)]}, "loop_1", 120.0, 75.0),
     ],
-    ids=["long waits", "long steps", "long steps of an evaluation"],
+    ids=["long waits", "long steps", "long validations", "long steps of an evaluation"],
 )
 def test_what_is_known_to_take_long_is_waited_for(
     slow: dict[str, Any], loop_id: str, prepare_s: float, block_s: float

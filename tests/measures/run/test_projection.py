@@ -18,6 +18,7 @@ from pipediag.session.ledger import (
     AN_EPOCHS_END,
     COMES_ONCE,
     FURTHER_ROUNDS,
+    MAY_END_SOONER,
     Run,
 )
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
@@ -90,6 +91,13 @@ def test_three_ends_are_carried_on_with_their_scatter() -> None:
     assert row(report, "steps").count == 2000
     assert row(report, "evaluation", "validation in `fit`").count == 10
     assert report.seen == []
+
+
+def test_a_run_that_a_callback_may_end_sooner_says_so() -> None:
+    stops = fit_loop(epochs=10)
+    stops.keras.deciding_callbacks.append("EarlyStopping")
+    report = ledger(epochs_of_a_fit(3), recording_of(stops), 60.0, "stopped")
+    assert report.not_seen == [AFTERWARDS, MAY_END_SOONER]
 
 
 def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
