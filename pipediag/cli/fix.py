@@ -71,7 +71,8 @@ def command(
 
     SESSION is a session.json or its directory, by default the newest report below reports/. Nothing
     is changed without --apply. Edits that are right only under a condition, that gain nothing for
-    the whole run, or that were not measured are left out unless --with names their rule.
+    the whole run, that were not shown to add to the others, or that were not measured are left out
+    unless --with names their rule.
     """
     from pipediag.runner.source_files import with_rules
     from pipediag.session.store import load_session

@@ -96,8 +96,8 @@ def _why_no_patch(session: Session, finding: Finding) -> str:
     if finding.edit is None:
         return "No change that pipediag can make by itself is known."
     trial, own = finding.trial, finding.patch
-    left = [*(own.left_out if own is not None else [])]
-    left += session.patch.left_out if session.patch is not None else []
+    to_name = session.patch.left_out if session.patch is not None else []
+    left = [*(own.left_out if own is not None else []), *to_name]
     reasons = [one.reason for one in left if one.edit == finding.edit.id]
     dropped = session.combined.dropped if session.combined is not None else []
     reasons += [one.reason for one in dropped if one.edit == finding.edit.id]
@@ -106,7 +106,10 @@ def _why_no_patch(session: Session, finding: Finding) -> str:
     if trial.state == "not_tried":
         why = session.trials_missing if trial == NOT_TRIED else trial.reason
         reasons.insert(0, f"No trial has confirmed it. {why or ''}".strip())
-    if own is not None and own.diff is not None:
+    may_be_named = finding.effect_on_results != "not safe here" and (
+        trial.state != "confirmed" or any(one.edit == finding.edit.id for one in to_name)
+    )
+    if own is not None and own.diff is not None and may_be_named:
         reasons.append(f"`pipediag fix --with {finding.rule}` writes it.")
     if finding.condition is not None:
         reasons.append(f"It is right only {finding.condition}.")

@@ -25,6 +25,7 @@ from pipediag.session.edits import Edit
 from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
+from pipediag.session.trials import REFUSED_TOGETHER
 
 LONGEST_LINE = 200
 """Characters; what is longer is data or was written by a program."""
@@ -81,10 +82,16 @@ def with_patches(session: Session, began_s: float) -> Session:
         for finding in session.findings
     ]
     session = session.but(findings=findings)
-    found = [(one, one.edit) for one in confirmed_findings(session) if one.edit is not None]
-    confirmed = [edit for one, edit in found if not only_by_name(one)]
+    found, named = confirmed_findings(session), left_to_name(session)
+    confirmed = [one.edit for one in found if one.edit is not None and one not in named]
+    reasons = _left_out_of_combination(session)
     by_name = [
-        LeftOut(edit=edit.id, reason=_why_by_name(one)) for one, edit in found if only_by_name(one)
+        LeftOut(
+            edit=one.edit.id,
+            reason=_why_by_name(one) if only_by_name(one) else reasons[one.edit.id],
+        )
+        for one in named
+        if one.edit is not None
     ]
     together = _patch(session, confirmed, began_s) if confirmed else Patch()
     together = together.but(left_out=[*together.left_out, *by_name])
@@ -105,14 +112,7 @@ def confirmed_findings(session: Session) -> list[Finding]:
     the same. Where none can be written into the source, it is the first that can. What is said of
     an edit holds for each with the same changes, which was tried with it.
     """
-    dropped = {each.edit for each in session.combined.dropped} if session.combined else set()
-    found = [
-        finding
-        for finding in session.findings
-        if finding.edit is not None
-        and finding.trial.state == "confirmed"
-        and finding.effect_on_results != "not safe here"
-    ]
+    dropped, found = _left_out_of_combination(session), _confirmed_alone(session)
     gone = [
         one.edit.changes
         for one in found
@@ -126,6 +126,21 @@ def confirmed_findings(session: Session) -> list[Finding]:
     if free and not any(map(_is_written, free)):
         free = [*filter(_is_written, alone)][:1] or free
     return [one for one in found if one in free or (one in together and only_by_name(one))]
+
+
+def _left_out_of_combination(session: Session) -> dict[str, str]:
+    """Return why each confirmed edit is not in the combination, by its id."""
+    return {one.edit: one.reason for one in session.combined.dropped} if session.combined else {}
+
+
+def _confirmed_alone(session: Session) -> list[Finding]:
+    return [
+        finding
+        for finding in session.findings
+        if finding.edit is not None
+        and finding.trial.state == "confirmed"
+        and finding.effect_on_results != "not safe here"
+    ]
 
 
 def _with_changes_of(finding: Finding, others: Iterable[Finding]) -> list[Finding]:
@@ -193,8 +208,23 @@ def _without_code(pipeline: Pipeline | None) -> Pipeline | None:
 
 
 def left_to_name(session: Session) -> list[Finding]:
-    """Return findings whose confirmed edits are in no patch unless their rules are named."""
-    return [one for one in confirmed_findings(session) if only_by_name(one)]
+    """Return findings whose confirmed edits are in no patch unless their rules are named.
+
+    Among them are those left out of the combination, except where it could not be made with them.
+    """
+    found, dropped = confirmed_findings(session), _left_out_of_combination(session)
+    changes = [one.edit.changes for one in found if one.edit is not None]
+    return [
+        one
+        for one in _confirmed_alone(session)
+        if one.edit is not None
+        and (
+            only_by_name(one)
+            if one in found
+            else one.edit.changes not in changes
+            and not dropped.get(one.edit.id, REFUSED_TOGETHER).startswith(REFUSED_TOGETHER)
+        )
+    ]
 
 
 def suggested(session: Session) -> list[Finding]:
@@ -216,16 +246,17 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     """
     if not rules:
         return session
-    confirmed = confirmed_findings(session)
+    named, confirmed = left_to_name(session), confirmed_findings(session)
+    confirmed += [one for one in named if one not in confirmed]
     known = {one.rule for one in confirmed}
     open_ones = [one for one in suggested(session) if one.rule not in known]
     if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
-        named = ", ".join(dict.fromkeys(one.rule for one in (*confirmed, *open_ones))) or "none"
+        possible = ", ".join(dict.fromkeys(one.rule for one in (*confirmed, *open_ones))) or "none"
         raise PipediagError(
             f"The session has no edit of {', '.join(unknown)} that may be written: the report says "
-            f"why. Rules that can be named: {named}."
+            f"why. Rules that can be named: {possible}."
         )
-    chosen = [one for one in confirmed if not only_by_name(one) or one.rule in rules]
+    chosen = [one for one in confirmed if one not in named or one.rule in rules]
     chosen += [one for one in open_ones if one.rule in rules]
     patch = session.patch or Patch()
     own = [one.patch for one in chosen if one.patch is not None]
@@ -241,6 +272,6 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
             f"The session has no checksum of {unmeasured[0]}, so it may not be as it was measured. "
             "Nothing was changed. Analyse the script again."
         )
-    others = {one.edit.id for one in left_to_name(session) if one.edit and one not in chosen}
+    others = {one.edit.id for one in named if one.edit and one not in chosen}
     left = [one for one in patch.left_out if one.edit in others]
     return session.but(patch=wider.but(left_out=[*wider.left_out, *left]))

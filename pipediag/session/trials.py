@@ -73,6 +73,10 @@ class TrialBlock(Record):
     batch."""
 
 
+REFUSED_TOGETHER = "They can't be tried together"
+"""How the reason starts where a pipeline or model with both edits could not be made."""
+
+
 class DroppedEdit(Record):
     """A confirmed edit that is left out of the combination."""
 

@@ -18,7 +18,7 @@ from pipediag.estimates import (
 from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
 from pipediag.session.messages import BlockRun
-from pipediag.session.trials import WORTHWHILE, Combined, DroppedEdit, Trial
+from pipediag.session.trials import REFUSED_TOGETHER, WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials import Decided, Variant, VariantRefusedError
 from pipediag.trials.bench import (
     BASE_VARIANT,
@@ -385,7 +385,7 @@ class _Combination:
             decision, against_base = self._compare(current, with_it)
         except VariantRefusedError as error:
             both = f"{names} and {candidate.edit.label}"
-            reason = f"They can't be tried together: {both}. {error}"
+            reason = f"{REFUSED_TOGETHER}: {both}. {error}"
             return self.leave_out(one, reason, refused=True)
         if decision is None:
             return self.leave_out(one, no_time)

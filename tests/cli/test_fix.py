@@ -23,7 +23,7 @@ from pipediag.session.findings import Patch
 from pipediag.session.ledger import Run, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
-from pipediag.session.trials import Trial, TrialRun
+from pipediag.session.trials import Combined, DroppedEdit, Trial, TrialRun
 from pipediag.vocabulary import RunScope
 from tests.factories import make_finding, make_session
 from tests.ledgers import make_gain, make_run
@@ -201,6 +201,21 @@ def test_the_others_are_written_without_it(script: Path) -> None:
         "+ds = ds.map(abs, num_parallel_calls=16)",
         "+ds = ds.cache()",
     ]
+
+
+def test_what_was_not_tried_with_the_others_is_said_with_its_reason(script: Path) -> None:
+    made = session(script, PARALLEL)
+    cache = session(script, Insert("map", "cache")).findings[0]
+    cache = cache.but(rule="missing-cache", edit=replace(cache.edit, id="cache"))
+    dropped = [DroppedEdit(edit="cache", reason="No time left.")]
+    combined = Combined(speedup=2.0, ci95=(1.9, 2.1), findings=["edit"], dropped=dropped)
+    made = made.but(findings=[*made.findings, cache], combined=combined)
+    path = save_session(with_patches(made, LATER), script.parent)
+    result = fix(path)
+    assert "cache" not in result.stdout
+    assert "No time left." in result.stderr
+    assert "--with missing-cache" in result.stderr
+    assert "+ds = ds.cache()" in fix(path, "--with", "missing-cache").stdout
 
 
 def test_a_rule_of_which_nothing_was_confirmed_is_refused(script: Path) -> None:

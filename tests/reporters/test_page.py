@@ -230,3 +230,14 @@ def test_projected_seconds_are_marked() -> None:
     costs = {line.number: line.cost for block in blocks for line in block.lines}
     assert [costs[line][:1] for line in (7, 8, 9)] == ["2", "", "~"]
     assert "projected" in margin_note(blocks)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_diff_that_is_cut_names_the_command_that_prints_all_of_it(held: bool) -> None:
+    edit = Edit("map", "four calls", ())
+    diff = "--- a/t.py\n+++ b/t.py\n@@ -1,1 +1,20 @@\n" + "+x\n" * 20
+    patch = Patch(edits=[edit.id], diff=diff)
+    finding = make_finding("parallel-map", edit=edit, patch=patch)
+    page = html.render(make_session(findings=[finding], patch=patch if held else Patch()))
+    assert ("<code>pipediag fix</code> prints all" in page) is held
+    assert ("<code>pipediag fix --with parallel-map</code> prints all" in page) is not held

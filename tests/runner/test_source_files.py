@@ -13,6 +13,7 @@ import pytest
 from pipediag.errors import PipediagError
 from pipediag.facts.order import LINES_AROUND
 from pipediag.facts.promise import promised
+from pipediag.reporters.brief import briefs
 from pipediag.runner import source_files
 from pipediag.runner.output import DirectoryLock, prepare_output
 from pipediag.runner.source_files import (
@@ -25,7 +26,7 @@ from pipediag.runner.source_files import (
 from pipediag.session.edits import Edit, Insert, SetModel, SetOptions, SetParameters
 from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
-from pipediag.session.trials import Combined, DroppedEdit, Trial
+from pipediag.session.trials import REFUSED_TOGETHER, Combined, DroppedEdit, Trial
 from tests.encoding.poisoned import CLEAN, session_content
 from tests.factories import make_finding, make_host, make_session, make_verdict
 from tests.ledgers import make_gain
@@ -153,6 +154,26 @@ def test_what_is_for_the_user_to_decide_is_written_where_its_rule_is_named(scrip
     found = with_patches(tried, LATER)
     assert (found.patch.edits, [one.edit for one in found.patch.left_out]) == (["calls"], ["cache"])
     assert with_rules(found, ["missing-cache"]).patch.edits == ["calls", "cache"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_was_left_out_for_lack_of_time_is_written_where_its_rule_is_named(
+    script: Path, together: bool
+) -> None:
+    tried = tried_session(script, (CALLS, "confirmed"))
+    cache = make_finding(rule="missing-cache", edit=CACHE, trial=trial("confirmed"))
+    reason = "No time left." if together else f"{REFUSED_TOGETHER}: a and b."
+    dropped = [DroppedEdit(edit=CACHE.id, reason=reason)]
+    combined = Combined(speedup=2.1, ci95=(1.9, 2.3), findings=[CALLS.id], dropped=dropped)
+    found = with_patches(tried.but(findings=[*tried.findings, cache], combined=combined), LATER)
+    assert found.patch.edits == [CALLS.id]
+    assert [one.reason for one in found.patch.left_out] == [reason] * together
+    assert ("--with missing-cache" in briefs(found)[0].no_patch) is together
+    if together:
+        assert with_rules(found, ["missing-cache"]).patch.edits == [CALLS.id, CACHE.id]
+    else:
+        with pytest.raises(PipediagError):
+            with_rules(found, ["missing-cache"])
 
 
 TWIN = replace(CALLS, id="twin")
