@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import shlex
 from collections.abc import Iterable, Sequence
@@ -125,12 +126,13 @@ def _code(session: Session, finding: Finding) -> list[Line]:
     if file is None or line is None:
         return []
     try:
-        text = Path(file).read_text(encoding="utf-8")
+        content = Path(file).read_bytes()
+        text = content.decode("utf-8")
         first, last = _function(ast.parse(text), line)
     except (OSError, SyntaxError, ValueError):
         return []
     lines = text.splitlines()
-    if _was_changed(session, file, lines):
+    if _was_changed(session, file, content, lines):
         return []
     if last - first > _MOST_LINES or first == 0:
         first, last = line - _AROUND, line + _AROUND
@@ -146,13 +148,17 @@ def _code(session: Session, finding: Finding) -> list[Line]:
     return [Line(number, lines[number - 1], samples.get(number)) for number in numbers]
 
 
-def _was_changed(session: Session, file: str, lines: Sequence[str]) -> bool:
-    """Return True if a line that was measured is another one now."""
-    hot = [one for one in session.host.hot_python if one.file == file] if session.host else []
+def _was_changed(session: Session, file: str, content: bytes, lines: Sequence[str]) -> bool:
+    """Return True if the file, or a line of it that was measured, is another one now."""
+    patches = [session.patch, *(one.patch for one in session.findings)]
+    known = {one.path: one.sha256 for patch in patches if patch for one in patch.files}
+    if file in known:
+        return hashlib.sha256(content).hexdigest() != known[file]
+    hot = session.host.hot_python if session.host is not None else []
     return any(
-        one.code is not None
-        and not (one.line <= len(lines) and one.code.startswith(lines[one.line - 1].strip()))
-        for one in hot
+        one.line > len(lines) or not one.code.startswith(lines[one.line - 1].strip() or "\n")
+        for one in (*hot, *session.ops)
+        if one.file == file and one.line is not None and one.code is not None
     )
 
 

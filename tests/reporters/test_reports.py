@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, NoReturn
@@ -16,11 +17,12 @@ from pipediag.reporters.brief import as_json, as_markdown, briefs
 from pipediag.reporters.sections import sections
 from pipediag.reporters.tables import TABLES
 from pipediag.session.edits import Edit
-from pipediag.session.findings import Finding, Patch
+from pipediag.session.findings import Finding, Patch, PatchedFile
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import NOT_TRIED, Trial
 from tests import factories
 from tests.factories import make_finding, make_host, make_session
+from tests.records import make_operation, make_pipeline
 from tests.reporters import sessions, trial_sessions
 
 FILES = {"report.html", *(f"{name}.csv" for name in TABLES)}
@@ -192,6 +194,21 @@ def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) 
     (brief,) = briefs(session_of(file, by_hand(file)))
     assert brief.code == []
     assert as_markdown([brief])
+
+
+@pytest.mark.parametrize("of", ["patch", "operation"])
+def test_code_is_left_out_where_it_is_no_longer_what_was_measured(file: Path, of: str) -> None:
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    patch = Patch(files=[PatchedFile(path=str(file), sha256=digest)])
+    op = make_operation("map", "map", file=str(file), line=7, code="yield slow(row)")
+    session = make_session(
+        findings=[by_hand(file)],
+        patch=patch if of == "patch" else None,
+        pipeline=make_pipeline(ops=[op] if of == "operation" else [], bottleneck_op_id=None),
+    )
+    assert briefs(session)[0].code
+    file.write_text(f"import os\n{CODE}", encoding="utf-8")
+    assert briefs(session)[0].code == []
 
 
 def test_both_forms_hold_the_same(file: Path) -> None:
