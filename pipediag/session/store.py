@@ -24,8 +24,8 @@ _ANEW = (
     "again with `pipediag analyze`."
 )
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
-_KEPT_ASIDE = re.compile(r"(?!run-)[a-z]+-\d+\.\d+")
-"""Directory of an earlier report of `worker-1`, `chief-0` or `rank-3`."""
+_NUMBERED = re.compile(r"(.+)\.\d+")
+"""Directory of an earlier report, if the one without the number is there as well."""
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
 
@@ -102,12 +102,17 @@ def _written(path: Path) -> bytes | None:
 def session_paths(path: Path) -> list[Path]:
     """Return the path itself, or, of a directory of directories of runs, each run's.
 
-    Earlier runs of a job's workers, which an analysis keeps aside, are no runs of this one.
+    Earlier reports, which an analysis keeps aside, are no runs of this one.
     """
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
-    runs = [one for one in runs if not _KEPT_ASIDE.fullmatch(one.name)]
+    names = {one.name for one in runs}
+    runs = [
+        one
+        for one in runs
+        if not ((numbered := _NUMBERED.fullmatch(one.name)) and numbered[1] in names)
+    ]
     return sorted(runs, key=lambda one: (len(one.name), one.name)) or [path]
 
 

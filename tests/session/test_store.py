@@ -136,10 +136,11 @@ def test_a_session_stands_for_itself_and_a_directory_of_runs_for_each_in_order(
         assert session_paths(one) == [one]
 
 
-def test_earlier_reports_of_workers_are_no_runs_of_the_job(tmp_path: Path) -> None:
-    for name in ("worker-0", "worker-0.1", "worker-1", "worker-1.1"):
+def test_reports_kept_aside_are_no_runs_beside_the_newest(tmp_path: Path) -> None:
+    for name in ("train", "train.1", "train.2", "worker-0", "worker-0.1", "bert-2.0"):
         with_session(tmp_path / name)
-    assert [path.name for path in session_paths(tmp_path)] == ["worker-0", "worker-1"]
+    found = [path.name for path in session_paths(tmp_path)]
+    assert found == ["train", "bert-2.0", "worker-0"]
 
 
 def test_a_session_that_is_named_twice_is_one_run(
