@@ -212,6 +212,7 @@ LEFT_OPEN = make_session(
     ("made", "part"),
     [
         (LEFT_OPEN, "`--budget 180`"),
+        (LEFT_OPEN.but(trials=LEFT_OPEN.trials.but(given_s=120.0)), "`--budget 360`"),
         (inconclusive(steps=records.make_steps(count=10)), "`--steps 200`"),
         (inconclusive(**TORCH), "torch.profiler"),
     ],

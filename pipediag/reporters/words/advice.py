@@ -332,9 +332,10 @@ def what_else(session: Session) -> list[str]:
 
 def _longer_budget(session: Session) -> int | None:
     """Return seconds to give trials that left a change open; None where they left none."""
-    if session.trials is None or not _left_open(session):
+    tried = session.trials
+    if tried is None or not _left_open(session):
         return None
-    return math.ceil(_MORE_TIME * session.trials.budget_s)
+    return math.ceil(_MORE_TIME * (tried.given_s or tried.budget_s))
 
 
 def _left_open(session: Session) -> list[Finding]:
