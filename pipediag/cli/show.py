@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipediag.cli.common import newest_report, say
 from pipediag.errors import PipediagError
 from pipediag.reporters import REPORTERS
+from pipediag.session.messages import TRACE_DIRECTORY
+
+if TYPE_CHECKING:
+    from pipediag.session.model import Session
 
 TEXT, PERFETTO = "text", "perfetto"
 FORMATS = (*REPORTERS, TEXT, PERFETTO)
@@ -67,7 +72,7 @@ def command(
         for path in write_formats(loaded, output or directory, named):
             say(f"wrote {path}")
     if PERFETTO in wanted:
-        say(f"wrote {_write_perfetto(directory, output or directory)}")
+        say(f"wrote {_write_perfetto(loaded, directory, output or directory)}")
     if TEXT not in wanted:
         return
     from pipediag.reporters.terminal.summary import render
@@ -81,12 +86,16 @@ def command(
     )
 
 
-def _write_perfetto(directory: Path, output: Path) -> Path:
-    """Write the profile beside a session for ui.perfetto.dev."""
+def _write_perfetto(session: Session, directory: Path, output: Path) -> Path:
+    """Write the profile of the diagnosed loop, beside its session, for ui.perfetto.dev."""
     from pipediag.cli.trace import PERFETTO_FILE, read_profiles
     from pipediag.reporters.perfetto import write_perfetto
 
-    read, _ = read_profiles([directory])
+    loop, own = session.diagnosed_loop(), directory / TRACE_DIRECTORY
+    if loop is not None and (own / loop.id).is_dir():
+        own = own / loop.id
+    # Reports of other runs may lie below, such as that of the patched script.
+    read, _ = read_profiles([own if own.is_dir() else directory])
     write_perfetto(output / PERFETTO_FILE, read)
     return output / PERFETTO_FILE
 

@@ -295,7 +295,8 @@ _REMAINING: dict[Group, tuple[str, str]] = {
     ),
     "overhead": (
         "launching operations and Python",
-        "`pipediag trace REPORT/trace -o DIR` writes a timeline that shows what each call does.",
+        "`pipediag trace REPORT/trace/{loop} -o DIR` writes a timeline that shows what each call "
+        "does.",
     ),
 }
 """Names of what remains of the step, and what to do about it."""
@@ -341,6 +342,8 @@ def _in_the_step(session: Session) -> Iterator[str]:
     else:
         group: Group = "overhead" if bound_by == "balanced" else bound_by
         what, hint = _REMAINING[group]
+        loop = session.diagnosed_loop()
+        hint = hint.format(loop=loop.id if loop is not None else "")
         ms = class_ms(session, GROUPS[group])
         hot = hot_line(session.host, "main") if group == "overhead" else None
     if hot is not None:

@@ -20,12 +20,13 @@ from pipediag.cli.main import COMMANDS
 from pipediag.cli.show import command
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.gate.config import GateConfig, load_config
-from pipediag.reporters import write_all
+from pipediag.reporters import perfetto, write_all
 from pipediag.reporters.terminal.summary import render
 from pipediag.rules.registry import BY_ID
 from pipediag.session.store import save_session
 from tests import factories
 from tests.reporters import trial_sessions
+from tests.trace.builder import TraceBuilder
 
 
 @pytest.fixture
@@ -102,6 +103,23 @@ def test_text_is_the_summary_and_perfetto_needs_a_profile(session_directory: Pat
     assert (as_text.exit_code, as_text.stdout) == (0, shown.stdout)
     with pytest.raises(PipediagError, match="no profile"):
         command.main([str(session_directory), "--format", "perfetto"], standalone_mode=False)
+
+
+@pytest.mark.parametrize("other", ["trace/loop_1", "again/trace/loop_0"])
+def test_perfetto_gets_the_profile_of_the_loop_that_the_session_is_about(
+    session_directory: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(
+        perfetto, "write_perfetto", lambda _, hosts: read.extend(one.path for one in hosts)
+    )
+    for place in ("trace/loop_0", other):
+        (session_directory / place).mkdir(parents=True)
+        builder = TraceBuilder()
+        builder.host().line("python").event("call", 0, 100)
+        builder.save(session_directory / place)
+    CliRunner().invoke(command, [str(session_directory), "--format", "perfetto"])
+    assert [one.parent for one in read] == [session_directory / "trace/loop_0"]
 
 
 def test_an_unknown_rule_is_answered_with_those_there_are() -> None:
