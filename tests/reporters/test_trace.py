@@ -116,3 +116,9 @@ def test_what_could_not_be_decided_is_not_shown() -> None:
     text = " ".join(shown(devices.make_report(findings=[unsettled])).split())
     assert "Undecided" not in text
     assert "No rule found anything above its threshold." in text
+
+
+def test_the_time_of_a_profile_is_said_to_be_that_of_its_steps() -> None:
+    """Its devices may span more."""
+    assert "steps over" in shown(one_device())
+    assert "steps over" not in shown(nothing())

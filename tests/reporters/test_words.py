@@ -11,6 +11,7 @@ from pipediag.reporters.words import embeddings, quantities, run
 from pipediag.reporters.words import pipeline as pipeline_rows
 from pipediag.reporters.words.labels import SourceNames, evidence
 from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
+from pipediag.session.ledger import Run
 from pipediag.session.model import Script
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.vocabulary import Scalar
@@ -19,6 +20,7 @@ from tests.factories import (
     make_embedding,
     make_session,
 )
+from tests.ledgers import make_waits
 from tests.rules.sessions import make_ids
 
 
@@ -127,3 +129,9 @@ def test_padding_is_only_what_the_model_masks() -> None:
     assert embeddings.padding(make_embedding(ids=ids, mask_zero=True)) == f"62{NO_BREAK}%"
     assert embeddings.padding(make_embedding(ids=ids)) == NOTHING
     assert embeddings.padding(make_embedding(mask_zero=True)) == NOTHING
+
+
+@pytest.mark.parametrize("ledger", [None, make_waits(1.0, 16.0, 3.0, each_s=0.5)])
+def test_the_bound_of_free_input_says_whether_it_is_of_the_loop(ledger: Run | None) -> None:
+    made = make_session(loops=[factories.make_loop(epoch_ends=2)], run=ledger)
+    assert ("for the loop" in run.free_input(made)) is (ledger is not None)

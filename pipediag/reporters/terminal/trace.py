@@ -65,7 +65,9 @@ def _headline(device: DeviceActivity | None) -> Text:
 def _profile(report: TraceReport) -> Table:
     grid = facts()
     for host in report.hosts[:_MOST]:
-        about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {duration(host.span_ms)}"
+        # Devices may have been at work before the first step, and after the last one.
+        over = f"{'steps over ' if host.steps else ''}{duration(host.span_ms)}"
+        about = f"{_FORMAT[host.format]}, {counted(host.events, 'event')}, {over}"
         # The end of a long path says more than its start.
         cut = "…" if len(host.path) > _LONGEST else ""
         grid.add_row(Text("Profile", "dim"), Text(f"{cut}{host.path[-_LONGEST:]} ({about})"))

@@ -181,13 +181,15 @@ def of_what(found: RunGain) -> str:
 
 
 def free_input(session: Session) -> str | None:
-    """Return `at most 3.1x; then device compute limits`; None where no bound is known."""
+    """Return `at most 3.1x; then device compute is the limit`; None where no bound is known."""
     most = most_of_free_input(session)
     if most is None:
         return None
     behind = session.ceiling.next_bottleneck if session.ceiling is not None else None
     then = f"; then {in_sentence(STEP_CLASS[behind])} is the limit" if behind else ""
-    return f"at most {speedup(most)}{then}"
+    time = loop_time(session)
+    waits = ", with its waits for first batches" if time and time.first_batches_s else ""
+    return f"at most {speedup(most)}{f' for the loop{waits}' if time else ''}{then}"
 
 
 def time_of_loop(session: Session) -> str | None:
