@@ -188,7 +188,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     """Return the advice to cache what each evaluation makes anew, with its finding's other
     fields."""
     work, place = cached_work(pipeline)
-    if place is None:
+    if place is None or _stops_early(loop, pipeline):
         return None
     size = _bytes_of_pass(loop, pipeline, place)
     if size is not None and not fits_in_memory(session, size):
@@ -216,6 +216,13 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
         "condition": condition,
         "untried": untried,
     }
+
+
+def _stops_early(loop: Loop, pipeline: Pipeline) -> bool:
+    """Return True if an evaluation may leave a part of its data, as a cache is then discarded."""
+    last = next(_chain(pipeline), None)
+    held = last.cardinality if last is not None and last.cardinality is not None else -1
+    return loop.steps_given is not None and not 0 <= held <= loop.steps_given
 
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation, check: Check | None) -> Edit | None:

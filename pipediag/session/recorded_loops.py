@@ -302,6 +302,8 @@ class LoopFacts:
     """Steps that the loop would run if left alone, where the script says so."""
     epoch_steps: int | None = None
     """Steps of its first epoch, once its data has ended."""
+    steps_given: int | None = None
+    """Steps after which each evaluation stops, where the script says so (`validation_steps`)."""
     planned_rounds: int | None = None
     """Number of times that the script comes to its line, by the loops of its source around it."""
     shapes_vary: bool = False

@@ -224,6 +224,25 @@ def test_a_cache_of_the_evaluation_takes_half_of_the_free_memory_at_most(
     assert bool(data_of(changed(1, element_bytes=mb * 2**17))) == fits
 
 
+@cases(
+    {
+        "all of ten batches": (10, 10, True),
+        "more than there are": (11, 10, True),
+        "a part": (9, 10, False),
+        "without end": (10, -1, False),
+        "of unknown length": (10, None, False),
+        "not told": (None, None, True),
+    },
+    "steps, held, kept",
+)
+def test_evaluations_that_stop_before_the_end_complete_no_cache(
+    steps: int | None, held: int | None, kept: bool
+) -> None:
+    """As with `validation_steps`: each one reads from the first batch on."""
+    loop = validation(ending(before=changed(2, cardinality=held)), steps_given=steps)
+    assert bool(of_data(loop)) == kept
+
+
 IF_IT_FITS = "if all of its data fits in memory"
 
 

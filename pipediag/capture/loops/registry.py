@@ -375,6 +375,8 @@ class LoopRegistry:
             walker = self.trainer.data_walker(frame)
             loop.fit_walker = weakref.ref(walker) if walker is not None else None
             loop.fit_steps = self.trainer.planned_steps(frame)
+        if phase is not None and phase.role in EVALUATING:
+            record.steps_given = self.trainer.steps_given(phase.frame)
         return loop
 
     def _describe_pipeline(self, loop: Loop, dataset: Any) -> None:

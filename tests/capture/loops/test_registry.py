@@ -96,6 +96,14 @@ def test_a_fit_that_resumes_plans_what_is_left_of_its_epochs(line: Line) -> None
     assert loop.record.planned_steps == 100
 
 
+@pytest.mark.parametrize(("role", "steps"), [("validation", 50), ("training", None)])
+def test_an_evaluation_may_be_told_to_stop_after_some_steps(
+    line: Line, role: LoopRole, steps: int | None
+) -> None:
+    assert line.iterator(Walker(None), role, steps=50).record.steps_given == steps
+    assert line.iterator(Walker(None), "evaluate").record.steps_given is None
+
+
 def test_a_fit_that_ends_in_its_first_step_keeps_its_data_no_longer(line: Line) -> None:
     mine = line.iterator(Walker(10))
     elsewhere = line.iterator(Walker(1000))

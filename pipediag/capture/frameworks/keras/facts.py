@@ -136,6 +136,11 @@ def planned_steps(frame: FrameType) -> int | None:
     return None if epochs is None or steps is None else epochs * steps
 
 
+def steps_given(frame: FrameType) -> int | None:
+    """Return the steps after which a running `evaluate` or `predict` was told to stop."""
+    return _number(locals_of(frame).get("steps"))
+
+
 def _epochs(frame: FrameType) -> int | None:
     """Return the epochs that a running `fit` is to make, from its `initial_epoch` on."""
     values = locals_of(frame)
