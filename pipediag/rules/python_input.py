@@ -48,7 +48,9 @@ from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random
 # Sums that are kept say nothing of a draw without replacement.
 _DRAWS = re.compile(r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b).*\bp\s*=")
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
-_TENSORFLOW = re.compile(r"\b(tf|keras|K)\.(?!data\b)\w+.*\(|\.numpy\(\)")
+# Keras's `load_img`, `pad_sequences` and such are no calls of TensorFlow.
+_PLAIN = r"data\b|(keras\.)?(utils|preprocessing)\b"
+_TENSORFLOW = re.compile(rf"\b(tf|keras|K)\.(?!{_PLAIN})\w+.*\(|\.numpy\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         _DRAWS,

@@ -258,6 +258,8 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
         (WEIGHTED.replace("p=", "False, p="), {}),
         (WEIGHTED.replace("rng", "np.random").replace("p=", "replace=False, p="), {}),
         ("ds = tf.data.Dataset.range(3)", {}),
+        ("image = tf.keras.utils.load_img(path)", {}),
+        ("image = keras.utils.load_img(path)", {}),
         (None, {}),
         (WEIGHTED, {"thread": "training"}),
         (WEIGHTED, {"self_ms": 0.01}),

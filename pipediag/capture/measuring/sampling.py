@@ -124,12 +124,14 @@ class StackSampler:
         self._samples.append((at_ns, self._lines_in(stacks())))
 
     def _lines_in(self, stacks: Mapping[int, Stack]) -> list[tuple[ScriptLine, str]]:
-        """Return the lines of the user's code."""
+        """Return the lines of the user's code, without those at which the loop calls a framework,
+        as to train."""
         own, lines = threading.get_ident(), []
         for ident, stack in stacks.items():
             found = None if ident == own or _is_parked(stack) else script_line_of(stack)
-            if found is not None and not found.in_framework:
-                lines.append((found, "main" if ident == self._training_thread else "source"))
+            trains = ident == self._training_thread
+            if found is not None and not (trains and found.in_framework):
+                lines.append((found, "main" if trains else "source"))
         return lines
 
 

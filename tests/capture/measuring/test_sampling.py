@@ -89,6 +89,17 @@ def test_samples_between_two_runs_of_steps_are_none_of_theirs() -> None:
     assert [seen.samples for seen in stacks.lines] == [2]
 
 
+def test_what_a_framework_does_counts_for_the_line_of_a_source_and_not_of_the_loop() -> None:
+    sampler = StackSampler(training_thread=1)
+    sampler.stop("fit", [])
+    keras = compile("", "/lib/site-packages/keras/src/utils/image_utils.py", "exec")
+    stack = [(keras, 1), (spin.__code__, 5)]
+
+    seen = sampler._lines_in({1: stack, 2: stack})
+
+    assert [(line.line, thread) for line, thread in seen] == [(5, "source")]
+
+
 def test_parked_threads_are_not_seen() -> None:
     with thread(park), thread(park_at_a_queue):
         stacks = sampled()
