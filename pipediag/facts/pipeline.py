@@ -237,7 +237,8 @@ def passes_over_data(session: Session) -> float | None:
     factor = math.prod(int(count) for count in repeats if isinstance(count, int))
     if loop is not None and epochs:
         # Around a `fit` of one epoch, the script's own loop makes the passes.
-        return factor * epochs * ((loop.planned_rounds or 1) if epochs == 1 else 1)
+        passes = max(1.0, epochs * of_epoch) if of_epoch else epochs
+        return factor * passes * ((loop.planned_rounds or 1) if epochs == 1 else 1)
     rounds = loop.planned_rounds if loop is not None and loop.keras is None else None
     if loop is not None and rounds is not None and loop.iterators <= rounds:
         return factor * rounds
@@ -250,13 +251,16 @@ def passes_over_data(session: Session) -> float | None:
 
 
 def passes_of_an_epoch(session: Session) -> float | None:
-    """Return how often an epoch reads what an endless `repeat` repeats; None without one, and where
-    that is not known."""
+    """Return how often an epoch reads what an endless `repeat` repeats, or the data of a `fit` that
+    reads a part of it in each; None where it is read once, and where that is not known."""
     loop, last = session.diagnosed_loop(), last_operation(session)
     path = list(chain(session.ops, last))
     kinds = [op.kind for op in path]
-    if loop is None or last is None or "repeat" not in kinds[:-1]:
+    if loop is None or last is None:
         return None
+    if "repeat" not in kinds[:-1]:
+        part, held = loop.keras and loop.keras.steps_per_epoch, last.cardinality or 0
+        return 1.0 / math.ceil(held / part) if part and part < held else None
     at = kinds.index("repeat")
     endless = path[at].parameters.get("count") in (None, -1)
     steps = loop.keras.steps_per_epoch if loop.keras is not None else last.cardinality

@@ -33,6 +33,11 @@ def endless(
     return session_of(source(), repeat(None), *behind, batch(), loops=loops)
 
 
+def in_parts(steps_per_epoch: int, *, epochs: int) -> Session:
+    keras = make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch)
+    return session_of(source(), batch(10, cardinality=1000), loops=[make_loop(keras=keras)])
+
+
 def taken(count: int) -> Session:
     """A loop of the script's own, of one epoch."""
     take = make_operation("take", "take", cardinality=count)
@@ -64,6 +69,10 @@ def test_what_keras_adds_is_not_the_end_of_the_scripts_pipeline() -> None:
             session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), planned_rounds=50)]),
             50,
         ),
+        # 1,000 batches that Keras reads 100 at a time, in ten epochs, and in 25.
+        (in_parts(100, epochs=10), 1),
+        (in_parts(100, epochs=25), 2.5),
+        (in_parts(1000, epochs=10), 10),
         # 10,000 examples, and ten epochs that take 3,200 and 32,000 of them together.
         (endless(steps_per_epoch=10), 1),
         (endless(steps_per_epoch=312, epochs=1, rounds=100), 100),

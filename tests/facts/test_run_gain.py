@@ -217,6 +217,22 @@ def test_the_pass_that_fills_a_cache_is_that_over_the_data_of_an_endless_repeat(
     assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
 
 
+@pytest.mark.parametrize(("steps_per_epoch", "saved_s"), [(50, None), (400, 37.5)])
+def test_the_pass_that_fills_a_cache_is_that_of_epochs_that_read_a_part_each(
+    steps_per_epoch: int, saved_s: float | None
+) -> None:
+    """Twelve epochs are 0.6 passes over 1,000 batches, or 4."""
+    keras = make_keras(epochs=12, steps_per_epoch=steps_per_epoch)
+    session = session_of(
+        source(),
+        batch(10, cardinality=1000),
+        loops=[make_loop(keras=keras)],
+        run=make_run(epochs_planned=12),
+    )
+    gain = gain_for_run(session, cached())
+    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+
+
 @pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
 @pytest.mark.parametrize("ledger", [{"epochs_planned": 5}, {"scope": "1000_steps"}])
 def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(

@@ -190,7 +190,7 @@ class Projection:
             return given, given * length / loop.batches_per_call, True
         if loop.planned_steps:
             per_epoch = loop.keras.steps_per_epoch if loop.keras else None
-            count = max(1, round(loop.planned_steps / per_epoch)) if per_epoch else 1
+            count = given or 1 if per_epoch else 1
             return count, loop.planned_steps / loop.batches_per_call, bool(per_epoch)
         if given and loop.epoch_steps:
             return given, given * loop.epoch_steps / loop.batches_per_call, True

@@ -103,6 +103,19 @@ def test_a_fit_that_is_resumed_has_the_epochs_that_are_left(
     assert planned_steps(frame) == (None if left is None else 40 * left)
 
 
+@pytest.mark.parametrize(
+    ("held", "steps", "planned"),
+    [(63, 62, 315), (1000, 100, 1000), (1000, 300, 2600), (50, 60, 500), (None, 60, 600)],
+)
+def test_an_epoch_of_fewer_steps_than_the_data_has_goes_on_where_the_last_one_ended(
+    held: int | None, steps: int, planned: int
+) -> None:
+    """And ends where the data does: epochs of 62 and of 1 step, by turns."""
+    walker = SimpleNamespace(num_batches=steps, _num_batches=held)
+    frame = fit(model(), x=Rows(), epochs=10, steps_per_epoch=steps, epoch_iterator=walker)
+    assert planned_steps(frame) == planned
+
+
 class Rows:
     def __getitem__(self, index: int) -> int:
         return index

@@ -100,6 +100,13 @@ def test_a_run_that_a_callback_may_end_sooner_says_so() -> None:
     assert report.not_seen == [AFTERWARDS, MAY_END_SOONER]
 
 
+def test_epochs_that_end_where_the_data_does_have_fewer_steps() -> None:
+    """As with `steps_per_epoch=199` of 200 batches: epochs of 199 and of 1 step, by turns."""
+    loop = fit_loop(epochs=10, steps_per_epoch=199, planned_steps=1000)
+    report = ledger(epochs_of_a_fit(3), recording_of(loop), 60.0, "stopped")
+    assert (report.epochs_planned, row(report, "steps").count) == (10, 1000)
+
+
 def test_an_end_within_trials_is_no_end_that_was_seen() -> None:
     run = epochs_of_a_fit(1)
     # From the first epoch's last steps to the second one's first batch.

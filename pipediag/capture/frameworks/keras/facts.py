@@ -133,7 +133,12 @@ def model_of(frame: FrameType) -> Any:
 def planned_steps(frame: FrameType) -> int | None:
     """Return the steps that a running `fit` was asked for; None where Keras does not know yet."""
     epochs, steps = _epochs(frame), _steps_per_epoch(frame)
-    return None if epochs is None or steps is None else epochs * steps
+    if epochs is None or steps is None:
+        return None
+    # An epoch goes on where the one before it ended, and ends where data of known length does.
+    held = _number(getattr(data_walker(frame), "_num_batches", None)) or steps
+    passes, rest = divmod(epochs, math.ceil(held / steps))
+    return passes * held + rest * steps
 
 
 def steps_given(frame: FrameType) -> int | None:
