@@ -152,6 +152,9 @@ def _replaced(session: Session, change: edits.Replace) -> list[str]:
     match change.kind, _kind(session, change.op_id):
         case "PyDataset", _:
             lines = [f"super().__init__({given})"]
+            if session.keras is not None and session.keras.source_file is None:
+                # A class of Keras's own.
+                lines = [f"data.{name} = {value}" for name, value in change.parameters.items()]
         case "in_chunks", _:
             lines = _with("in_chunks", "in_chunks(generator, output_signature)")
         case edits.IN_BATCHES, kind:

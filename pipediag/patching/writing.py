@@ -355,6 +355,8 @@ def _move(workspace: Workspace, change: edits.Move) -> None:
 def _replace(workspace: Workspace, change: edits.Replace) -> None:
     if change.kind == "PyDataset":
         keras = workspace.keras()
+        if keras.source_file is None:
+            raise NotPatchableError("The class is Keras's own: set its workers before `fit`.")
         source = workspace.source(keras.source_file)
         given = _texts(source, change.parameters)
         workspace.change(source, with_workers(source, keras.source, given))

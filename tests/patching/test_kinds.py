@@ -491,6 +491,12 @@ def test_a_pydataset_whose_base_is_in_another_file_is_left_alone() -> None:
     assert "does not define `Imported`" in refused(text, [made], WORKERS, keras=keras)
 
 
+def test_the_class_of_a_pydataset_of_keras_s_own_is_left_alone() -> None:
+    made = op(PYDATASET, "from_generator", ".fit(", id="generator", made_by_framework=True)
+    keras = {"source": "DirectoryIterator", "source_file": None}
+    assert "Keras's own" in refused(PYDATASET, [made], WORKERS, keras=keras)
+
+
 def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     text = REBOUND.replace(
         "model.compile",

@@ -51,6 +51,21 @@ def test_settings_are_arguments_and_a_row_wise_optimizer_is_imported(
     assert snippet(session, [SetModel(settings)]) == code
 
 
+@pytest.mark.parametrize(
+    ("file", "code"),
+    [
+        ("rows.py", "super().__init__(workers=2, max_queue_size=20)"),
+        (None, "data.workers = 2\ndata.max_queue_size = 20"),
+    ],
+)
+def test_workers_are_set_on_an_object_whose_class_is_keras_s_own(
+    file: str | None, code: str
+) -> None:
+    session = make_session(loops=[make_loop(keras=make_keras(source_file=file))])
+    change = Replace("rows", "PyDataset", {"workers": 2, "max_queue_size": 20})
+    assert snippet(session, [change]) == code
+
+
 def of_a_pipeline(*changes: Change, **of_map: Any) -> str:
     ops = [
         make_operation("shuffle", "shuffle", line=37),

@@ -125,6 +125,18 @@ test_what_is_given_to_fit = decides(
 )
 
 
+@pytest.mark.parametrize("measured", [COMPUTES, SLEEPS])
+@pytest.mark.parametrize("file", ["data.py", None])
+def test_nothing_is_to_be_written_into_a_class_of_keras_s_own(
+    file: str | None, measured: dict[str, float]
+) -> None:
+    """As of `flow_from_directory`, whose object is given its workers."""
+    finding = only(PYTHON_INPUT, given_to_fit(measured, {"source_file": file}))
+    assert ("in the class" in finding.advice) == (file is not None)
+    assert (".workers = " in finding.advice) == (file is None)
+    assert tried(finding) == ("fail", True)
+
+
 @pytest.mark.parametrize("state", ["refuted", "confirmed", "inconclusive", "not_tried"])
 def test_where_several_calls_at_once_gain_nothing_a_rewrite_is_left(state: TrialState) -> None:
     session = generated(generator(), batch())
