@@ -102,7 +102,7 @@ INFINITE_CARDINALITY = -1
 """Length that TensorFlow gives for an endless dataset, `tf.data.INFINITE_CARDINALITY`."""
 KEEPS_ELEMENTS = ("map", "shuffle", "repeat", "filter", "prefetch", "with_options", "ignore_errors")
 """Kinds that another order of the elements goes through unharmed."""
-PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter")
+PYTHON_ADAPTERS = ("PyDatasetAdapter", "GeneratorDataAdapter", "KerasSequenceAdapter")
 """Keras' adapters of data that Python makes while the model trains."""
 
 WORKS_AHEAD = ("Prefetch", "MapAndBatch", "Parallel")

@@ -366,7 +366,9 @@ def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:
         assert (culprit.file, culprit.line) == ("rows.py", line)
 
 
-@pytest.mark.parametrize("adapter", ["PyDatasetAdapter", "GeneratorDataAdapter"])
+@pytest.mark.parametrize(
+    "adapter", ["PyDatasetAdapter", "GeneratorDataAdapter", "KerasSequenceAdapter"]
+)
 def test_data_that_python_makes_for_keras_is_named_by_its_class(adapter: str) -> None:
     data = {"data_adapter": adapter, "source_file": "data.py", "source_line": 3}
     op = make_operation("g", "from_generator")

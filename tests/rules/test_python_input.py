@@ -121,6 +121,7 @@ test_what_is_given_to_fit = decides(
         "read by workers": (given_to_fit({}, {"workers": 4}), "fail"),
         "keeps up": (given_to_fit(SLEEPS, **keeps_up()), "pass"),
         "generator": (given_to_fit(COMPUTES, GENERATOR), "fail"),
+        "Keras 2": (given_to_fit(COMPUTES, {"data_adapter": "KerasSequenceAdapter"}), "fail"),
     },
 )
 
