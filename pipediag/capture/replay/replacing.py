@@ -115,8 +115,13 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
 
     assert node.call is not None
     shapes = [spec.shape for spec in nest.flatten(node.dataset.element_spec)]
+    if any(shape.rank is None for shape in shapes):
+        raise NotReplayableError(
+            "Its call does not say which shapes its elements have: give it an `output_signature`, "
+            "such as `tf.TensorSpec([], tf.int32)`, in place of `output_types`."
+        )
     # The elements that a check reads may all be of one size.
-    if any(shape.rank is None or None in shape[1:] for shape in shapes):
+    if any(None in shape[1:] for shape in shapes):
         raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     # NumPy must not be imported for a script that does without it.
     in_chunks = importlib.import_module("pipediag.in_chunks").in_chunks

@@ -86,6 +86,13 @@ SCRIPT = r"""
     except NotReplayableError as error:
         results["arguments"] = str(error)
 
+    untold = tf.data.Dataset.from_generator(numbers, output_types=tf.int64)
+    (op,) = [call.operation.id for _, call in Graph(untold).calls()]
+    try:
+        verify(untold, [Replace(op, "in_chunks", {"elements": 64})], "equal")
+    except NotReplayableError as error:
+        results["types alone"] = str(error)
+
     ROWS = 70
     numbered_rows = np.arange(ROWS)
     lines = [json.dumps({"n": n, "of": [n, n + 1, n + 2], "text": "w" * (n % 5)})
@@ -218,6 +225,11 @@ def test_elements_and_their_order_stay_the_same(results: dict[str, Any], name: s
 @pytest.mark.parametrize("name", ["two lengths", "arguments"])
 def test_what_can_not_be_stacked_is_refused(results: dict[str, Any], name: str) -> None:
     assert isinstance(results[name], str)
+
+
+def test_elements_whose_shapes_are_not_given_need_a_signature(results: dict[str, Any]) -> None:
+    assert "output_signature" in results["types alone"]
+    assert "output_signature" not in results["two lengths"]
 
 
 @pytest.mark.parametrize(
