@@ -155,10 +155,12 @@ def _was_changed(session: Session, file: str, content: bytes, lines: Sequence[st
     if file in known:
         return hashlib.sha256(content).hexdigest() != known[file]
     hot = session.host.hot_python if session.host is not None else []
+    measured = [(one.file, one.line, one.code) for one in hot]
+    measured += [(op.file, op.line, op.code) for op in session.ops if op.file and op.line]
     return any(
-        one.line > len(lines) or not one.code.startswith(lines[one.line - 1].strip() or "\n")
-        for one in (*hot, *session.ops)
-        if one.file == file and one.line is not None and one.code is not None
+        line > len(lines) or not code.startswith(lines[line - 1].strip() or "\n")
+        for where, line, code in measured
+        if where == file and code is not None
     )
 
 
