@@ -16,7 +16,8 @@ from pipediag.reporters.words import advice, trials
 from pipediag.reporters.words.labels import evidence
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.session.findings import Finding
-from pipediag.session.model import Session
+from pipediag.session.model import HotLine, Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.trials import NOT_TRIED
 
 _AROUND = 12
@@ -154,13 +155,13 @@ def _was_changed(session: Session, file: str, content: bytes, lines: Sequence[st
     known = {one.path: one.sha256 for patch in patches if patch for one in patch.files}
     if file in known:
         return hashlib.sha256(content).hexdigest() != known[file]
-    hot = session.host.hot_python if session.host is not None else []
-    measured = [(one.file, one.line, one.code) for one in hot]
-    measured += [(op.file, op.line, op.code) for op in session.ops if op.file and op.line]
+    measured: list[HotLine | Operation] = [*session.ops]
+    measured += session.host.hot_python if session.host is not None else []
     return any(
-        line > len(lines) or not code.startswith(lines[line - 1].strip() or "\n")
-        for where, line, code in measured
-        if where == file and code is not None
+        # One that is blank now is another one, too.
+        one.line > len(lines) or not one.code.startswith(lines[one.line - 1].strip() or "\n")
+        for one in measured
+        if one.file == file and one.line is not None and one.code is not None
     )
 
 
