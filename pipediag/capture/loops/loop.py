@@ -248,6 +248,8 @@ class Consumer:
     ordinal: int
     iterator: Callable[[], Any] = nothing
     """Gives it as long as it is there; None afterwards, and where there is none."""
+    left_ns: int | None = None
+    """Time at which the script let go of it, as by `break`: what follows is no step of it."""
     element_spec: Any = None
     dataset: Any = None
     hand_over: HandOver = "next"

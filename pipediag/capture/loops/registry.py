@@ -332,6 +332,9 @@ class LoopRegistry:
 
         def gone(_: object) -> None:
             consumer.dataset = None  # natively it does not outlive the iterator
+            # After `next(iter(dataset))` the step is still to come, and Keras tells its own ends.
+            if consumer.batches > 1 and loop.record.kind != "keras":
+                consumer.left_ns = time.monotonic_ns()
 
         consumer.iterator = weakref.ref(iterator, gone)
         return consumer

@@ -380,7 +380,7 @@ class StepClock:
         last = thread.last
         if last is None or last.loop.interruption is not None:
             return
-        loop, now_ns = last.loop, at_ns or time.monotonic_ns()
+        loop, now_ns = last.loop, at_ns or last.left_ns or time.monotonic_ns()
         loop.interruption = Interruption(now_ns)
         self._with.timeline.steps_ended(now_ns)
         if loop.diagnosis is not None:

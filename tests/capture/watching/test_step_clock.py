@@ -221,6 +221,17 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
 
 
+def test_what_follows_a_break_is_no_step(stage: Stage) -> None:
+    first, second = stage.consumer("training"), stage.consumer("training")
+    for _ in range(3):
+        stage.step(first)
+    first.left_ns = stage.now + 5
+    stage.now += 1000
+    stage.step(second)
+
+    assert first.loop.interruption.at_ns == first.left_ns
+
+
 @pytest.mark.parametrize("trains", [True, False])
 def test_lines_are_sampled_in_the_steps_of_a_loop_that_trains_nothing(
     stage: Stage, trains: bool
