@@ -259,8 +259,10 @@ def passes_of_an_epoch(session: Session) -> float | None:
     if loop is None or last is None:
         return None
     if "repeat" not in kinds[:-1]:
-        part, held = loop.keras and loop.keras.steps_per_epoch, last.cardinality or 0
-        return 1.0 / math.ceil(held / part) if part and part < held else None
+        part, held = (loop.keras and loop.keras.steps_per_epoch) or 0, last.cardinality or 0
+        at_once = session.steps.batches_per_call if session.steps is not None else 1
+        part = math.ceil(part / at_once) * at_once
+        return 1.0 / math.ceil(held / part) if 0 < part < held else None
     at = kinds.index("repeat")
     endless = path[at].parameters.get("count") in (None, -1)
     steps = loop.keras.steps_per_epoch if loop.keras is not None else last.cardinality

@@ -242,6 +242,7 @@ def _behind_other_work(session: Session, maps: list[Operation], op: Operation) -
     last = max(behind, key=maps.index)
     there, here = (_cache_of(session, one, early=False) for one in (last, op))
     only_here = there.given["edit"] is None and here.given["edit"] is not None
+    only_here = only_here and here.against is None
     return op if there.against is not None or only_here else last
 
 

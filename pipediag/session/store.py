@@ -25,7 +25,7 @@ _ANEW = (
 )
 _NAME = "Name a session.json, or the directory that `pipediag analyze` wrote."
 _NUMBERED = re.compile(r"(.+)\.\d+")
-"""Directory of an earlier report, if the one without the number is there as well."""
+"""Directory of an earlier report, if that without the number is there as well, and newer."""
 _LONGEST_PLACE = 200
 """Characters; keys in the file are quoted, and can be endless."""
 
@@ -107,12 +107,13 @@ def session_paths(path: Path) -> list[Path]:
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]
-    names = {one.name for one in runs}
-    runs = [
-        one
-        for one in runs
-        if not ((numbered := _NUMBERED.fullmatch(one.name)) and numbered[1] in names)
-    ]
+    made = {one.name: (one / SESSION_FILE).stat().st_mtime_ns for one in runs}
+
+    def is_kept_aside(name: str) -> bool:
+        numbered = _NUMBERED.fullmatch(name)
+        return numbered is not None and made[name] < made.get(numbered[1], 0)
+
+    runs = [one for one in runs if not is_kept_aside(one.name)]
     return sorted(runs, key=lambda one: (len(one.name), one.name)) or [path]
 
 

@@ -399,9 +399,9 @@ class _Combination:
             # Holds until these edits have run rounds of their own.
             self._ratios = against_base
             self._estimate = estimate(against_base.steps, LOOK_ALPHA)
-        else:
-            self.drop(candidate, f"No further gain was shown on top of {names}: {decision}.")
-        return []
+            return []
+        both = f"{names} and {candidate.edit.label}"
+        return self.leave_out(one, f"No further gain was shown of {both} together: {decision}.")
 
     def measure(self) -> None:
         if len(self._members) == 1:

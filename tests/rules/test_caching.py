@@ -321,7 +321,7 @@ def test_an_order_of_listed_files_that_a_cache_would_freeze(
 
 def test_work_behind_the_batch_leaves_a_cache_where_it_can_be_written() -> None:
     """The shuffle before it can move behind the first map, and not behind the batch."""
-    behind = costly(id="words", elements=1.0, self_ms_per_step=6.0)
+    behind = costly(id="words", elements=1.0, self_ms_per_step=6.0, cardinality=313)
     session = session_of(source(), SHUFFLE, costly(), batch(), behind, **epochs(10))
     changed = only(MISSING_CACHE, session).edit.changes
     assert [getattr(one, "after", None) for one in changed] == ["map", "map"]

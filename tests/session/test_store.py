@@ -138,9 +138,12 @@ def test_a_session_stands_for_itself_and_a_directory_of_runs_for_each_in_order(
 
 def test_reports_kept_aside_are_no_runs_beside_the_newest(tmp_path: Path) -> None:
     for name in ("train", "train.1", "train.2", "worker-0", "worker-0.1", "bert-2.0"):
-        with_session(tmp_path / name)
+        made = with_session(tmp_path / name)
+        numbered = name.rpartition(".")[2].isdecimal() and name != "bert-2.0"
+        os.utime(made / "session.json", (9.0, 9.0 - numbered))
+    with_session(tmp_path / "train.3")  # the user's own, as it came later
     found = [path.name for path in session_paths(tmp_path)]
-    assert found == ["train", "bert-2.0", "worker-0"]
+    assert found == ["train", "train.3", "bert-2.0", "worker-0"]
 
 
 def test_a_session_that_is_named_twice_is_one_run(

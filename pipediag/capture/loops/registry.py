@@ -181,8 +181,9 @@ def _has_a_limit(loop: ast.For, frame: FrameType) -> bool:
     that is a number, and the steps are not those of one epoch."""
     names = {**frame.f_globals, **locals_of(frame)}
     nodes = list(ast.walk(loop))
-    headers = [one.target for one in nodes if isinstance(one, ast.For)]
-    of_an_epoch = {one.id for at in headers for one in ast.walk(at) if isinstance(one, ast.Name)}
+    set_anew: list[ast.expr] = [one.target for one in nodes if isinstance(one, ast.For)]
+    set_anew += [at for one in loop.body if isinstance(one, ast.Assign) for at in one.targets]
+    of_an_epoch = {one.id for at in set_anew for one in ast.walk(at) if isinstance(one, ast.Name)}
     for choice in nodes:
         leaves = isinstance(choice, ast.If) and any(
             isinstance(one, ast.Break | ast.Return) for one in choice.body
@@ -190,19 +191,23 @@ def _has_a_limit(loop: ast.For, frame: FrameType) -> bool:
         for test in ast.walk(choice.test) if isinstance(choice, ast.If) and leaves else ():
             match test:
                 case ast.Compare(left, [ast.GtE() | ast.Gt() | ast.Eq()], [limit]):
-                    counter, most = ast.unparse(left), _value(limit, names)
+                    counter, most = ast.unparse(left), _read(limit, names)
                     if "step" in counter and counter not in of_an_epoch and type(most) is int:
-                        return most > 0
+                        return most > 0 and "patience" not in ast.unparse(limit)
     return False
 
 
 def _size_of(iterated: ast.expr, frame: FrameType) -> int | None:
     """Return the rounds of a loop over that; None where it is unknown."""
+    value = _read(iterated, {**frame.f_globals, **locals_of(frame)})
+    return len(value) if type(value) in _SIZED else None
+
+
+def _read(written: ast.expr, names: dict[str, Any]) -> Any:
     try:
-        value = _value(iterated, {**frame.f_globals, **locals_of(frame)})
-        return len(value) if type(value) in _SIZED else None
+        return _value(written, names)
     except (ArithmeticError, TypeError, ValueError):
-        return None  # a name has another value by now, as a step of 0
+        return UNKNOWN  # a name has another value by now, as a step of 0
 
 
 def _value(written: ast.expr, names: dict[str, Any]) -> Any:
@@ -332,8 +337,7 @@ class LoopRegistry:
 
         def gone(_: object) -> None:
             consumer.dataset = None  # natively it does not outlive the iterator
-            # After `next(iter(dataset))` the step is still to come, and Keras tells its own ends.
-            if consumer.batches > 1 and loop.record.kind != "keras":
+            if loop.record.kind != "keras":  # which tells its own ends
                 consumer.left_ns = time.monotonic_ns()
 
         consumer.iterator = weakref.ref(iterator, gone)

@@ -43,6 +43,17 @@ def _only_reads(loop: Loop) -> bool:
     return record.kind != "keras" and not loop.trains and record.first_step_ns is not None
 
 
+_FEW = 8
+"""Most batches that one step draws from an iterator of its own. Own choice."""
+
+
+def _left_ns(consumer: Consumer) -> int | None:
+    """Return the time at which the script let go of an iterator, as by `break`, if its steps were
+    over then: after `next(iter(dataset))` the step is still to come."""
+    left_ns = consumer.left_ns if consumer.batches > _FEW else None
+    return left_ns if left_ns is not None and left_ns >= consumer.loop.last_ns else None
+
+
 class StepClock:
     """Receiver of the hooks' calls on the thread that consumes batches; each thread has its own
     steps."""
@@ -85,8 +96,8 @@ class StepClock:
             return None
         consumer = self._loops.consumer_for(iterator, dataset, distributed)
         if consumer is not None and consumer.loop is self._held.loop:
-            # An epoch that passes under trials, whose steps are not counted either.
-            consumer.loop.record.iterators -= 1
+            # Its epoch passes under trials, whose steps are not counted.
+            consumer.loop.record.iterators_in_trials += 1
         return consumer
 
     @property
@@ -380,7 +391,7 @@ class StepClock:
         last = thread.last
         if last is None or last.loop.interruption is not None:
             return
-        loop, now_ns = last.loop, at_ns or last.left_ns or time.monotonic_ns()
+        loop, now_ns = last.loop, at_ns or _left_ns(last) or time.monotonic_ns()
         loop.interruption = Interruption(now_ns)
         self._with.timeline.steps_ended(now_ns)
         if loop.diagnosis is not None:

@@ -144,7 +144,7 @@ def _batches_of_an_epoch(
     as with `break` or `zip(range(100), dataset)`; None where the data does not tell its length."""
     root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
     held = root.cardinality if root is not None else None
-    length, ended = loop.data_steps or held, loop.iterators - 1
+    length, ended = loop.data_steps or held, loop.iterators - 1 - loop.iterators_in_trials
     if length is None or length <= 0:
         return None
     if loop.kind == "keras" or ended < 1 or not step.ns or loop.steps >= ended * length:

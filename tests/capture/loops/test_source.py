@@ -110,7 +110,13 @@ def test_the_size_of_what_a_loop_goes_through(
 
 @pytest.mark.parametrize(
     ("limit", "counter", "rounds"),
-    [(3, "count_of_steps", None), (None, "count_of_steps", 6), (3, "step", 6), (3, "waits", 6)],
+    [
+        (3, "count_of_steps", None),
+        (None, "count_of_steps", 6),
+        (3, "step", 6),
+        (3, "set_anew_step", 6),
+        (3, "waits", 6),
+    ],
 )
 def test_rounds_that_a_number_of_steps_ends_are_not_known(
     tmp_path: Path, limit: int | None, counter: str, rounds: int | None
@@ -118,8 +124,8 @@ def test_rounds_that_a_number_of_steps_ends_are_not_known(
     """Unless these are the steps of one round, or no limit was given."""
     names = {"given": Namespace(limit=limit), "EPOCHS": 6, "step": 0, counter: 0}
     source = (
-        "for _ in range(EPOCHS):\n    for step in range(1):\n        trains()\n"
-        f"        if given.limit and {counter} >= given.limit:\n            break\n"
+        "for step in range(EPOCHS):\n    set_anew_step = 0\n    trains()\n"
+        f"    if given.limit and {counter} >= given.limit:\n        break\n"
     )
     assert told_at_trains(tmp_path, source, rounds_around, **names) == rounds
 

@@ -221,15 +221,17 @@ def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage
     assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
 
 
-def test_what_follows_a_break_is_no_step(stage: Stage) -> None:
+@pytest.mark.parametrize(("batches", "ended"), [(12, True), (2, False)])
+def test_what_follows_a_break_is_no_step(stage: Stage, batches: int, ended: bool) -> None:
+    """After `next(iter(dataset))` the step on its batch is still to come."""
     first, second = stage.consumer("training"), stage.consumer("training")
-    for _ in range(3):
+    for _ in range(batches):
         stage.step(first)
     first.left_ns = stage.now + 5
     stage.now += 1000
     stage.step(second)
 
-    assert first.loop.interruption.at_ns == first.left_ns
+    assert (first.loop.interruption.at_ns == first.left_ns) == ended
 
 
 @pytest.mark.parametrize("trains", [True, False])

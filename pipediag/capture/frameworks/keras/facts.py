@@ -133,12 +133,15 @@ def model_of(frame: FrameType) -> Any:
 def planned_steps(frame: FrameType) -> int | None:
     """Return the steps that a running `fit` was asked for; None where Keras does not know yet."""
     epochs, steps = _epochs(frame), _steps_per_epoch(frame)
-    if epochs is None or steps is None:
-        return None
-    # An epoch goes on where the one before it ended, and ends where data of known length does.
+    if epochs is None or not steps:
+        return steps if epochs is not None else None
+    # An epoch goes on where the one before it ended, and ends where data of known length does. The
+    # last call of several steps in an epoch takes all of its batches, too.
     held = _number(getattr(data_walker(frame), "_num_batches", None)) or steps
-    passes, rest = divmod(epochs, math.ceil(held / steps))
-    return passes * held + rest * steps
+    at_once = _number(getattr(model_of(frame), "steps_per_execution", None)) or 1
+    taken = min(held, math.ceil(steps / at_once) * at_once)
+    passes, rest = divmod(epochs, math.ceil(held / taken))
+    return passes * held + rest * taken
 
 
 def steps_given(frame: FrameType) -> int | None:
