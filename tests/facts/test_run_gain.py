@@ -500,6 +500,19 @@ def test_a_step_that_was_timed_by_itself_adds_to_what_waits_save(part: RunPartNa
     assert found.ci95[0] == 1.8 if part == "steps" else found.ci95[0] > 2.0
 
 
+EVALUATED = [("cache", 1.1), ("parallel", 1.25)]
+
+
+def test_of_two_changes_of_one_evaluation_the_greater_is_promised() -> None:
+    findings = [with_gain(name, gain, "pipeline", part="evaluation") for name, gain in EVALUATED]
+    findings = [
+        one.but(edit=Edit(name, "", (SetParameters(name, {}),)))
+        for one, (name, _) in zip(findings, EVALUATED, strict=True)
+    ]
+    patch = Patch(edits=[name for name, _ in EVALUATED], diff="--- a\n")
+    assert promised(make_session(findings=findings, patch=patch)).speedup == 1.25
+
+
 def test_pauses_that_are_left_out_are_a_part_of_what_is_left() -> None:
     findings = [with_gain("pauses", 1.25, "pauses"), with_gain("parallel", 4.0, "step")]
     patch = Patch(edits=["pauses", "parallel"], diff="--- a\n")
