@@ -80,9 +80,14 @@ def goes_by_order(session: Session, op: Operation) -> Operation | None:
 def _by_order(session: Session, op: Operation) -> bool:
     count, above = op.parameters.get("count"), session.operation(next(iter(op.parent_ids), None))
     if op.kind == "take" and isinstance(count, int):
-        held = above.cardinality if above is not None else None
-        return count >= 0 and (held is None or held < 0 or count < held)
+        return takes_a_part(count, above.cardinality if above is not None else None)
     return op.kind in _BY_ORDER and not (op.kind == "skip" and count == 0)
+
+
+def takes_a_part(count: int, held: float | None) -> bool:
+    """Return True if a `take` of so many leaves out elements; `held` is negative or None where the
+    number of those that there are is not known."""
+    return count >= 0 and (held is None or held < 0 or count < held)
 
 
 def filled_shuffles(session: Session) -> list[tuple[Operation, list[Operation]]]:

@@ -25,6 +25,7 @@ from pipediag.facts.pipeline import (
     place_name,
     reaches_the_loop_uncached,
     reshuffles,
+    takes_a_part,
     upstream,
 )
 from pipediag.facts.run import FIRST_BATCHES, fills_a_shuffle, long_percent, time_of_epochs
@@ -278,7 +279,7 @@ def _leaves_out(session: Session, take: Operation) -> bool:
     above, count = session.operation(take.parent_ids[0]), take.parameters.get("count")
     held = elements_of_a_pass(session, above) if above is not None else None
     if take.kind == "take" and isinstance(count, int):
-        return count >= 0 and (held is None or count < held)
+        return takes_a_part(count, held)
     return True
 
 

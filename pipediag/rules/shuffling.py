@@ -18,6 +18,7 @@ from pipediag.facts.pipeline import (
     place_name,
     reshuffles,
     short_place,
+    takes_a_part,
     upstream,
     upstream_of,
 )
@@ -137,9 +138,8 @@ def _check_misplaced_cache(session: Session, cache: Operation) -> Iterator[Findi
 
 def _cutting(below: Iterable[Operation], cache: Operation) -> list[Operation]:
     """Return the takes behind a cache that leave out a part of it."""
-    held, counts = cache.cardinality, [(op, op.parameters.get("count")) for op in below]
-    takes = [(op, n) for op, n in counts if op.kind == "take" and isinstance(n, int) and n >= 0]
-    return [op for op, n in takes if held is None or held < 0 or n < held]
+    takes = [(op, op.parameters.get("count")) for op in below if op.kind == "take"]
+    return [op for op, n in takes if isinstance(n, int) and takes_a_part(n, cache.cardinality)]
 
 
 def _completed_elsewhere(session: Session, cache: Operation) -> bool:

@@ -374,6 +374,6 @@ class RecordedLoop(LoopFacts):
     part_of: str | None = None
     """Id of the loop whose steps draw from it beside their own iterator."""
     iterators_in_trials: int = 0
-    """Those of its iterators whose steps were made for trials, and are not counted."""
+    """Iterators among these whose steps were made for trials, and are not counted."""
     data_steps: int | None = None
     """Batches of its dataset, where that tells its length."""

@@ -74,7 +74,7 @@ class TrialBlock(Record):
 
 
 REFUSED_TOGETHER = "They can't be tried together"
-"""How the reason starts where a pipeline or model with both edits could not be made."""
+"""Begins the reason where a pipeline or model with both edits could not be made."""
 
 
 class DroppedEdit(Record):

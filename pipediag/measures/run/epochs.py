@@ -30,6 +30,7 @@ one stretch in an epoch and two."""
 
 _SHORTER_OF_SEVERAL = 2.0
 """Factor where several trainings were seen, whose epochs may have different lengths. Own choice."""
+
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
 
