@@ -160,6 +160,40 @@ def test_facts_of_a_fit() -> None:
     assert (facts.source, facts.source_file, facts.source_line) == ("Rows", __file__, line)
 
 
+class LambdaCallback:
+    __module__ = "keras.src.callbacks.lambda_callback"
+
+    def __init__(self, **hooks: Any) -> None:
+        self.__dict__.update(hooks)
+
+
+class Anneals(LambdaCallback):
+    pass
+
+
+def test_functions_that_keras_calls_at_batches_for_a_callback_of_its_own_are_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, LambdaCallback.__module__, SimpleNamespace(__file__=KERAS))
+    anneal = lambda batch, logs=None: None  # noqa: E731
+    of_keras = method("on_train_batch_begin")
+    callbacks = [
+        LambdaCallback(on_train_batch_begin=of_keras, on_train_batch_end=anneal),
+        LambdaCallback(on_train_batch_begin=of_keras, on_epoch_end=anneal),
+        Anneals(on_train_batch_begin=partial(anneal, 0)),
+        Anneals(),
+    ]
+
+    own, derived, idle = describe(fit(model(), x=Rows(), callbacks=callbacks)).callbacks
+
+    line = anneal.__code__.co_firstlineno
+    for one in (own, derived):
+        assert (one.file, one.line) == (__file__, line)
+    assert (own.name, own.batch_hooks) == ("LambdaCallback", ["on_train_batch_end"])
+    assert (derived.name, derived.batch_hooks) == ("Anneals", ["on_train_batch_begin"])
+    assert (idle.name, idle.batch_hooks) == ("Anneals", [])
+
+
 def adapted(**facts: Any) -> FrameType:
     return fit(model(), x=1, epoch_iterator=SimpleNamespace(data_adapter=SimpleNamespace(**facts)))
 

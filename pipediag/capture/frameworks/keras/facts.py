@@ -205,11 +205,24 @@ def _adapter(frame: FrameType) -> Any:
 
 
 def _users(callbacks: Iterable[Any]) -> Iterator[Any]:
-    """Iterate over the callbacks that are neither Keras's nor pipediag's."""
+    """Iterate over the callbacks that are neither Keras's nor pipediag's, or call the user's code
+    at batches."""
     for one in callbacks:
         file = _file_of(type(one))
-        if package_of(file) not in KERAS and not is_pipediags(file):
+        if (package_of(file) not in KERAS and not is_pipediags(file)) or _given_hooks(one):
             yield one
+
+
+def _given_hooks(callback: Any) -> dict[str, Any]:
+    """Return the functions for batches that it was given, as a `LambdaCallback` is."""
+    own = getattr(callback, "__dict__", {})
+    hooks = {name: own[name] for name in _BATCH_HOOKS if callable(own.get(name))}
+    return {name: one for name, one in hooks.items() if package_of(_code_file(one)) not in KERAS}
+
+
+def _code_file(function: Any) -> str:
+    code = getattr(unwrap(function), "__code__", None)
+    return "" if code is None else str(code.co_filename)
 
 
 def _listed(callbacks: Any) -> list[Any]:
@@ -222,9 +235,11 @@ def describe_callback(callback: Any) -> Callback:
     own = type(callback)
     file, line = _defined_at(own)
     written = [base for base in own.__mro__ if package_of(_file_of(base)) not in KERAS]
-    hooks = [name for name in _BATCH_HOOKS if any(name in vars(base) for base in written)]
+    given = _given_hooks(callback)
+    hooks = [n for n in _BATCH_HOOKS if n in given or any(n in vars(base) for base in written)]
     for name in hooks:
-        code = getattr(unwrap(getattr(own, name)), "__code__", None)
+        hook = given[name] if name in given else getattr(own, name)
+        code = getattr(unwrap(hook), "__code__", None)
         if code is not None:
             file, line = code.co_filename, code.co_firstlineno
             break
