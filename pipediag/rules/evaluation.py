@@ -354,7 +354,7 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         if timed.model is None or not timed.is_timed:
             continue
         own_ms, other_ms = fmean(timed.own_ms), fmean(timed.other_ms)
-        called = timed.model if timed.method is None else f"{timed.model}.{timed.method}"
+        called = _called(timed)
         advice = (
             f"Call `{called}` through a `tf.function` at {_line(timed)}, with the same "
             f"results up to rounding: {other_ms:.1f} ms instead of {own_ms:.1f} ms per batch."
@@ -363,7 +363,8 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         change = CompileCall(timed.file, timed.line, timed.model, timed.method)
         evaluates = loop is not None and loop.role in EVALUATING
         loop_id = loop.id if loop is not None and evaluates else None
-        edit = EAGER_EVALUATION.edit(_line(timed), label, change, loop_id=loop_id)
+        about = f"{_line(timed)}:{called}"
+        edit = EAGER_EVALUATION.edit(about, label, change, loop_id=loop_id)
         evidence = {"eager_ms": own_ms, "tf_function_ms": other_ms}
         of_calls = partial(_of_calls, EAGER_EVALUATION, session, timed)
         share = other_ms / max(own_ms, 1e-3)
@@ -371,7 +372,7 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
             left = 1.0 / faster_loop(session, loop, timed, share)
             if evaluates:
                 yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
-            elif (saved := between_steps.get(_line(timed))) is not None:
+            elif (saved := between_steps.get(about)) is not None:
                 rows, beside = rows_of_loop(session, "steps"), sum(between_steps.values()) - saved
                 yield of_calls(rows, left, advice, edit, evidence, "steps", beside)
         else:
@@ -380,9 +381,13 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
             yield of_calls(rows, left, advice, edit, evidence, "epoch_end")
 
 
+def _called(timed: Prediction) -> str:
+    return f"{timed.model}" if timed.method is None else f"{timed.model}.{timed.method}"
+
+
 def _saved_between_steps(session: Session) -> dict[str, float]:
-    """Return, by their lines, the shares of the training's steps that its eager calls would save,
-    as far as a trial could confirm each."""
+    """Return, by their lines and names, the shares of the training's steps that its eager calls
+    would save, as far as a trial could confirm each."""
     loop, found = session.diagnosed_loop(), dict[str, float]()
     for timed in session.predictions:
         if loop is None or timed.loop_id != loop.id or not timed.is_timed:
@@ -390,7 +395,7 @@ def _saved_between_steps(session: Session) -> dict[str, float]:
         share = sum(timed.other_ms) / max(sum(timed.own_ms), 1e-3)
         speedup = faster_loop(session, loop, timed, share)
         if timed.model is not None and speedup >= WORTHWHILE:
-            found[_line(timed)] = 1.0 - 1.0 / speedup
+            found[f"{_line(timed)}:{_called(timed)}"] = 1.0 - 1.0 / speedup
     return found
 
 

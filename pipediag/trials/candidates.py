@@ -22,6 +22,7 @@ from pipediag.facts.run import (
 from pipediag.session.edits import (
     Change,
     Check,
+    CompileCall,
     Edit,
     ExtractStep,
     SetParameters,
@@ -150,9 +151,11 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
         return _with_timed_step(session, finding)
     if change is None:
         return finding
-    place = (change.file, change.line)
-    found = next((one for one in session.predictions if (one.file, one.line) == place), None)
-    if found is None or not found.is_timed:
+    called = (change.model, change.method) if isinstance(change, CompileCall) else (None, None)
+    place = (change.file, change.line, *called)
+    timed = (one for one in session.predictions if one.is_timed)
+    found = next((o for o in timed if (o.file, o.line, o.model, o.method) == place), None)
+    if found is None:
         return finding
     loop = next((one for one in session.loops if one.id == found.loop_id), None)
 

@@ -414,6 +414,28 @@ def test_metrics_that_are_updated_between_steps_matter_together(lines: int, fail
         assert gain.after_s == pytest.approx(60.0 - 40.0 * 0.045, rel=0.01)
 
 
+def test_a_model_and_a_metric_that_one_line_calls_are_two_edits_with_their_own_trials() -> None:
+    session = called_eagerly(2.0)
+    (of_model,) = session.predictions
+    other_ms = [each + 2.0 for each in of_model.other_ms]
+    of_metric = replace(of_model, model="auc", method="update_state", other_ms=other_ms)
+    of_predict = replace(of_model, model=None)
+    session = session.but(predictions=[of_predict, of_metric, of_model])
+    found = [with_prediction_trial(session, one) for one in EAGER_EVALUATION.findings(session)]
+
+    gains = {changes(one)[0].model: one.trial.speedup for one in found}
+    assert gains["model"] == pytest.approx(12.0 / 4.0, rel=0.02)
+    assert gains["auc"] == pytest.approx(12.0 / 6.0, rel=0.02)
+    edits = [one.edit for one in found]
+    assert len({one.id for one in edits}) == 2
+    code = (
+        "import tensorflow as tf\n\n\n\n\n\n\nfor x, y in val:\n    auc.update_state(y, model(x))\n"
+    )
+    made, contents = make_patch(session, edits, lambda _: code.encode())
+    assert (made.left_out, len(made.edits)) == ([], 2)
+    assert b'call_method(auc, "update_state", y, call_model(model, x))' in contents[FILE]
+
+
 SOURCE = (
     "class C:\n    def on_epoch_end(self, epoch, logs=None):\n        ids = 3\n        x = {}\n"
 )
