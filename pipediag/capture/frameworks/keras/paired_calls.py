@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from dis import get_instructions
-from functools import partial
+from functools import lru_cache, partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS, getattr_static
 from types import CodeType, FrameType
 from typing import Any
@@ -203,6 +203,7 @@ class PairedCalls:
     ) -> None:
         """Time a model, a method of its, or that of a metric, which `of_metric` times, as a
         `tf.function`, with the same arguments."""
+        what = f"{_in_words(model, method, site)} as a `tf.function`"
 
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
             if not found.own_ms:
@@ -212,7 +213,7 @@ class PairedCalls:
             lacking = _unlike_a_test(model, args, kwargs) if of_metric is None else None
             if lacking is not None:
                 return lacking
-            place = (site.file, site.line, method)
+            place = (site.file, site.line, what)
             compiled = self._compiled.get(place)
             if compiled is None:
                 compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
@@ -239,7 +240,6 @@ class PairedCalls:
 
         last = self._steps.last_here
         of_loop = last is not None and (of_metric is not None or not last.loop.trains)
-        what = f"{'The model' if method is None else f'`{method}`'} as a `tf.function`"
         loop = last.loop.record if last is not None and of_loop else None
         self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
 
@@ -469,20 +469,34 @@ def _runs_eagerly() -> bool:
     return not record.could_possibly_record()
 
 
+def _in_words(model: Any, method: str | None, site: CallSite | None) -> str:
+    """Return what a line calls, with the name of the model where the line may call others, too."""
+    several = site is not None and len(_written(site.file, site.line, method)) > 1
+    named = _named(model, method, site) if site is not None and several else None
+    called = ".".join(filter(None, (named, method)))
+    return f"`{called}`" if called else "The model"
+
+
 def _named(model: Any, method: str | None, site: CallSite) -> str | None:
     """Return the code by which the line of a call names the model; None in doubt."""
     place = (site.file, site.line)
     frame = next((one for one in frames() if (one.f_code.co_filename, one.f_lineno) == place), None)
-    if frame is None or (tree := parsed(site.file)) is None:
+    if frame is None:
         return None
-    names = {**frame.f_globals, **locals_of(frame)}
-    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call))
-    there = [one.func for one in calls if one.lineno <= site.line <= (one.end_lineno or 0)]
-    if method is not None:
-        of_method = (one for one in there if isinstance(one, ast.Attribute) and one.attr == method)
-        there = [one.value for one in of_method]
+    names, there = {**frame.f_globals, **locals_of(frame)}, _written(*place, method)
     found = [ast.unparse(one) for one in there if _value(one, names) is model]
     return found[0] if len(found) == 1 else None
+
+
+@lru_cache(maxsize=256)
+def _written(file: str, line: int, method: str | None) -> list[ast.expr]:
+    """Return the code of what a line calls, or of what it calls the method of."""
+    tree = parsed(file)
+    calls = (one for one in ast.walk(tree) if isinstance(one, ast.Call)) if tree else ()
+    there = [one.func for one in calls if one.lineno <= line <= (one.end_lineno or 0)]
+    if method is None:
+        return there
+    return [one.value for one in there if isinstance(one, ast.Attribute) and one.attr == method]
 
 
 def _value(written: ast.expr, names: dict[str, Any]) -> Any:
