@@ -8,13 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
 from pipediag.capture.guard import Guard
-from pipediag.capture.loops.loop import Stage
+from pipediag.capture.loops.loop import Interruption, Stage
 from pipediag.session.recording import Prediction
 
+SCORES = np.ones(3)
 _METRICS = """
 class Metric:
     variables = ()
@@ -79,18 +81,29 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
 def test_two_metrics_that_one_line_names_are_timed_each_by_itself(timed: Timed) -> None:
     auc, loss = timed.metric(), timed.metric()
     for _ in range(20):
-        auc.update_state(1.0), loss.update_state(2.0)
+        auc.update_state(SCORES), loss.update_state(SCORES)
     assert timed.found == [("auc", 20, 8), ("loss", 20, 8)]
 
 
 def test_metrics_that_go_by_one_name_are_timed_together(timed: Timed) -> None:
     for metric in [timed.metric() for _ in range(20)]:
-        metric.update_state(1.0)
+        metric.update_state(SCORES)
     assert timed.found == [("metric", 20, 8)]
 
 
 def test_a_metric_that_a_line_names_twice_is_not_timed(timed: Timed) -> None:
     auc = timed.metric()
     for _ in range(20):
-        auc.update_state(1.0), auc.update_state(2.0)
+        auc.update_state(SCORES), auc.update_state(SCORES)
     assert [(one.model, one.is_timed) for one in timed.predictions] == [(None, False)]
+
+
+@pytest.mark.parametrize(("interruption", "loop_id"), [(None, "loop_0"), (Interruption(), None)])
+def test_a_metric_that_is_updated_at_the_end_of_an_epoch_is_no_part_of_the_steps(
+    timed: Timed, interruption: Interruption | None, loop_id: str | None
+) -> None:
+    auc, timed.loop.interruption = timed.metric(), interruption
+    for _ in range(20):
+        auc.update_state(SCORES)
+    assert timed.found == [("auc", 20, 8)]
+    assert timed.predictions[0].loop_id == loop_id

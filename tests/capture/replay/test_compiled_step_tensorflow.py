@@ -219,7 +219,7 @@ SCRIPT = """
     results["calls"] = [
         [one.method or one.model, one.calls, len(one.other_ms), one.lacking] for one in predictions
     ]
-    earlier = len(predictions)
+    earlier, last.loop.interruption = len(predictions), None
     calls.install_metrics(keras.metrics.Metric, Guard(print))
     class Own(keras.metrics.Mean):
         def update_state(self, value):

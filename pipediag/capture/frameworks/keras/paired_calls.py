@@ -239,7 +239,9 @@ class PairedCalls:
             return timed if traces == compiled.experimental_get_tracing_count() else made()
 
         last = self._steps.last_here
-        of_loop = last is not None and (of_metric is not None or not last.loop.trains)
+        # What is called between the steps of a training is a part of them, unless these are over.
+        between = of_metric is not None and last is not None and last.loop.interruption is None
+        of_loop = last is not None and (between or not last.loop.trains)
         loop = last.loop.record if last is not None and of_loop else None
         self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
 
