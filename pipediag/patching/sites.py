@@ -15,6 +15,7 @@ from pipediag.patching.factories import (
     CALL_THEIR_FUNCTION,
     SAME_ELEMENTS,
     Factory,
+    function_parameters,
     reaching,
 )
 from pipediag.patching.source import (
@@ -246,6 +247,20 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
                 return False
             return runs_once(files, *read[0], depth + 1)
     return True
+
+
+def shared_function(
+    files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0
+) -> str | None:
+    """Return the function around code that is used in several places, each of which may give it
+    other data; None where there is none, or where the function takes no data."""
+    function = where.around(node, cst.FunctionDef)
+    if function is None or not function_parameters(function) or depth >= _DEPTH:
+        return None
+    used = [(one, use) for one in files for use in uses_in(one, where, function)]
+    if len(used) > 1:
+        return function.name.value
+    return shared_function(files, *used[0], depth + 1) if used else None
 
 
 def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:

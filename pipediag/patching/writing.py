@@ -43,7 +43,7 @@ from pipediag.patching.settings import (
     with_options,
     with_workers,
 )
-from pipediag.patching.sites import Suits, hoisted, is_in_a_loop
+from pipediag.patching.sites import Suits, hoisted, is_in_a_loop, shared_function
 from pipediag.patching.snippets import cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
@@ -429,8 +429,15 @@ def _in_file(write_one: Callable[[Source, Any], list[Change]]) -> Callable[[Work
     return write_it
 
 
-def _predict(source: Source, change: edits.PredictOnBatch) -> list[Change]:
+def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
+    source = workspace.source(change.file)
     call = source.only_call_of("predict", change.line)
+    shared = shared_function([source, *workspace.other_files(source.path)], source, call)
+    if shared is not None:
+        raise NotPatchableError(
+            f"`{shared}` is used in several places, and may get more rows in others than fit into "
+            "one batch."
+        )
     data, left_out = argument(call, "x"), ("batch_size", "verbose")
     others = [argument(call, name) for name in left_out]
     known = [arg for arg in (data, *others) if arg is not None]
@@ -440,7 +447,7 @@ def _predict(source: Source, change: edits.PredictOnBatch) -> list[Change]:
     if b"#" in source.data[name.end : kept.start] + source.data[kept.end : end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
     text = f"predict_on_batch({source.module.code_for_node(data)})"
-    return [Change.replace(Span(name.start, end), text)]
+    workspace.change(source, [Change.replace(Span(name.start, end), text)])
 
 
 def _extract(source: Source, change: edits.ExtractStep) -> list[Change]:
@@ -514,7 +521,7 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
 
 
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
-    "predict": _in_file(_predict),
+    "predict": _predict,
     "compile_call": _in_file(through_a_function),
     "rewrite": _in_file(lambda source, one: rewritten_call(source, one.line)),
     "extract": _in_file(_extract),

@@ -571,6 +571,28 @@ def test_a_comment_among_the_arguments_that_would_go_is_kept() -> None:
     assert "comment" in refused(text, [], PredictOnBatch(SCRIPT, 1))
 
 
+ONCE = "for text in texts:\n    rank(scores(text))\n"
+SHARED = "def ranked(text):\n    rank(scores(text))\n\nranked(texts[0])\nranked(texts)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}", True),
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}{ONCE}", False),
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{SHARED}", False),
+        ("def scores():\n    return model.predict(ids)\n\nrank(scores())\nsave(scores())\n", True),
+    ],
+    ids=["one place", "two places", "two places of its caller", "data of its own"],
+)
+def test_a_prediction_of_data_from_several_places_stays_as_it_is(text: str, written: bool) -> None:
+    """One of them may hand over more rows than fit into one batch."""
+    if written:
+        assert "predict_on_batch(" in patched(text, [], PredictOnBatch(SCRIPT, 2))
+    else:
+        assert "several places" in refused(text, [], PredictOnBatch(SCRIPT, 2))
+
+
 def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
     text = "import tensorflow as tf\n\nscores = [\n    self.model((a, b), training=False)[0],\n]\n"
     after = patched(text, [], CompileCall(SCRIPT, 4, "self.model"))

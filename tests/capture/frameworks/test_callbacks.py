@@ -330,6 +330,12 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
     assert called(model, times=5) is None, "a line that calls seldom is left alone"
 
 
+def test_a_few_batches_of_the_scripts_own_size_are_none_too_many() -> None:
+    rows = np.ones(16_000)
+    found = called(Model(), rows, 2.0 * rows, batch_size=4_096)
+    assert (found.rows, found.is_timed) == (16_000, True)
+
+
 @pytest.mark.parametrize(
     ("model", "given", "why"),
     [
@@ -337,7 +343,9 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
         (Model(), {"data": iter(())}, "no arrays"),
         (Model(), {"callbacks": [object()]}, "arguments"),
         (Model(), {"steps": 3}, "arguments"),
-        (Model(), {"data": np.broadcast_to(0.0, (9_000_000,))}, "too many"),
+        (Model(), {"data": np.zeros((100, 90_000))}, "too many"),
+        (Model(), {"data": np.zeros((5_000, 2))}, "too many"),
+        (Model(), {"data": [np.zeros(3), np.zeros(17_000)], "batch_size": 4_096}, "too many"),
         (object(), {}, "AttributeError"),
     ],
 )

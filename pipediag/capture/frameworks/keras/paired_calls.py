@@ -35,6 +35,11 @@ _SEEN = 5
 _PAIRS = 8
 _MOST_BYTES = 64 * 1024 * 1024
 """The size of the data of one call, all of which goes through the model at once."""
+_MOST_ROWS, _MOST_BATCHES = 4_096, 4
+"""Rows of such data, and batches of the script's own size: what layers make of a row may be larger
+than the row. Own choice."""
+_USUAL_BATCH = 32
+"""Rows of a batch where the script gives `predict` no size."""
 _TAKES_MORE = CO_VARARGS | CO_VARKEYWORDS
 _MOST_TRACES = 3
 """Traces of what one line calls: for batches of any number of rows, and for shapes of their own."""
@@ -88,7 +93,9 @@ class PairedCalls:
                 return "`predict` is called with arguments that `predict_on_batch` lacks."
             if not arrays or not all(map(_is_array, arrays)):
                 return "The data are no arrays."
-            if sum(getattr(each, "nbytes", 0) for each in arrays) > _MOST_BYTES:
+            most = max(_MOST_ROWS, _MOST_BATCHES * (given.get("batch_size") or _USUAL_BATCH))
+            size = sum(getattr(each, "nbytes", 0) for each in arrays)
+            if size > _MOST_BYTES or max(each.shape[0] for each in arrays) > most:
                 return "The data are too many for one batch."
             if not found.other_ms:
                 model.predict_on_batch(data)  # traces
