@@ -98,7 +98,9 @@ def _how_often(
     )
     if watching:
         names = " and ".join(f"`{name}`" for name in watching)
-        advice += f" {names} then sees fewer values, so give it a smaller `patience`."
+        advice += f" Fewer values then reach {names}."
+        if watching != ["ModelCheckpoint"]:
+            advice += " Use a smaller `patience`."
     return COSTLY_EVALUATION.weighed(
         weight,
         advice,

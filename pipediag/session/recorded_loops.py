@@ -71,7 +71,8 @@ class KerasUse:
     use_multiprocessing: bool | None = None
     callbacks: list[Callback] = field(default_factory=list)
     deciding_callbacks: list[str] = field(default_factory=list)
-    """Classes of Keras' own that end the training, or change its learning rate, by a metric."""
+    """Classes of Keras' own that end the training, change its learning rate, or choose the model
+    to keep, by a metric."""
     variable_bytes: int | None = None
     """Bytes of the model's variables."""
     trainable_bytes: int | None = None

@@ -132,6 +132,7 @@ def test_four_of_twenty_stay_and_places_are_told_one_by_one() -> None:
         ([], {}, "same results"),
         (["EarlyStopping"], {}, "changes a hyper-parameter"),
         (["ReduceLROnPlateau"], {}, "changes a hyper-parameter"),
+        (["ModelCheckpoint"], {}, "changes a hyper-parameter"),
         (["EarlyStopping"], OWN, "same results"),
     ],
 )

@@ -194,6 +194,24 @@ def test_functions_that_keras_calls_at_batches_for_a_callback_of_its_own_are_see
     assert (idle.name, idle.batch_hooks) == ("Anneals", [])
 
 
+class ModelCheckpoint:
+    def __init__(self, save_best_only: bool) -> None:
+        self.save_best_only = save_best_only
+
+
+class Saves(ModelCheckpoint):
+    pass
+
+
+@pytest.mark.parametrize(("best", "names"), [(True, ["ModelCheckpoint"]), (False, [])])
+def test_a_callback_that_keeps_the_best_model_decides_by_the_validation(
+    best: bool, names: list[str]
+) -> None:
+    for callback in (ModelCheckpoint(best), Saves(best)):
+        facts = describe(fit(model(), x=Rows(), callbacks=[Anneals(), callback]))
+        assert facts.deciding_callbacks == names
+
+
 def adapted(**facts: Any) -> FrameType:
     return fit(model(), x=1, epoch_iterator=SimpleNamespace(data_adapter=SimpleNamespace(**facts)))
 

@@ -44,7 +44,7 @@ _PHASES: dict[str, LoopRole] = {
     "adapt": "adapt",
 }
 _ONE_BATCH = "single_batch_iterator"
-_DECIDING = frozenset({"EarlyStopping", "ReduceLROnPlateau"})
+_DECIDING = frozenset({"EarlyStopping", "ModelCheckpoint", "ReduceLROnPlateau"})
 _BATCH_HOOKS = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 name = "Keras"
 
@@ -89,8 +89,10 @@ def describe(frame: FrameType) -> KerasUse:
     values = locals_of(frame)
     model = values["self"]
     callbacks = _listed(values.get("callbacks"))
-    # Classes that end a training or change its rate, also where the user's derive from them.
-    bases = dict.fromkeys(base.__name__ for each in callbacks for base in type(each).__mro__)
+    # Classes that end a training, change its rate or choose the model to keep, also where the
+    # user's derive from them.
+    deciding = [one for one in callbacks if _attributes(one).get("save_best_only", True)]
+    bases = dict.fromkeys(base.__name__ for each in deciding for base in type(each).__mro__)
     adapter = _adapter(frame)
     source = values.get("x")
     file, line = _defined_at(type(source))
@@ -215,9 +217,14 @@ def _users(callbacks: Iterable[Any]) -> Iterator[Any]:
 
 def _given_hooks(callback: Any) -> dict[str, Any]:
     """Return the functions for batches that it was given, as a `LambdaCallback` is."""
-    own = getattr(callback, "__dict__", {})
+    own = _attributes(callback)
     hooks = {name: own[name] for name in _BATCH_HOOKS if callable(own.get(name))}
     return {name: one for name, one in hooks.items() if package_of(_code_file(one)) not in KERAS}
+
+
+def _attributes(callback: Any) -> dict[str, Any]:
+    """Return what it keeps, so that no property of a script's own class runs."""
+    return getattr(callback, "__dict__", {})
 
 
 def _code_file(function: Any) -> str:
