@@ -32,7 +32,14 @@ from pipediag.rules.rule import Rule, known
 from pipediag.rules.script_work import hot_functions
 from pipediag.session.edits import Check, CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunPart
+from pipediag.session.ledger import (
+    BETWEEN_ROUNDS,
+    FURTHER_ROUNDS,
+    IN_CALLBACK,
+    VALIDATION,
+    Run,
+    RunPart,
+)
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
@@ -93,8 +100,8 @@ def _how_often(
     watching = keras.deciding_callbacks if keras is not None else []
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
     advice = (
-        "Evaluate every few epochs, or on a part of the data (`validation_freq`, "
-        f"`validation_steps`). Batches{size} can be larger here, as no gradients are kept."
+        f"{_less_of_it(run, row, count)} Batches{size} can be larger here, as no gradients are "
+        "kept."
     )
     if watching:
         names = " and ".join(f"`{name}`" for name in watching)
@@ -110,6 +117,19 @@ def _how_often(
         condition="if every fifth evaluation is enough",
         part="evaluation",
     )
+
+
+def _less_of_it(run: Run, row: RunPart, count: int | None) -> str:
+    """Return the advice to evaluate less often, as the place that evaluates can do it."""
+    what = row.what or ""
+    often, data = "Evaluate every few epochs", "on a part of the data"
+    if what == VALIDATION:
+        often, data = f"{often} (`validation_freq`)", f"{data} (`validation_steps`)"
+    elif f" {IN_CALLBACK} " in what:
+        often = f"{often} (`if (epoch + 1) % {EVERY} == 0` {IN_CALLBACK})"
+    if "`predict`" in what and run.epochs and (count or 0) >= OFTEN.value * run.epochs:
+        return f"Predict all rows in one call. {often}, or {data}."
+    return f"{often}, or {data}."
 
 
 def _in_its_code(session: Session, run: Run, row: RunPart) -> Iterator[Finding]:

@@ -144,6 +144,26 @@ def test_a_callback_that_decides_by_the_validation_in_fit_counts(
     assert only(COSTLY_EVALUATION, session).effect_on_results == effect
 
 
+@pytest.mark.parametrize(
+    ("row", "advised"),
+    [
+        ({}, {"`validation_freq`", "`validation_steps`"}),
+        (OWN, set()),
+        ({**OWN, "what": "`evaluate` in the callback Scores"}, {"`if (epoch + 1) % 5 == 0`"}),
+        ({**OWN, "what": "`predict` in the callback Scores"}, {"`if (epoch + 1) % 5 == 0`"}),
+        ({**OWN, "what": "`predict`", "count": 600}, {"one call"}),
+    ],
+)
+def test_the_place_that_evaluates_is_told_what_it_can_do(
+    row: dict[str, Any], advised: set[str]
+) -> None:
+    """Arguments of `fit` concern its own validation alone."""
+    session = session_with(evaluated(40.0, **row), epochs_planned=20, projected_total_s=100.0)
+    advice = only(COSTLY_EVALUATION, session).advice
+    every = "`validation_freq`", "`validation_steps`", "`if (epoch + 1) % 5 == 0`", "one call"
+    assert {one for one in every if one in advice} == advised
+
+
 # Its data
 
 

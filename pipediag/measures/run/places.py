@@ -11,10 +11,12 @@ from pipediag.measures.pipeline import source_line
 from pipediag.session.ledger import (
     EVALUATING_LOOP,
     EXITING,
+    IN_CALLBACK,
     IN_FRAMEWORK,
     MAKING,
     OWN_LINE,
     READING,
+    VALIDATION,
     CallbackLine,
     RunSpan,
     callback_words,
@@ -218,9 +220,9 @@ def _place(
         case Span(kind="evaluation", name=name) as span:
             callback = segment.within("callback")
             if callback is not None:
-                what = f"`{name}` in the callback {callback.name}"
+                what = f"`{name}` {IN_CALLBACK} {callback.name}"
             else:
-                what = "validation in `fit`" if segment.within("fit") else f"`{name}`"
+                what = VALIDATION if segment.within("fit") else f"`{name}`"
             return Place("evaluation", what, span.file, span.line, _loop_id(before))
         case Span(kind="iterator" | "first_batch" | "steps", name=name) as span:
             return _in_a_loop(segment, span, loops.get(name), before, after)
