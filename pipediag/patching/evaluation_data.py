@@ -27,6 +27,8 @@ _NO_DATASETS = frozenset(
     "as_numpy_iterator experimental_distribute_dataset islice iter list zip".split()
 )
 """Functions that return no dataset, or go through several."""
+_SWITCHES = ("True", "False", "None")
+"""Ends of arguments by which a function may make data in another way."""
 _DEPTH = 8
 """Most functions that hand the data on to one another."""
 _Data = cst.Name | cst.Attribute | cst.Subscript
@@ -53,7 +55,7 @@ def with_evaluation_cached(
 
     It goes where the script hands the data on, outside of every loop and of functions that run
     several times; data that a loop hands on, such as that of each epoch's evaluation, gets its
-    cache before that loop.
+    cache before that loop. Several data sets, made alike, get a cache each.
 
     Raises:
         NotPatchableError: the data is made anew each time, or it is unclear where it comes from.
@@ -85,7 +87,11 @@ def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]
 
 
 def _cached(
-    files: Sequence[Source], source: Source, data: cst.BaseExpression, depth: int
+    files: Sequence[Source],
+    source: Source,
+    data: cst.BaseExpression,
+    depth: int,
+    wanted: str = "evaluation_data",
 ) -> tuple[Source, list[Change]]:
     own, loop = _loops_around(source, data)
     once = runs_once(files, source, loop or own)
@@ -96,7 +102,7 @@ def _cached(
             raise NotPatchableError("A loop makes the data of its evaluations anew.")
         if not source.bound(loop).isdisjoint(source.names_in(data)):
             raise NotPatchableError("A loop changes the data of its evaluations.")
-        name, start = source.free_name("evaluation_data"), source.span(loop).start
+        name, start = source.free_name(wanted), source.span(loop).start
         text = f"{name} = {source.code(data)}.cache()"
         above = f"{source.indent(start)}{text}{source.newline}"
         before = Change.insert(source.line_start(start), above)
@@ -107,7 +113,13 @@ def _cached(
         return source, [Change.insert(source.span(data).end, ".cache()")]
     if depth >= _DEPTH:
         raise NotPatchableError("Too many functions hand on the data of the evaluation.")
-    return _cached(files, *_origin(files, source, data), depth + 1)
+    given = _origins(files, source, data)
+    if len(given) == 1:
+        return _cached(files, *given[0], depth + 1, wanted)
+    cached = [_cached(files, *one, depth + 1, f"{one[0].code(one[1])}_cached") for one in given]
+    written = {one.path: one for one, _ in cached}.values()
+    where = only(written, "Several files hand on the data of evaluations.")
+    return where, [change for _, changes in cached for change in changes]
 
 
 def _may_be_none(source: Source, data: cst.BaseExpression) -> bool:
@@ -174,27 +186,54 @@ def _loops_around(
     return own, loop
 
 
-def _origin(
-    files: Sequence[Source], source: Source, data: cst.BaseExpression
-) -> tuple[Source, cst.BaseExpression]:
+_Given = list[tuple[Source, cst.BaseExpression]]
+"""Expressions that callers hand on, with their files."""
+
+
+def _origins(files: Sequence[Source], source: Source, data: cst.BaseExpression) -> _Given:
     """Return what callers give for a parameter, or what a class gives an attribute of `self`."""
     function = source.around(data, cst.FunctionDef)
     if isinstance(data, cst.Attribute) and function is not None:
         owner, code = source.around(function, cst.ClassDef), source.code(data)
         targets = source.all(cst.Assign, owner) if owner is not None else []
         given = [one for one in targets if _gives(source, one, code)]
-        return source, only(given, f"`{code}` is given a value in {len(given)} places.").value
+        return [(source, only(given, f"`{code}` is given a value in {len(given)} places.").value)]
     parameters = function_parameters(function) if function is not None else []
     name = data.value if isinstance(data, cst.Name) else ""
-    if function is None or name not in parameters or name in source.bound(function.body):
+    if function is None or name not in parameters or _is_set(source, function, name):
         raise NotPatchableError("A function that runs several times makes the data.")
-    uses = [(where, use) for where in files for use in uses_in(where, source, function)]
+    owner = source.around(function, cst.ClassDef) if function.name.value == "__init__" else None
+    uses = [(where, use) for where in files for use in uses_in(where, source, owner or function)]
     calls = [(where, call) for where, use in uses if (call := call_of(where, use)) is not None]
-    if len(calls) > 1:
-        # The one that repeats.
-        calls = [one for one in calls if not runs_once(files, *one)]
-    where, call = only(calls, f"`{function.name.value}` is called for several evaluations.")
-    handed = argument(call, name, parameters)
-    if handed is None:
+    if len(calls) > 1 and owner is None:
+        calls = [one for one in calls if not runs_once(files, *one)]  # those that repeat
+    handed = [(where, argument(call, name, parameters)) for where, call in calls]
+    found = [(where, one) for where, one in handed if one is not None]
+    if len(found) < len(calls):
         raise NotPatchableError(f"`{function.name.value}` is not given its data.")
-    return where, handed
+    if len(found) != 1 and not _are_made_alike(found):
+        raise NotPatchableError(f"`{function.name.value}` is called for several evaluations.")
+    return found
+
+
+def _is_set(source: Source, function: cst.FunctionDef, name: str) -> bool:
+    """Return True if a function gives its parameter a value, and not just keeps it by its name."""
+    keeps = f"self.{name} = {name}"
+    statements = (one for one in function.body.body if source.code(one) != keeps)
+    return any(name in source.bound(one) for one in statements)
+
+
+def _are_made_alike(handed: _Given) -> bool:
+    """Return True if these are variables of one file, which one function has made in the same way
+    as far as that shows: only one of them was measured."""
+    made, names = set[object](), set[str]()
+    for where, data in handed:
+        code = where.code(data)
+        given = [one.value for one in where.all(cst.Assign) if _gives(where, one, code)]
+        if not isinstance(data, cst.Name) or len(given) != 1 or not isinstance(given[0], cst.Call):
+            return False
+        args = given[0].args
+        switches = tuple(text for one in args if (text := where.code(one)).endswith(_SWITCHES))
+        made.add((where.path, where.code(given[0].func), len(args), switches))
+        names.add(code)
+    return len(made) == 1 and len(names) == len(handed)

@@ -258,6 +258,11 @@ def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
             others = [workspace.source(one.path) for one in workspace.other_files(read_in.path)]
             source, changes = with_evaluation_cached(read_in, loop.line, others)
             workspace.change(source, changes)
+            caches = sum(b".cache()" in one for each in changes for one in each.by)
+            if caches > 1:
+                workspace.notes.append(
+                    f"{caches} data sets of evaluations get a cache, and only one was measured."
+                )
         else:
             source, call = workspace.call_of_helper(op_id, suits)
             workspace.change(source, inserted(source, call, ".cache()"))

@@ -783,6 +783,48 @@ def test_a_cache_for_an_evaluation_alone_is_written_where_its_loop_gets_the_data
     assert after is None or (expected in after and after.count(".cache()") == 1)
 
 
+EACH_EPOCH = f"test = make(2, False)\n{OWN_LOOP}\n    evaluate(model, test)"
+TWO_CALLBACKS = CALLBACK.replace("[Scores(val)]", "[Scores(val), Scores(test)]")
+TWO_CALLBACKS = TWO_CALLBACKS.replace("self.data =", "super().__init__()\n        self.data =")
+
+
+@pytest.mark.parametrize(
+    ("training", "reads", "expected"),
+    [
+        (
+            EACH_EPOCH,
+            "y in data",
+            "\nval_cached = val.cache()\ntest_cached = test.cache()\nfor epoch in range(4):\n"
+            "    for x, y in make(1, True):\n        step(x, y)\n"
+            "    evaluate(model, val_cached)\n    evaluate(model, test_cached)",
+        ),
+        (
+            f"test = make(2, False)\n{TWO_CALLBACKS}",
+            "y in self",
+            "callbacks=[Scores(val.cache()), Scores(test.cache())])",
+        ),
+        # Only one of them was measured.
+        (
+            f"{EACH_EPOCH.partition('for epoch')[0]}for _ in range(4):\n    fit(make(1, True))\n"
+            "evaluate(model, val)\nevaluate(model, test)",
+            "y in data",
+            None,
+        ),
+        (EACH_EPOCH.replace("2, False", "2, True"), "y in data", None),
+        (EACH_EPOCH.replace("make(2", "read(2"), "y in data", None),
+        (EACH_EPOCH.replace("model, test", "model, val"), "y in data", None),
+        (EACH_EPOCH.replace("model, test", "model, make(2, False)"), "y in data", None),
+        (TWO_CALLBACKS, "y in self", None),
+    ],
+)
+def test_data_sets_that_are_made_alike_get_a_cache_each(
+    training: str, reads: str, expected: str | None
+) -> None:
+    after = evaluation_cached(SHARED.replace("TRAIN", training), reads, "prefetch")
+    assert (after is None) == (expected is None)
+    assert after is None or (expected in after and after.count(".cache()") == 2)
+
+
 def test_no_such_cache_stands_behind_a_shuffle() -> None:
     training = "model.fit(make(1, True), validation_data=val)"
     text = SHARED.replace("TRAIN", training).replace(".prefetch(1)", ".shuffle(9)")
