@@ -138,6 +138,8 @@ def compiled(
         own, optimizer = keras.optimizer or "", argument(call, "optimizer")
         if wanted != "row_wise" or own not in ROW_WISE_OPTIMIZERS or optimizer is None:
             raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
+        if "use_ema" in keras.optimizer_settings:
+            raise NotPatchableError("Only you know if `use_ema` can go: the trial ran without it.")
         lazy = ROW_WISE_OPTIMIZERS[own]
         change = _lazy(source, optimizer, own, lazy)
         last = source.last_import(change.span.start)

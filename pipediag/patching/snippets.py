@@ -185,13 +185,14 @@ def _model(session: Session, change: edits.SetModel) -> list[str]:
     settings, lines = dict(change.settings), list[str]()
     if policy := settings.pop("dtype_policy", None):
         lines.append(f'keras.mixed_precision.set_global_policy("{policy}")')
-    own = session.keras.optimizer if session.keras is not None else None
-    row_wise = ROW_WISE_OPTIMIZERS.get(own or "")
-    if settings.get("optimizer") == "row_wise" and row_wise is not None:
+    keras = session.keras
+    row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if keras is not None else None
+    if settings.get("optimizer") == "row_wise" and keras is not None and row_wise is not None:
         del settings["optimizer"]
+        averages = " but `use_ema`" if "use_ema" in keras.optimizer_settings else ""
         lines += [
             f"from pipediag.optimizers import {row_wise}",
-            f"model.compile({row_wise}(...), ...)  # with the arguments it had",
+            f"model.compile({row_wise}(...), ...)  # with the arguments it had{averages}",
         ]
     return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
 

@@ -386,6 +386,13 @@ def test_a_row_wise_optimizer_keeps_its_arguments(text: str, written: str) -> No
     )
 
 
+def test_an_optimizer_that_averages_weights_is_left_alone() -> None:
+    text = CHAINED.replace("Adam(1e-3)", "Adam(1e-3, **settings)")
+    keras = {"optimizer_settings": {"use_ema": True}}
+    change = SetModel({"optimizer": "row_wise"})
+    assert "`use_ema`" in refused(text, ops(text), change, keras=keras)
+
+
 NESTED = (
     HEAD
     + """def rows(path):

@@ -51,6 +51,12 @@ def test_settings_are_arguments_and_a_row_wise_optimizer_is_imported(
     assert snippet(session, [SetModel(settings)]) == code
 
 
+def test_an_argument_that_the_trial_left_out_is_named() -> None:
+    keras = make_keras(optimizer_settings={"use_ema": True})
+    session = make_session(loops=[make_loop(keras=keras)])
+    assert "but `use_ema`" in (snippet(session, [SetModel({"optimizer": "row_wise"})]) or "")
+
+
 @pytest.mark.parametrize(
     ("file", "code"),
     [
