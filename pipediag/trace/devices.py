@@ -51,6 +51,8 @@ _TENSOR_CORE = re.compile(
     r"|_MI\d+x\d+",
     re.IGNORECASE,
 )
+# Products in float32, whose names begin as those on tensor cores do.
+_OTHER_CORES = re.compile(r"ffma|simt", re.IGNORECASE)
 _AMD = "AMD"
 Launched = tuple[Times, NDArray[np.intp]]
 """Starts of a device's activities, and the place of each one's call."""
@@ -250,7 +252,7 @@ def _kernels(
 
 def uses_tensor_cores(kernel: str) -> bool | None:
     """Return None where it is no matrix product, or a compiler's whose name does not say."""
-    uses = _TENSOR_CORE.search(kernel) is not None
+    uses = _TENSOR_CORE.search(kernel) is not None and _OTHER_CORES.search(kernel) is None
     if _MATMUL.search(kernel) is None or (not uses and _COMPILED.search(kernel) is not None):
         return None
     return uses

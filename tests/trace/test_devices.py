@@ -113,6 +113,8 @@ def test_real_accelerator_traces(trace: str) -> None:
         ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_tensor16x8x16_kernel", True),
         ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", True),
         ("Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1", True),
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwc_g1_ffma_t1r3s3", False),
+        ("cutlass_80_simt_sgemm_128x64_8x5_nn_align1", False),
         ("gemm_fusion_dot_1", None),
         ("triton_gemm_dot_4", None),
         ("loop_convert_fusion", None),
