@@ -82,6 +82,8 @@ class DeviceActivity(Record):
     matmul_ms: float | None = None
     """Matrix products and convolutions whose names say if they use tensor cores, summed."""
     tensor_core_ms: float | None = None
+    tf32_ms: float | None = None
+    """The part of those on tensor cores that is in TensorFloat-32, not in 16 bits."""
     copies: list[DeviceCopies] = []
     kernels: list[DeviceKernel] = []
     """The ones that took most time."""

@@ -53,6 +53,8 @@ _TENSOR_CORE = re.compile(
 )
 # Products in float32, whose names begin as those on tensor cores do.
 _OTHER_CORES = re.compile(r"ffma|simt", re.IGNORECASE)
+# Tensor cores take eight values in a row of TF32 from Ampere on, where 16 bits are named.
+_TF32 = re.compile(r"tf32|^(?!.*f(p|loat)?16).*s1688", re.IGNORECASE)
 _AMD = "AMD"
 Launched = tuple[Times, NDArray[np.intp]]
 """Starts of a device's activities, and the place of each one's call."""
@@ -231,7 +233,8 @@ def _kernels(
         by_name[device.plane.names[key]] = count + int(counts[key]), total_ns + int(totals[key])
     uses = {name: uses_tensor_cores(name) for name in by_name}
     products = sum(by_name[name][1] for name, known in uses.items() if known is not None)
-    on_tensor_cores = sum(by_name[name][1] for name, known in uses.items() if known)
+    on_tensor_cores = {name: by_name[name][1] for name, known in uses.items() if known}
+    in_tf32 = sum(ns for name, ns in on_tensor_cores.items() if _TF32.search(name))
     longest = sorted(by_name.items(), key=lambda one: -one[1][1])[:MOST_KERNELS]
     matched = chosen[launched_by[chosen] != NOT_FOUND]
     # Events are in order of their start.
@@ -239,7 +242,8 @@ def _kernels(
     delays = np.maximum(device.start_ns[matched[first]] - calls.end_ns[call], 0)
     return {
         "matmul_ms": products / 1e6,
-        "tensor_core_ms": on_tensor_cores / 1e6,
+        "tensor_core_ms": sum(on_tensor_cores.values()) / 1e6,
+        "tf32_ms": in_tf32 / 1e6,
         "kernels": [
             DeviceKernel(name=name, count=count, ms=total_ns / 1e6)
             for name, (count, total_ns) in longest

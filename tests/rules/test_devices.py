@@ -117,16 +117,20 @@ def test_tries_to_copy_ahead_unless_a_strategy_does_so_by_itself() -> None:
 
 
 def multiplying(
-    model: str | None = H200, products: float = 60.0, cores: float = 1.0
+    model: str | None = H200, products: float = 60.0, cores: float = 1.0, tf32: float = 0.0
 ) -> DeviceActivity:
     """90 ms busy, of which 60 ms in products, 1 ms of them on tensor cores."""
-    return gpu({"launch": 10.0}, model=model, matmul_ms=products, tensor_core_ms=cores)
+    times = {"matmul_ms": products, "tensor_core_ms": cores, "tf32_ms": tf32}
+    return gpu({"launch": 10.0}, model=model, **times)
 
 
 @cases(
     {
-        # Half of 59 ms falls away from 100 ms.
-        "products": ([multiplying()], "fail", 100 / 70.5),
+        # 59 ms and half of the other 31 ms fall away from 100 ms.
+        "products": ([multiplying()], "fail", 100 / 25.5),
+        "in TF32": ([multiplying(cores=60.0, tf32=60.0)], "informative", None),
+        "partly in TF32": ([multiplying(cores=30.0, tf32=30.0)], "fail", 100 / 40.0),
+        "in 16 bits": ([multiplying(cores=60.0)], "pass", None),
         "no tensor cores": ([multiplying("TITAN Xp, compute capability 6.1")], "pass", None),
         "unknown cores": ([multiplying("AMD Instinct MI300X")], "inconclusive", None),
         "unknown": ([gpu()], "inconclusive", None),
@@ -153,6 +157,8 @@ SIXTEEN = {"environment": make_environment(mixed_precision="mixed_float16")}
         ),
         # Tried as long as a trial could confirm it.
         "few": (session_on(multiplying(products=17.0)), ("informative", True)),
+        "in TF32": (session_on(multiplying(cores=60.0, tf32=60.0)), ("informative", True)),
+        "already": (session_on(multiplying(cores=60.0)), ("pass", False)),
     },
     "session, expected",
 )

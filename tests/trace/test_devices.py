@@ -132,6 +132,29 @@ def test_what_a_kernels_name_says(tmp_path: Path, name: str, tensor_core: bool |
     assert (found.matmul_ms, found.tensor_core_ms) == (products, 0.02 if tensor_core else 0.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "in_tf32"),
+    [
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1", True),
+        ("nvjet_sss_tf32_128x256_TNT", True),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4>", True),
+        ("ampere_fp16_s1688gemm_fp16_128x128_ldg8_f2f_stages_32x1_nn", False),
+        ("ampere_bf16_s1688gemm_bf16_128x64_ldg8_relu_f2f_tn", False),
+        ("turing_h1688gemm_128x128_ldg8_stages_32x1_tn", False),
+        ("volta_sgemm_128x64_nn", False),
+    ],
+)
+def test_tensor_cores_in_tf32_are_told_from_those_in_16_bits(
+    tmp_path: Path, name: str, in_tf32: bool
+) -> None:
+    profile = CudaProfile()
+    profile.kernel((0, 20), name=name)
+    [device] = profile.devices(tmp_path)
+    found = device.activity
+    assert found.tf32_ms == (0.02 if in_tf32 else 0.0)
+    assert found.tensor_core_ms == (0.0 if name.startswith("volta") else 0.02)
+
+
 def test_kernels_against_their_calls(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.kernel((10, 12), launch=(0, 5), name="a")
