@@ -95,13 +95,20 @@ def read_profiles(paths: Sequence[Path]) -> tuple[list[TraceSummary], list[Unrea
 
     Raises PipediagError: a path does not exist or holds no profile, or none could be read.
     """
+    from pipediag.session.devices import UnreadFile
     from pipediag.trace.summary import read_hosts
 
     found: dict[Path, Path] = {}
+    left_out: list[UnreadFile] = []
     for path in paths:
-        for file in find_profiles(path):
+        newest, older = find_profiles(path)
+        for file in newest:
             found.setdefault(file.resolve(), file)
+        if older:
+            names = ", ".join(file.name for file in older)
+            reason = f"Workers of older runs in {older[0].parent}. To read one, name it: {names}"
+            left_out.append(UnreadFile(path=str(path), reason=reason))
     read, unread = read_hosts(list(found.values()))
     if not read:
         raise PipediagError("\n".join(file.reason for file in unread))
-    return read, unread
+    return read, [*unread, *left_out]

@@ -25,6 +25,9 @@ _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
 _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
+_OF_ONE_RUN_S = 10.0
+"""Workers of a run write their windows together: eight of dlrm within 12 ms. The next run has to
+import PyTorch first."""
 # TensorFlow's profiler names the directory of a run so.
 _DATED = re.compile(r"\d{4}(_\d\d){5}")
 
@@ -43,7 +46,7 @@ class MalformedError(PipediagError):
 
 def read(path: Path) -> TraceEvents:
     """Read a file, or the newest profile of a log directory. Raises PipediagError."""
-    return read_profile(find_profiles(path)[-1])
+    return read_profile(find_profiles(path)[0][-1])
 
 
 def read_profile(file: Path) -> TraceEvents:
@@ -71,19 +74,20 @@ def read_profile(file: Path) -> TraceEvents:
         ) from error
 
 
-def find_profiles(path: Path) -> list[Path]:
-    """Return the file itself, or the files of the newest run in a directory, one for each host.
+def find_profiles(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the file itself, or the files of the newest run in a directory, one for each host; and
+    files of other workers, which wrote long before these and so are of older runs.
 
     A run is a directory that holds profiles, the path itself or any below it. PyTorch writes
-    several windows of one worker, of which the newest is taken. Raises PipediagError where there is
-    none.
+    several windows of one worker, of which the newest is taken; and those of all runs into one
+    directory. Raises PipediagError where there is none.
     """
     runs: dict[Path, set[Path]] = {}
     try:
         if not path.is_dir():
             if not path.exists():
                 raise PipediagError(f"There is no profile at {path}.")
-            return [path]
+            return [path], []
         for file in (file for pattern in _PATTERNS for file in path.rglob(pattern)):
             if file.is_file():
                 runs.setdefault(file.parent, set()).add(file)
@@ -98,7 +102,11 @@ def find_profiles(path: Path) -> list[Path]:
     dated = all(_DATED.fullmatch(run.name) for run in runs)
     newest = runs[max(runs, key=lambda run: (run.name if dated else "", changed[run], run.name))]
     windows = {host_of(file): file for file in sorted(newest, key=_worker_and_time)}
-    return sorted(windows.values())
+    found = sorted(windows.values())
+    times = {file: _worker_and_time(file)[1] for file in found}
+    since = max(times.values()) - _OF_ONE_RUN_S
+    older = [file for file in found if 0 < times[file] < since]
+    return [file for file in found if file not in older], older
 
 
 def host_of(file: Path) -> str:
@@ -106,10 +114,15 @@ def host_of(file: Path) -> str:
     return _worker_and_time(file)[0]
 
 
-def _worker_and_time(file: Path) -> tuple[str, int]:
+def _worker_and_time(file: Path) -> tuple[str, float]:
+    """Return the worker and the time in seconds, 0 where the name has none."""
     name = _SUFFIXES.sub("", file.name, count=1)
     window = _WINDOW.match(name)
-    return (window["worker"], int(window["time"])) if window else (name, 0)
+    if window is None:
+        return name, 0.0
+    # Milliseconds, or nanoseconds of newer versions: seconds have ten digits until 2286.
+    digits = window["time"]
+    return window["worker"], int(digits) / 10.0 ** (len(digits) - 10)
 
 
 def file_bytes(file: Path) -> memoryview:

@@ -46,7 +46,7 @@ def log_directory(tmp_path: Path) -> Path:
 def test_the_newest_run_from_anywhere_above_it(
     log_directory: Path, inside: str, expected: list[str]
 ) -> None:
-    found = find_profiles(log_directory / inside)
+    found, _ = find_profiles(log_directory / inside)
     assert [f"{file.parent.name}/{file.name}" for file in found] == expected
 
 
@@ -56,17 +56,31 @@ def test_a_run_that_the_user_named_is_as_new_as_its_files(tmp_path: Path) -> Non
         file.parent.mkdir()
         file.touch()
         os.utime(file, (1e9 - age_s, 1e9 - age_s))
-    assert [file.parent.name for file in find_profiles(tmp_path)] == ["resnet18_4workers"]
+    assert [file.parent.name for file in find_profiles(tmp_path)[0]] == ["resnet18_4workers"]
 
 
 def test_the_newest_window_of_each_worker(tmp_path: Path) -> None:
     for name in ("a_1.1700000000500", "a_1.1700000001000", "b_2.1700000000000"):
         (tmp_path / f"{name}.pt.trace.json").touch()
     (tmp_path / "a_1.1700000002000.pt.trace.json.gz").touch()
-    assert [file.name for file in find_profiles(tmp_path)] == [
+    found, of_others = find_profiles(tmp_path)
+    assert [file.name for file in found] == [
         "a_1.1700000002000.pt.trace.json.gz",
         "b_2.1700000000000.pt.trace.json",
     ]
+    assert of_others == []
+
+
+@pytest.mark.parametrize("older", ["1700000000000", "1700000000000000000"])
+def test_a_worker_that_wrote_long_before_is_of_another_run(tmp_path: Path, older: str) -> None:
+    newest = "1700000060000000000"
+    for name in (f"host_17.{older}", f"host_9.{newest}", "chosen"):
+        (tmp_path / f"{name}.pt.trace.json").touch()
+    found, of_others = find_profiles(tmp_path)
+    # One whose name has no time may be of any run.
+    names = ["chosen.pt.trace.json", f"host_9.{newest}.pt.trace.json"]
+    assert [file.name for file in found] == names
+    assert [file.name for file in of_others] == [f"host_17.{older}.pt.trace.json"]
 
 
 @pytest.mark.parametrize("name", ["missing", "loop", "x" * 5_000])
