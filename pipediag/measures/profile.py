@@ -20,6 +20,7 @@ from pipediag.session.devices import (
     UnreadFile,
 )
 from pipediag.session.pipeline import Pipeline
+from pipediag.trace import PYTHON_FRAME
 from pipediag.trace.devices import DeviceTrace
 from pipediag.trace.events import Indices
 from pipediag.trace.pipeline import IteratorKey
@@ -32,8 +33,6 @@ _Value = TypeVar("_Value")
 _AT_ONCE = 10_000
 """Number of gaps made into Python objects at once: each one takes half a kilobyte."""
 _NONE = -1
-_TRACER_PREFIX = "$"
-"""TensorFlow's Python tracer begins the names of its events with it."""
 
 
 def gaps_at(
@@ -49,7 +48,7 @@ def gaps_at(
     causes = np.argmax(split_ns, axis=1)
     of_input = causes == GAP_CAUSES.index("input")
     iterators = _at(gaps.iterators, np.where(of_input, gaps.iterator_ids[places], _NONE))
-    doing_names = [name.removeprefix(_TRACER_PREFIX) for name in gaps.doing_names]
+    doing_names = [name.removeprefix(PYTHON_FRAME) for name in gaps.doing_names]
     steps = trace.steps
     ops = {op.id: op for op in (pipeline.ops if pipeline else [])}
     found = []

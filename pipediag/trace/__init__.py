@@ -12,3 +12,6 @@ START_UP = "start_up"
 GAP_FLOOR_NS = 5_000
 """Shorter gaps are noise, which is only added up: back-to-back launches on one stream lie 1 to 5 us
 apart."""
+
+PYTHON_FRAME = "$"
+"""TensorFlow's Python tracer begins the names of its events with it."""

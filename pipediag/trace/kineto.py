@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pipediag.trace import PYTHON_FRAME
 from pipediag.trace.events import (
     ACCELERATOR_PREFIX,
     HOST_PLANE,
@@ -150,8 +151,10 @@ class _Gatherer:
         if event.dur is not None and event.dur.is_finite() and event.dur > 0:
             nanoseconds(event.dur)
             end_ns = nanoseconds(event.ts + event.dur)
+        # Named as TensorFlow's, so that `torch/_compile.py(31): inner` is no compilation.
+        said = f"{PYTHON_FRAME}{event.name}" if category == "python_function" else event.name
         names = self._names.setdefault(plane, {})
-        name = names.setdefault(event.name, len(names))
+        name = names.setdefault(said, len(names))
         rows = self._rows.setdefault(plane, {}).setdefault(key, [])
         rows.append((start_ns, end_ns, name, _integers(arguments)))
 

@@ -199,6 +199,13 @@ def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path:
     ]
 
 
+def test_python_frames_are_python_whatever_their_name(tmp_path: Path) -> None:
+    without, builder = loop(range(0, 500, 100)), loop(range(0, 500, 100))
+    for start in range(0, 500, 100):
+        builder.host("torch/_compile.py(31): inner", start + 93, 7, cat="python_function")
+    assert causes(builder.events(tmp_path)) == causes(without.events(tmp_path))
+
+
 @pytest.mark.parametrize("optimizer", [True, False])
 def test_a_thread_that_fetches_for_another_one_does_not_train(
     tmp_path: Path, *, optimizer: bool
