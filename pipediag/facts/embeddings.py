@@ -128,12 +128,21 @@ def plan_memory(session: Session) -> MemoryPlan | None:
         variables = keras.variable_bytes - sum(one.table_bytes for one in tables)
         slots = (keras.optimizer_bytes or 0) - sum(one.slot_bytes or 0 for one in tables)
         other = max(0, variables) + max(0, slots) + max(0, keras.trainable_bytes - trained)
-    # A table may be on any GPU.
-    seen = session.host.gpus if session.host else []
-    smallest = min((one.memory_total_bytes for one in seen if one.memory_total_bytes), default=None)
     return MemoryPlan(
         other_bytes=other,
         needed_bytes=kept + max(temporaries, copies) + (other or 0),
-        device_bytes=given or smallest,
+        device_bytes=given or _gpu_bytes(session),
         given=given is not None,
     )
+
+
+def _gpu_bytes(session: Session) -> int | None:
+    """Return the memory of the smallest GPU of the training, as a table may be on any of them.
+
+    None without one, and where nothing says which of several of different sizes it is.
+    """
+    seen = session.host.gpus if session.host else []
+    used = sum(device.kind.upper() == "GPU" for device in session.environment.devices)
+    sizes = {one.memory_total_bytes for one in seen if one.memory_total_bytes}
+    known = used >= len(seen) or len(sizes) == 1
+    return min(sizes, default=None) if used and known else None

@@ -10,7 +10,9 @@ from pipediag.facts.devices import held_up
 from pipediag.facts.embeddings import MemoryPlan, plan_memory
 from pipediag.facts.machine import cores_allowed, pool_size
 from pipediag.reporters.words.embeddings import memory_needed
-from tests.factories import make_embedding, make_keras, make_loop, make_session
+from pipediag.session.recording import Device
+from pipediag.session.timeline import GpuReading
+from tests.factories import make_embedding, make_host, make_keras, make_loop, make_session
 from tests.records import make_environment, make_operation, make_pipeline
 from tests.rules.sessions import gap, gpu
 
@@ -70,6 +72,33 @@ def test_a_step_with_adam_has_table_slots_and_the_temporaries_alive_at_once() ->
 
 def test_a_copy_of_a_table_for_its_lookup_counts_once() -> None:
     assert plan(SGD).needed_bytes == 2 * TABLE + 4000
+
+
+@pytest.mark.parametrize(
+    ("used", "sizes", "device_bytes"),
+    [
+        (0, [80], None),
+        (1, [80], 80),
+        (1, [80, 80], 80),
+        (2, [80, 24], 24),
+        # Which of them it is, nothing says.
+        (1, [80, 24], None),
+    ],
+)
+def test_the_device_is_a_gpu_that_the_training_can_use(
+    used: int, sizes: list[int], device_bytes: int | None
+) -> None:
+    devices = [Device(f"/device:GPU:{number}", "GPU") for number in range(used)]
+    gpus = [GpuReading("GPU", 50.0, 10, size) for size in sizes]
+    found = plan_memory(
+        make_session(
+            embeddings=[make_embedding(table_bytes=10**8)],
+            environment=make_environment(devices=[Device("/device:CPU:0", "CPU"), *devices]),
+            host=make_host(gpus=gpus),
+        )
+    )
+    assert found is not None
+    assert found.device_bytes == device_bytes
 
 
 def test_small_tables_have_a_plan_only_where_a_device_is_given() -> None:
