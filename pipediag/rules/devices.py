@@ -120,11 +120,14 @@ def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) ->
 
     None too under a strategy, which copies to each of its devices by itself.
     """
-    loop = session.diagnosed_loop() if session is not None else None
-    last = last_operation(session) if session is not None else None
+    if session is None:
+        return None
+    loop, last = session.diagnosed_loop(), last_operation(session)
     if loop is None or loop.kind == "distributed" or loop.replicas > 1 or last is None:
         return None
-    number = re.search(r"\d+$", device.name)
+    gpus = [one.name for one in session.environment.devices if one.kind.upper() == "GPU"]
+    # The driver's number may be another one than TensorFlow's.
+    number = re.search(r"\d+$", gpus[0] if len(gpus) == 1 else device.name)
     name = f"/gpu:{number.group() if number else 0}"
     label = f"prefetch_to_device({name}) at the end of the pipeline"
     return Edit(rule, label, (Insert(last.id, "prefetch_to_device", {"device": name}),))

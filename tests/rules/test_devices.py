@@ -116,6 +116,23 @@ def test_tries_to_copy_ahead_unless_a_strategy_does_so_by_itself() -> None:
     assert tried(only(EXPOSED_HOST_COPY, replicas)) == ("fail", False)
 
 
+@pytest.mark.parametrize(
+    ("logical", "device"),
+    [([0], "/gpu:0"), ([0, 1], "/gpu:1"), ([], "/gpu:1")],
+)
+def test_batches_go_to_the_device_by_the_name_that_tensorflow_has_for_it(
+    logical: list[int], device: str
+) -> None:
+    """TensorFlow counts the GPUs that `set_visible_devices` leaves, and the driver all."""
+    devices = [Device(name=f"/device:GPU:{number}", kind="GPU") for number in logical]
+    session = session_on(
+        copying().model_copy(update={"name": "GPU:1"}),
+        environment=make_environment(devices=devices),
+    )
+    expected = (Insert("batch_0", "prefetch_to_device", {"device": device}),)
+    assert changes(only(EXPOSED_HOST_COPY, session)) == expected
+
+
 def multiplying(
     model: str | None = H200, products: float = 60.0, cores: float = 1.0, tf32: float = 0.0
 ) -> DeviceActivity:
