@@ -23,7 +23,7 @@ _GIVEN_TO = {"fit": "validation_data", "evaluate": "x", "predict": "x"}
 _PARTIAL = ("steps", "validation_steps")
 """Arguments by which they read a part of it: a cache that is not read to its end keeps nothing."""
 _ENDS_A_LOOP = cst.Break | cst.Return | cst.Raise
-_NO_DATASETS = frozenset(
+NO_DATASETS = frozenset(
     "as_numpy_iterator experimental_distribute_dataset islice iter list zip".split()
 )
 """Functions that return no dataset, or go through several."""
@@ -73,7 +73,7 @@ def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]
                     one for one in walk(node.body) if isinstance(one, _ENDS_A_LOOP)
                 ]
                 calls = {called(one) for one in source.all(cst.Call, node.iter)}
-                if ends or not calls.isdisjoint(_NO_DATASETS):
+                if ends or not calls.isdisjoint(NO_DATASETS):
                     raise NotPatchableError("The loop may read less than all of one dataset.")
                 yield iterated_data(node.iter)
             elif (name := _GIVEN_TO.get(called(node) or "")) is not None:

@@ -26,6 +26,7 @@ from pipediag.patching.chains import (
     renamed,
     with_arguments,
 )
+from pipediag.patching.device_copies import with_copies_ahead
 from pipediag.patching.evaluation_data import evaluation_of, with_evaluation_cached
 from pipediag.patching.python_calls import (
     defined,
@@ -63,6 +64,7 @@ from pipediag.step_source import NotAFunctionError, step_at
 from pipediag.tensorflow_names import BATCHING
 from pipediag.vocabulary import EVALUATING, Scalar
 
+_TO_DEVICE = "prefetch_to_device"
 _SHUFFLES = frozenset({"shuffle", "shuffle_and_repeat"})
 _COUNT = frozenset("enumerate repeat shard skip take window".split())
 _MOVED_FOR_ALL = frozenset({"map", "shuffle"})
@@ -126,8 +128,8 @@ def _alone_where_parted(
 
 
 def _pass_of(change: edits.Change) -> str:
-    alone = ("in_chunks", edits.IN_BATCHES, edits.IN_PROCESSES)
-    if isinstance(change, edits.Replace) and change.kind in alone:
+    alone = ("in_chunks", edits.IN_BATCHES, edits.IN_PROCESSES, _TO_DEVICE)
+    if isinstance(change, edits.Replace | edits.Insert) and change.kind in alone:
         return change.kind
     return change.do
 
@@ -175,6 +177,21 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
     if not all(name.isidentifier() for name in values):
         raise NotPatchableError("An argument with that name can't be written.")
     return {name: source.written(name, value) for name, value in values.items()}
+
+
+def _copy_ahead(workspace: Workspace, change: edits.Insert) -> None:
+    session = workspace.session
+    loop, added = session.diagnosed_loop(), any(op.made_by_framework for op in session.ops)
+    if loop is None or added or _last(workspace).id != change.after:
+        raise NotPatchableError("More follows that operation, and nothing may follow such a copy.")
+    others = [one for one in session.loops if (one.file, one.line) == (loop.file, loop.line)]
+    if len(others) > 1:
+        raise NotPatchableError("Other data is read in the same line.")
+    source = workspace.source(loop.file)
+    copy = f"{source.needed_tensorflow()}.data.experimental.{_TO_DEVICE}"
+    call = f".apply({copy}({change.parameters.get('device')!r}))"
+    files = workspace.other_files(source.path)
+    workspace.change(source, with_copies_ahead(source, loop, call, files))
 
 
 def _insert(workspace: Workspace, change: edits.Insert) -> None:
@@ -535,6 +552,7 @@ _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
     "replace": _replace,
     "move": _move,
     "insert": _insert,
+    _TO_DEVICE: _copy_ahead,
     edits.IN_BATCHES: _take_batches,
     "options": _options,
     "model": _compile,

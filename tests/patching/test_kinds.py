@@ -165,6 +165,69 @@ def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, n
     assert patched(text, ops(text), *changes) == text.replace(old, new)
 
 
+AHEAD = Insert("batch", "prefetch_to_device", {"device": "/gpu:0"})
+APPLIED = ".apply(tf.data.experimental.prefetch_to_device('/gpu:0'))"
+OWN_LOOP = ONE_LINE.replace("for batch in ds:\n    step(batch)\n", "")
+
+
+def copied_ahead(text: str, **seen: Any) -> tuple[Patch, str]:
+    """The patch of a script, for the loop that is marked in it."""
+    session = session_of(text, *ops(text))
+    if "for " in text:
+        own = {"kind": "eager", "keras": None, **seen}
+        session = session.but(loops=[make_loop(file=SCRIPT, line=line_of(text, "for "), **own)])
+    edit = Edit("edit", "an edit", (AHEAD, CACHE))
+    made, contents = make_patch(session, [edit], lambda _: text.encode())
+    return made, contents.get(SCRIPT, b"").decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "written"),
+    [
+        (REBOUND, "model.fit(ds)", f"model.fit(ds{APPLIED})"),
+        (ONE_LINE, "in ds:", f"in ds{APPLIED}:"),
+        (
+            f"{OWN_LOOP}for n, batch in enumerate(ds.take(9)):\n    step(batch)\n",
+            "enumerate(ds.take(9))",
+            f"enumerate(ds.take(9){APPLIED})",
+        ),
+        (
+            f"{OWN_LOOP}def train(x):\n    for batch in x:\n        step(batch)\n\n\ntrain(ds)\n",
+            "in x:",
+            f"in x{APPLIED}:",
+        ),
+    ],
+)
+def test_a_copy_to_the_device_is_the_last_that_a_loop_reads_through(
+    text: str, reading: str, written: str
+) -> None:
+    made, after = copied_ahead(text)
+    assert made.left_out == []
+    assert after == patched(text, ops(text), CACHE).replace(reading, written)
+
+
+@pytest.mark.parametrize(
+    ("loop", "seen", "reason"),
+    [
+        ("for batch in iter(ds):\n    step(batch)\n", {}, "no dataset"),
+        ("for batch in enumerate(zip(ds, ds)):\n    step(batch)\n", {}, "no dataset"),
+        ("for batch in ds:\n    step(batch)\n", {"handed_on": True}, "itself"),
+        ("for batch in ds:\n    step(batch)\n", {"kind": "tf_function"}, "itself"),
+        (
+            "def run(x):\n    for batch in x:\n        step(batch)\n\n\nrun(ds)\nrun([1])\n",
+            {},
+            "in 2 places",
+        ),
+    ],
+)
+def test_a_copy_to_the_device_is_refused_where_the_loop_may_read_no_dataset(
+    loop: str, seen: dict[str, Any], reason: str
+) -> None:
+    made, _ = copied_ahead(f"{OWN_LOOP}{loop}", **seen)
+    assert made.diff is None
+    assert reason in made.left_out[0].reason
+
+
 @pytest.mark.parametrize(
     ("body", "left"),
     [
@@ -791,7 +854,10 @@ UNWRITABLE: dict[str, tuple[Change, str]] = {
     "a function that is not there": (CompileFunction(SCRIPT, 1, "f"), "not found"),
     "sixteen bits": (SetModel({"dtype_policy": "mixed_bfloat16"}), "all layers but the last"),
     "buckets": (Replace("batch", "bucket_by_sequence_length", {"buckets": 8}), "padded_batch"),
-    "a copy to a device": (Insert("batch", "prefetch_to_device"), "one call"),
+    "a copy to a device that is not the end": (
+        Insert("map", "prefetch_to_device", {"device": "/gpu:0"}),
+        "nothing may follow",
+    ),
     "what is no operation": (Insert("map", "x;import os", {}), "one call"),
     "what is no argument": (SetParameters("map", {"a=1,b": 1}), "argument"),
     "what is no option": (SetOptions({"a = 1;b": 1}), "option"),
