@@ -15,3 +15,9 @@ apart."""
 
 PYTHON_FRAME = "$"
 """TensorFlow's Python tracer begins the names of its events with it."""
+
+ON_TPU = (
+    "TPUs ran this profile, and pipediag does not read what they did: XProf does. Steps and waits "
+    "for input are the host's."
+)
+"""Warning of a profile's summary."""

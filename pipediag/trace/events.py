@@ -20,6 +20,7 @@ from pipediag.vocabulary import TraceFormat
 
 HOST_PLANE = "/host:CPU"
 ACCELERATOR_PREFIX = "/device:GPU:"
+_TPU_PREFIX = "/device:TPU:"
 PROGRAMS_PLANE = "/host:metadata"
 LARGEST_NS = 1 << 62
 """1970 to 2116; a later time is damage, and adding an event's offset to it would overflow."""
@@ -196,6 +197,12 @@ class TraceEvents:
             for plane in self.planes
             if plane.name.startswith(ACCELERATOR_PREFIX) and any(map(len, plane.lines))
         ]
+
+    @property
+    def on_tpu(self) -> bool:
+        """True if anything ran on a TPU, whose planes are not read."""
+        named = (plane for plane in self.planes if plane.name.startswith(_TPU_PREFIX))
+        return any(len(line) for plane in named for line in plane.lines)
 
     @property
     def programs(self) -> dict[int, Program]:

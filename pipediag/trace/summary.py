@@ -10,6 +10,7 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.session.devices import UnreadFile
 from pipediag.tensorflow_names import DEVICE_PREFETCH
+from pipediag.trace import ON_TPU
 from pipediag.trace.classes import classify
 from pipediag.trace.devices import DeviceTrace, device_traces
 from pipediag.trace.events import TraceEvents
@@ -79,7 +80,8 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
     iterators = iterator_activity(records, window)
     split = split_steps(activity.by_class, steps) if steps else None
     measured = window if steps is not None and steps.basis in _OWN_WINDOWS else None
-    devices = device_traces(events, activity, records, measured)
+    # The host's operations are no measure of a TPU.
+    devices = [] if events.on_tpu else device_traces(events, activity, records, measured)
     compute, text = None, None
     if split is not None:
         text = text_ns(activity, split.windows)
@@ -100,7 +102,7 @@ def summarise_events(events: TraceEvents, *, by_operation: bool = False) -> Trac
         text_ns=text,
         steps_missing=None if steps is not None else NO_STEPS,
         framework=_framework_of(events),
-        warnings=tuple(events.warnings),
+        warnings=(*([ON_TPU] if events.on_tpu else []), *events.warnings),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from pipediag.reporters.terminal.trace import render
 from pipediag.session.devices import DeviceKernel, TraceReport, UnreadFile
+from pipediag.trace import ON_TPU
 from pipediag.vocabulary import GAP_CAUSES
 from tests import factories
 from tests.reporters import devices
@@ -73,6 +74,13 @@ REPORTS: dict[str, Callable[[], TraceReport]] = {
     "hostile": hostile,
 }
 every_report = pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+
+
+def test_a_profile_of_tpus_gives_no_advice_on_a_gpu() -> None:
+    host = devices.make_trace_host(warnings=[ON_TPU])
+    lines = shown(devices.make_report(hosts=[host], devices=[])).splitlines()
+    assert "TPU" in lines[0]
+    assert "CUPTI" not in shown(devices.make_report(hosts=[host], devices=[]))
 
 
 def shown(report: TraceReport, **terminal: Any) -> str:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipediag.trace import ON_TPU
 from pipediag.trace.classes import STEP_CLASSES
-from pipediag.trace.summary import TraceSummary, read_hosts, summarise
+from pipediag.trace.summary import TraceSummary, read_hosts, summarise, summarise_events
 from tests.trace.builder import TraceBuilder, add_events, graph_call, main_causes, marked_steps
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
@@ -48,6 +49,18 @@ def test_the_pipeline_of_a_real_fit(summary: TraceSummary) -> None:
     assert slowest.names == ("decode",)
     # The sleep alone.
     assert slowest.self_ns >= slowest.calls * 1_000_000
+
+
+def test_on_a_tpu_the_host_stands_for_no_device(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.host().line("tf_Compute/1").event("scope/op:MatMul", 0, 10)
+    builder.plane("/device:TPU:0").line("XLA Ops", 1).event("fusion.1", 0, 100)
+    found = summarise_events(builder.events(tmp_path))
+    assert found.devices == ()
+    assert found.warnings == (ON_TPU,)
+    without = TraceBuilder()
+    without.host().line("tf_Compute/1").event("scope/op:MatMul", 0, 10)
+    assert summarise_events(without.events(tmp_path)).warnings == ()
 
 
 def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -> None:

@@ -23,6 +23,7 @@ from pipediag.reporters.terminal import (
 from pipediag.reporters.words import advice, devices, labels
 from pipediag.reporters.words.quantities import counted, duration, number, percent, speedup
 from pipediag.session.devices import DeviceActivity, DeviceGap, TraceHost, TraceReport
+from pipediag.trace import ON_TPU
 
 _FORMAT = {"xplane": "XPlane", "kineto": "Kineto"}
 _FINDING_STYLE = {"error": "red", "warn": "yellow", "info": "cyan"}
@@ -41,7 +42,7 @@ def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> 
     """Print a trace report, with a line for each file that was written."""
     found = sorted(report.devices, key=lambda one: (one.host or "", len(one.name), one.name))
     idlest = max(found, key=lambda device: device.idle_ms, default=None)
-    shown: list[RenderableType] = [_headline(idlest), _profile(report)]
+    shown: list[RenderableType] = [_headline(idlest, report), _profile(report)]
     if len(found) > 1:
         shown += [Text(), _table(found)]
     if idlest is not None:
@@ -55,8 +56,10 @@ def render(report: TraceReport, console: Console, *, written: Sequence[str]) -> 
     console.print(Encoded(Group(*shown)), width=width, highlight=False)
 
 
-def _headline(device: DeviceActivity | None) -> Text:
+def _headline(device: DeviceActivity | None, report: TraceReport) -> Text:
     if device is None:
+        if any(ON_TPU in host.warnings for host in report.hosts):
+            return Text(f"● {ON_TPU}", "cyan")
         return Text.assemble(("● No device activity in this profile. ", "cyan"), _NO_DEVICE)
     lead, rest = devices.summary(device, full_name(device))
     return Text.assemble(prose(f"● {lead}", "bold"), unbroken(rest))
