@@ -15,7 +15,7 @@ from pipediag.facts.embeddings import (
     within_percent,
 )
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.step import class_ms, class_percent, percent_of_step
+from pipediag.facts.step import class_ms, class_percent, keras_3, percent_of_step
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     compiled_by_xla,
@@ -381,7 +381,7 @@ _LARGER = "Make the table larger, or correct the ids."
 def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
     raised = _RAISED.search(session.script.detail or "")
     if raised is None:
-        yield from (_outside(table, ids) for table, ids in _seen(session) if ids.outside)
+        yield from (_outside(session, table, ids) for table, ids in _seen(session) if ids.outside)
         if session.embeddings and not _seen(session):
             reason = session.embeddings[0].ids_missing or "No batch was inspected."
             yield IDS_OUTSIDE_TABLE.finding("inconclusive", reason)
@@ -399,13 +399,17 @@ def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
     )
 
 
-def _outside(table: Embedding, ids: EmbeddingIds) -> Finding:
+def _outside(session: Session, table: Embedding, ids: EmbeddingIds) -> Finding:
     examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
     follows = (
         "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
     )
-    if all(id < 0 for _, id in ids.outside_examples):
-        follows = "Keras counts negative ids from the end of the table, so they read other rows."
+    other_keras = session.keras is not None and keras_3(session) is None
+    if all(id < 0 for _, id in ids.outside_examples) and not other_keras:
+        follows = (
+            "Keras 3's `Embedding` counts negative ids from the end of the table, so they read "
+            "other rows."
+        )
     return IDS_OUTSIDE_TABLE.finding(
         "fail",
         f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, but was looked up with ids "

@@ -278,6 +278,12 @@ def test_negative_ids_alone_read_rows_from_the_end(ids: dict[str, Any], negative
     )
 
 
+def test_negative_ids_are_as_others_for_the_older_keras() -> None:
+    loop = make_loop(keras=make_keras(legacy=True))
+    advice = only(IDS_OUTSIDE_TABLE, looked_at(**NEGATIVE).but(loops=[loop])).advice
+    assert "from the end of the table" not in advice
+
+
 @pytest.mark.parametrize("loops", [[make_loop(steps=7)], []])
 def test_the_error_that_ended_the_script_tells_too(loops: list[Any]) -> None:
     script = Script(path="train.py", args=[], status=1, outcome="raised", detail=ERROR)
