@@ -30,6 +30,7 @@ from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
     OWN_LOOP,
     PROFILE_ALONE,
+    STEPS_PER_CALL,
     compiled_by_xla,
     condition_of,
     in_sixteen_bits,
@@ -148,6 +149,7 @@ def _of_cause(
     cause: GapCause,
     limit: Threshold,
     *,
+    advice: str | None = None,
     also: str = "",
     evidence: Mapping[str, Scalar] | None = None,
     edit: Edit | None = None,
@@ -182,8 +184,8 @@ def _of_cause(
         meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
         yield finding(
             "fail",
-            f"{rule.advice_for(profile)}{also} {full_name(device)} is idle {percent:.0f} % of "
-            f"the time for this.{meanwhile}",
+            f"{rule.advice_for(profile, advice)}{also} {full_name(device)} is idle "
+            f"{percent:.0f} % of the time for this.{meanwhile}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
             untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
         )
@@ -301,7 +303,12 @@ SYNC_POINT = _idle_rule(
 
 @SYNC_POINT.found_on_devices_by
 def _check_sync_point(profile: Profile) -> Iterator[Finding]:
-    return _of_cause(SYNC_POINT, profile, "sync", SYNC_IDLE)
+    edit = several_steps_a_call(profile.session, f"{SYNC_POINT.id}:steps")
+    each = (
+        f"Compile with `steps_per_execution={STEPS_PER_CALL}`: Keras reads results after each call."
+    )
+    advice = each if edit is not None else None
+    return _of_cause(SYNC_POINT, profile, "sync", SYNC_IDLE, advice=advice, edit=edit)
 
 
 PYTHON_GAP = _idle_rule(

@@ -296,5 +296,14 @@ test_a_session_tries_to_run_less_python_between_steps = decides(
 )
 
 
-def test_read_backs_in_a_slowed_profile_are_left_open() -> None:
-    assert only(SYNC_POINT, session_on(gpu({"sync": 20.0}), **SLOWED)).status == "inconclusive"
+READS_BACK = gpu({"sync": 20.0})
+test_a_session_tries_to_let_keras_read_results_less_often = decides(
+    SYNC_POINT,
+    {
+        "Keras": (session_on(READS_BACK), ("fail", SHARED)),
+        "already": (session_on(READS_BACK, **fit(steps_per_execution=8)), "fail"),
+        "own loop": (session_on(READS_BACK, **OWN), "fail"),
+        "in doubt": (session_on(READS_BACK, **SLOWED), ("informative", SHARED)),
+        "own loop in doubt": (session_on(READS_BACK, **OWN, **SLOWED), "inconclusive"),
+    },
+)
