@@ -14,6 +14,8 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
 
+EACH_SHAPE = "  # traced anew for each shape of a batch, as the step needs to know it"
+
 
 def snippet(session: Session, changes: Sequence[edits.Change]) -> str | None:
     """Code that does what the changes do; None where no code says it.
@@ -78,7 +80,7 @@ def _around_the_pipeline(session: Session, change: edits.Change) -> list[str]:
         case edits.PredictOnBatch():
             lines = ["model.predict_on_batch(x)  # in place of model.predict(x, ...)"]
         case edits.ExtractStep():
-            lines = [f"@tf.function{relaxed}", "def train_step(...):"]
+            lines = [f"@tf.function{relaxed or EACH_SHAPE}", "def train_step(...):"]
             lines += ["    ...  # from `with tf.GradientTape()` to `apply_gradients`"]
         case edits.CompileCall(model=model, method=None):
             lines = _with("call_model", f"call_model({model}, ...)  # in place of {model}(...)")

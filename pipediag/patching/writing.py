@@ -45,7 +45,7 @@ from pipediag.patching.settings import (
     with_workers,
 )
 from pipediag.patching.sites import Suits, hoisted, is_in_a_loop, shared_function
-from pipediag.patching.snippets import cut, lengths_of_ids
+from pipediag.patching.snippets import EACH_SHAPE, cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
     MadeInALoopError,
@@ -484,7 +484,7 @@ def _extract(source: Source, change: edits.ExtractStep) -> list[Change]:
     starts = [0, *(one.end() for one in re.finditer(b"\n", source.data)), len(source.data)]
     tf, apart = source.needed_tensorflow(), [""] * (1 if step.loop_indent else 2)
     above = written[step.loop_line - 2] if step.loop_line > 1 else ""
-    relaxed = "(reduce_retracing=True)" if change.reduce_retracing else ""
+    relaxed = "(reduce_retracing=True)" if change.reduce_retracing else EACH_SHAPE
     decorator = f"{step.loop_indent}@{tf}.function{relaxed}"
     definition = [decorator, *step.definition(name), *apart]
     use = step.use(name, change.numbers, tf)

@@ -275,7 +275,7 @@ class GraphStep(TimedPairs):
     numbers: list[str] = field(default_factory=list)
     """Floats of Python that it reads and the loop sets, which the function is given as tensors."""
     relaxed: bool = True
-    """False if a trace for batches of any size failed, so that each size has one of its own."""
+    """False if a trace failed for all batches that may come, so that each shape has its own."""
     called_again: bool = False
     """True if the function around the loop is called in a loop, and makes a trace each time."""
     traced_ms: float = 0.0

@@ -698,6 +698,16 @@ def test_a_step_becomes_a_function_before_its_outermost_loop() -> None:
     )
 
 
+def test_a_step_that_needs_to_know_the_shape_of_its_batch_is_not_relaxed() -> None:
+    text = (
+        f"{HEAD}for x in data:\n    with tf.GradientTape() as tape:\n        loss = model(x)\n"
+        "    optimizer.apply_gradients(tape.gradient(loss, model.weights))\n"
+    )
+    after = patched(text, [], ExtractStep(SCRIPT, 4, reduce_retracing=False))
+    assert "@tf.function  #" in after
+    assert "reduce_retracing" not in after
+
+
 @pytest.mark.parametrize(
     ("call", "after"),
     [

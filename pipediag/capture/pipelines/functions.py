@@ -164,16 +164,14 @@ def why_not_twice(graph: Any, *others: str) -> str | None:
     return f"It runs `{found}`, which would be seen twice." if found is not None else None
 
 
-def of_any_rows(values: Any, *, any_length: bool = False) -> Any:
-    """Return nested values with specs in the place of dense tensors, for batches of any number of
-    rows, and of any length."""
+def of_any_rows(values: Any) -> Any:
+    """Return nested values with specs in the place of dense tensors, for any number of rows."""
     tensorflow = sys.modules["tensorflow"]
 
     def relaxed(value: Any) -> Any:
         if not hasattr(value, "ndim"):  # a number of Python's, a ragged or a sparse tensor
             return value
-        shape = [None if any_length or not n else size for n, size in enumerate(value.shape)]
-        return tensorflow.TensorSpec(shape, value.dtype)
+        return tensorflow.TensorSpec([None, *value.shape[1:]] if value.ndim else [], value.dtype)
 
     return tensorflow.nest.map_structure(relaxed, values)
 

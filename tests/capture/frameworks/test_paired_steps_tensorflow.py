@@ -25,7 +25,7 @@ SCRIPT = """
     from pipediag.capture.loops.loop import Stage
 
     guard = Guard(print)
-    interrupted, last = [], Mock(stage=Stage.OWN)
+    interrupted, last = [], Mock(stage=Stage.OWN, element_spec=None)
     clock = Mock(last_here=last, interrupted_by_us=lambda *span: interrupted.append(span))
 
     def followed():
@@ -57,6 +57,21 @@ SCRIPT = """
     class Static(keras.layers.Layer):
         def call(self, x):
             return x + tf.constant(0.0, shape=x.shape)
+
+    class Halves(keras.layers.Layer):
+        def call(self, x):
+            return x / (x.shape[1] // 2)
+
+    def halved(length):
+        last.element_spec = tf.TensorSpec((None, length))
+        scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
+        halves = Halves()
+        for number in range(20):
+            x = tf.random.uniform((8, 4))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(halves(x) * scale)
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+        last.element_spec = None
 
     def of_one_length():
         scale, optimizer = tf.Variable(1.0), keras.optimizers.SGD(0.01)
@@ -134,6 +149,8 @@ SCRIPT = """
         "noise": lambda: trained(Noise()),
         "keeps": lambda: trained(Keeps()),
         "static": lambda: trained(Static()),
+        "of a length by chance": lambda: halved(None),
+        "of a fixed length": lambda: halved(4),
         "of one length": of_one_length,
         "of one length at first": of_one_length_at_first,
         "draws": lambda: trained(Draws()),
@@ -208,6 +225,17 @@ def test_random_numbers_stay_as_they_were(results: dict[str, Any]) -> None:
 def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str, Any]) -> None:
     _, step, _ = results["of one length"]
     assert not step["relaxed"]
+    assert len(step["other_ms"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "relaxed"), [("of a length by chance", False), ("of a fixed length", True)]
+)
+def test_a_model_that_computes_with_a_length_is_relaxed_if_the_data_fix_it(
+    results: dict[str, Any], name: str, relaxed: bool
+) -> None:
+    _, step, _ = results[name]
+    assert (step["lacking"], step["relaxed"]) == (None, relaxed)
     assert len(step["other_ms"]) == 8
 
 

@@ -12,18 +12,14 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_users, locals_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.pipelines.functions import (
-    of_any_rows,
-    operations_of,
-    why_not_traced,
-    why_not_twice,
-)
+from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import first_line
 from pipediag.capture.watching.step_clock import StepClock
@@ -46,6 +42,8 @@ gradients, so that rounding shows where these are almost zero."""
 _LONGEST = 160
 _WHAT = "timing a step as a `tf.function`"
 
+_Shape = tuple[int | None, ...]
+
 
 @dataclass
 class _Step:
@@ -54,12 +52,14 @@ class _Step:
     record: GraphStep
     source: StepSource | None = None
     seen: int = 0
-    lengths: set[tuple[tuple[int | None, ...], ...]] = field(default_factory=set)
+    elements: Any = None
+    """Specs of the elements of the dataset that the loop goes through; None without one."""
+    lengths: set[tuple[_Shape, ...]] = field(default_factory=set)
     """Shapes of the tensors that steps were given, without the number of rows."""
     function: Any = None
     variables: Sequence[Any] = ()
     takes_any: bool = False
-    """True if one trace served batches of any shape."""
+    """True if one trace serves batches of any shape that may come."""
     is_over: bool = False
     """True once all pairs were made, or none will be."""
     is_warm: bool = False
@@ -144,6 +144,8 @@ class PairedSteps:
         if lacking is not None:
             self._give_up(step, lacking)
             return
+        last = self._clock.last_here
+        step.elements = last and last.element_spec
         before, began_ns = [], time.monotonic_ns()
         if step.function is not None:
             before = _copies(step.variables)
@@ -204,23 +206,58 @@ def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
 
 
 def _tensors(values: Iterable[Any]) -> list[Any]:
-    """Return tensors and arrays of a fixed rank; sparse and ragged ones are none."""
-    leaves = sys.modules["tensorflow"].nest.flatten(list(values))
-    return [one for one in leaves if hasattr(one, "dtype") and hasattr(one, "ndim")]
+    return [one for one in sys.modules["tensorflow"].nest.flatten(list(values)) if _is_dense(one)]
+
+
+def _is_dense(value: Any) -> bool:
+    """Return True for tensors and arrays of a fixed rank; sparse and ragged ones are none."""
+    return hasattr(value, "dtype") and hasattr(value, "ndim")
 
 
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
 
 
-def _is_traced(python: FunctionType, specs: tuple[Any, ...]) -> bool:
-    """Return True if the step can be traced for such arguments."""
-    try:
-        sys.modules["tensorflow"].function(python).get_concrete_function(*specs)
-    except Exception as error:
-        let_pass(error)
-        return False
-    return True
+def for_any_batch(
+    own: _Shape, seen: Iterable[_Shape], elements: Iterable[_Shape | None]
+) -> list[int | None]:
+    """Return a tensor's shape with None for each size that another batch may have otherwise.
+
+    Sizes are known by the parts of the dataset's `elements` that the tensor may be: those whose
+    shapes go with its `own` and all that were `seen`, which lack the number of rows. Of a tensor
+    that is none of them nothing is known, nor by a part without a known rank, which is None.
+    """
+    unknown, before = (None,) * len(own), list(seen)
+    parts = [
+        one
+        for one in (unknown if each is None else each for each in elements)
+        if _goes_with(one, own) and all(_goes_with(one[1:], other) for other in before)
+    ]
+    return [
+        size if all(one[n] == size for one in parts or [unknown]) else None
+        for n, size in enumerate(own)
+    ]
+
+
+def _goes_with(part: _Shape, shape: _Shape) -> bool:
+    same = (size is None or size == other for size, other in zip(part, shape, strict=False))
+    return len(part) == len(shape) and all(same)
+
+
+def _specs(step: _Step, arguments: tuple[Any, ...]) -> Any:
+    """Return the arguments with specs in the place of dense tensors, for any batch."""
+    tensorflow, place = sys.modules["tensorflow"], count()
+    shapes = [one.shape for one in tensorflow.nest.flatten(step.elements) if hasattr(one, "shape")]
+    elements = [None if one.rank is None else tuple(one) for one in shapes]
+
+    def relaxed(value: Any) -> Any:
+        if not _is_dense(value):
+            return value
+        at = next(place)
+        seen = (one[at] for one in step.lengths)
+        return tensorflow.TensorSpec(for_any_batch(tuple(value.shape), seen, elements), value.dtype)
+
+    return tensorflow.nest.map_structure(relaxed, arguments)
 
 
 def _unfit(given: Mapping[str, Any]) -> str | None:
@@ -247,14 +284,20 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     lacking = why_not_traced(python)
     if lacking is not None:
         return lacking
-    step.takes_any = _is_traced(python, of_any_rows(arguments, any_length=True))
-    if not step.takes_any and len(step.lengths) > 1:
-        return _ONE_LENGTH
-    # The last batch of an epoch may be smaller.
-    step.record.relaxed = step.takes_any or _is_traced(python, of_any_rows(arguments))
-    function = tensorflow.function(python, reduce_retracing=step.record.relaxed)
+    # Later batches may make a relaxed function leave out any size that is not known to stay.
+    function = tensorflow.function(python, reduce_retracing=True)
     start_ns = time.monotonic_ns()
-    concrete = function.get_concrete_function(*arguments)
+    try:
+        concrete = function.get_concrete_function(*_specs(step, arguments))
+        step.takes_any = True
+    except Exception as error:
+        let_pass(error)
+        if len(step.lengths) > 1:
+            return _ONE_LENGTH
+        function = tensorflow.function(python)
+        start_ns = time.monotonic_ns()
+        concrete = function.get_concrete_function(*arguments)
+    step.record.relaxed = step.takes_any
     step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
