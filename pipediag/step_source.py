@@ -7,7 +7,7 @@ it. Nothing of the source is run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -83,8 +83,10 @@ _METHODS_ON_HOST = frozenset(
 )
 
 
-def step_at(text: str, line: int) -> StepSource:
+def step_at(text: str, line: int, elsewhere: Iterable[ast.Module] = ()) -> StepSource:
     """Return the step whose tape is opened on a line of the source.
+
+    `elsewhere` are the script's other files, of which a function may change what the step reads.
 
     Raises:
         NotAFunctionError: the step can't become a function of its own.
@@ -108,7 +110,7 @@ def step_at(text: str, line: int) -> StepSource:
     following = statements[len(step) : len(step) + 1]
     if following and following[0].lineno == step[-1].end_lineno:
         raise NotAFunctionError(f"Line {step[-1].end_lineno} has several statements.")
-    return _analysed(text, tree, scope, loops[-1], step)
+    return _analysed(text, [tree, *elsewhere], scope, loops[-1], step)
 
 
 def _opens_a_tape(node: ast.With) -> bool:
@@ -144,9 +146,9 @@ def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _analysed(
-    text: str, tree: ast.Module, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
+    text: str, trees: list[ast.Module], scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
 ) -> StepSource:
-    lines = text.splitlines()
+    lines, tree = text.splitlines(), trees[0]
     tape = step[0]
     assert isinstance(tape, ast.With)
     assert isinstance(loop, _Loop)
@@ -171,6 +173,7 @@ def _analysed(
     if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
+    _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
     in_loop, name = _names([loop])[1], getattr(scope, "name", "")
     outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
     # What the step reads before it sets it, an RNN's state, it hands on to the next one.
@@ -233,6 +236,76 @@ def _refuse_set_elsewhere(
     }
     if shared := sorted(declared & {*reads, *sets}):
         raise NotAFunctionError(f"A function sets `{shared[0]}`, which a tf.function would keep.")
+
+
+_MADE = frozenset({"__init__", "build"})
+"""Methods that set what is read later on, once."""
+_CALL = ("call", "__call__")
+
+
+def _refuse_set_by_call(
+    trees: list[ast.Module], scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
+) -> None:
+    """Refuse a step that reads an attribute, an entry or a global name which the rest of the loop
+    may set through a function, or read so.
+
+    Functions, attributes and entries count by their names alone: whose they are is not known.
+    """
+    functions: dict[str, list[ast.AST]] = {}
+    for node in _nodes(trees):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node is not scope:
+            functions.setdefault(node.name, []).append(node)
+    rest, called = [*_outside(loop, step)], _reached(functions, _nodes(step))
+    others = [*rest, *_nodes(_reached(functions, rest))]
+    set_by_loop = set(_names([loop])[1])
+    read = _state(_nodes(step), ast.Load, set_by_loop) | _state(_nodes(called), ast.Load)
+    kept = (read | {".trainable"}) & _state(others, ast.Store) - {".lr", ".learning_rate"}
+    changed = {name for one in others if isinstance(one, ast.Global) for name in one.names}
+    changed |= set_by_loop if isinstance(scope, ast.Module) else set()
+    kept |= changed & _names(called)[0].keys()
+    if kept:
+        raise NotAFunctionError(
+            f"The loop, or a function that it calls, sets `{min(kept)}`, which a tf.function would "
+            "keep."
+        )
+
+
+def _reached(functions: dict[str, list[ast.AST]], nodes: Iterable[ast.AST]) -> list[ast.AST]:
+    """Return functions that code names, and those that they name in turn; `call` is always one."""
+    found: dict[str, list[ast.AST]] = {}
+    waiting = [*_CALL, *_named(nodes)]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name not in _MADE:
+            found[name] = functions.get(name, [])
+            waiting += _named(_nodes(found[name]))
+    return [one for each in found.values() for one in each]
+
+
+def _named(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
+
+
+def _state(
+    nodes: Iterable[ast.AST], context: type[ast.expr_context], given: Container[str] = ()
+) -> set[str]:
+    """Return the attributes and entries that code reads or sets, as `.name` and `['key']`, but for
+    entries of what the step is `given`."""
+    found: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Attribute(attr=name, ctx=ctx) if isinstance(ctx, context):
+                found.add(f".{name}")
+            case ast.Subscript(value=of, slice=ast.Constant(value=str(key)), ctx=ctx):
+                if isinstance(ctx, context) and next(_named(ast.walk(of)), "") not in given:
+                    found.add(f"[{key!r}]")
+            case ast.Call(func=ast.Attribute(attr="update"), keywords=entries):
+                if context is ast.Store:
+                    found |= {f"[{one.arg!r}]" for one in entries}
+    return found
 
 
 def _divided(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from textwrap import dedent, indent
 
 import pytest
@@ -127,6 +128,86 @@ def test_a_function_that_a_loop_calls_makes_a_trace_each_time(again: bool) -> No
     text = "def train():\n" + indent(LOOP, "    ") + "for epoch in range(9):\n    train()\n"
     step = _step(text if again else text.replace("for epoch in range(9):", "if True:"))
     assert step.called_again is again
+
+
+KL = LOOP.replace("loss_of(y, model(x))", "loss_of(y, x) + {state} * kl")
+EPOCHS = "for epoch in range(20):\n    {call}\n"
+
+
+def _by_epochs(state: str, call: str, rest: str = "") -> str:
+    """Return a step that reads a state, and a loop around that calls what may change it."""
+    return EPOCHS.format(call=call) + indent(KL.format(state=state), "    ") + dedent(rest)
+
+
+ANNEAL = """
+class Trainer:
+    def __init__(self):
+        self.beta = 0.0
+    def anneal(self, epoch):
+        self.beta = min(1, epoch / 10)
+    def loss_of(self, y, x):
+        return self.beta * kl(y, x)
+"""
+UPDATE = "def set_beta(given, epoch):\n    given['beta'] = epoch / 10\n"
+CHANGED = {
+    "an attribute": _by_epochs("trainer.beta", "trainer.anneal(epoch)", ANNEAL),
+    "an attribute that a method reads": _by_epochs(
+        "trainer.loss_of(y, x)", "trainer.anneal(epoch)", ANNEAL
+    ),
+    "an attribute that the model's call reads": _by_epochs(
+        "model(x)", "model.anneal(epoch)", ANNEAL.replace("loss_of", "call")
+    ),
+    "a schedule's value": _by_epochs(
+        "beta.value", "beta.step()", "class Beta:\n    def step(self):\n        self.value += 0.1\n"
+    ),
+    "an attribute by another function": _by_epochs(
+        "trainer.beta", "begin(epoch)", ANNEAL + "def begin(n):\n    trainer.anneal(n)\n"
+    ),
+    "an entry": _by_epochs("settings['beta']", "set_beta(settings, epoch)", UPDATE),
+    "an entry that is updated": _by_epochs(
+        "settings['beta']", "settings.update(beta=epoch / 10)"
+    ),
+    "an entry that a function reads": _by_epochs(
+        "loss()", "set_beta(settings, epoch)", UPDATE + "def loss():\n    return settings['beta']"
+    ),
+    "a layer that a function unfreezes": _by_epochs(
+        "1", "unfreeze(base)", "def unfreeze(layer):\n    layer.trainable = True\n"
+    ),
+    "a name of the module that a function reads": _by_epochs(
+        "weight()", "beta = epoch / 10", "def weight():\n    return beta\n"
+    ),
+    "a name that one function sets and another reads": "def train():\n"
+    + indent(_by_epochs("weight()", "anneal(epoch)"), "    ")
+    + "def weight():\n    return beta\ndef anneal(n):\n    global beta\n    beta = n / 10\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CHANGED.values(), ids=CHANGED.keys())
+def test_a_step_that_reads_what_the_loop_changes_by_a_function_is_not_moved(text: str) -> None:
+    with pytest.raises(NotAFunctionError, match="keep"):
+        _step(text)
+
+
+def test_a_function_of_another_file_may_change_what_the_step_reads() -> None:
+    text = _by_epochs("trainer.beta", "trainer.anneal(epoch)")
+    assert "trainer" in _step(text).constants
+    with pytest.raises(NotAFunctionError, match="keep"):
+        step_at(text, 4, [ast.parse(ANNEAL)])
+
+
+@pytest.mark.parametrize(
+    ("state", "call"),
+    [
+        ("trainer.beta", "trainer.evaluate()"),
+        ("settings['beta']", "show(settings)"),
+        ("settings['beta']", "settings.update(rate=0.1)"),
+        ("x['beta']", "set_beta(settings, epoch)"),
+    ],
+    ids=["set before the loop", "only read", "another entry", "an entry of the batch"],
+)
+def test_what_the_loop_does_not_change_may_be_read(state: str, call: str) -> None:
+    rest = ANNEAL + "    def evaluate(self):\n        self.best = max(self.best, loss())\n" + UPDATE
+    assert _step(_by_epochs(state, call, rest) + "trainer.anneal(1)\n")
 
 
 REFUSED = {

@@ -6,6 +6,7 @@ the step; the values after the script's own step stay.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import re
 import sys
@@ -13,12 +14,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from pipediag.capture.callsites import is_users, locals_of
+from pipediag.capture.callsites import is_users, locals_of, package_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
+from pipediag.capture.loops.registry import parsed
 from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import first_line
@@ -185,13 +187,21 @@ def _described(frame: FrameType) -> _Step:
     file, line = frame.f_code.co_filename, frame.f_lineno
     step = _Step(GraphStep(file, line))
     try:
-        step.source = step_at("".join(linecache.getlines(file)), line)
+        step.source = step_at("".join(linecache.getlines(file)), line, other_files(file))
         step.record.called_again = step.source.called_again
     except NotAFunctionError as error:
         step.record.lacking = str(error)
     except (SyntaxError, ValueError, RecursionError):
         step.record.lacking = "Its source could not be read."
     return step
+
+
+def other_files(file: str) -> list[ast.Module]:
+    """Return the syntax trees of the script's modules, but for that of the file."""
+    modules = [one for one in [*sys.modules.values()] if isinstance(one, ModuleType)]
+    files = {str(vars(one).get("__file__")) for one in modules} - {file}
+    own = (one for one in files if one.endswith(".py") and package_of(one) is None)
+    return [tree for one in own if is_users(one) and (tree := parsed(one)) is not None]
 
 
 def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
