@@ -75,6 +75,7 @@ _LEAVES = (
     | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.Delete | ast.Try | ast.AsyncWith
 )  # fmt: skip
 _ON_HOST = frozenset({"print", "float", "int", "input", "next"})
+_OF_SIZES = frozenset({"as_list", "get_shape", "int", "len", "shape"})
 _ON_VARIABLES = ("assign", "assign_add", "assign_sub", "update_state", "watch")
 """Methods that a tf.function calls whenever it runs."""
 _METHODS_ON_HOST = frozenset(
@@ -327,6 +328,8 @@ def _divided(
         # What it reads must still be the same behind the step, objects that the step changes, too.
         used_later = sets.keys() & read_later.keys() | reads.keys() & set_later.keys()
         changing = _owners(one) & read_later.keys() - earlier - imported
+        if _takes_a_size(one):
+            changing = set()
         if _looks_only(one) and not used_later and not changing:
             after.append(one)
             continue
@@ -346,9 +349,18 @@ def _looks_only(statement: ast.stmt) -> bool:
         case ast.Assign(targets=targets):
             if any(isinstance(one, ast.Attribute | ast.Subscript) for one in targets):
                 return False
-            return _host_call(statement) is not None
+            return _host_call(statement) is not None or _takes_a_size(statement)
         case ast.Expr():
             return _is_for_effect(statement) or _host_call(statement) is not None
+    return False
+
+
+def _takes_a_size(statement: ast.stmt) -> bool:
+    """Return True for `n = len(x)`, or with its shape: a tf.function would return a tensor."""
+    match statement:
+        case ast.Assign(value=value):
+            calls = {called_name(one) for one in ast.walk(value) if isinstance(one, ast.Call)}
+            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(_named(ast.walk(value)))
     return False
 
 

@@ -93,6 +93,16 @@ def test_what_only_looks_at_results_follows_the_step(line: str) -> None:
     assert _rewritten(text).endswith(f"    loss = step(y, x)\n    {line}\n")
 
 
+@pytest.mark.parametrize("count", ["x.shape[0]", "len(x)", "int(tf.shape(x)[0])"])
+@pytest.mark.parametrize("place", ["    grads", "        loss", "    optimizer"])
+def test_a_number_of_rows_that_other_code_reads_stays_a_number(count: str, place: str) -> None:
+    line = f"{' ' * (len(place) - len(place.lstrip()))}n = {count}\n"
+    text = LOOP.replace(place, f"{line}{place}", 1) + "    total += float(loss) * n\n"
+    assert _rewritten(text).endswith(
+        f"    loss = step(y, x)\n    n = {count}\n    total += float(loss) * n\n"
+    )
+
+
 def test_a_float_is_given_as_a_tensor() -> None:
     text = LOOP.replace("model(x))", "model(x)) * weight").replace(
         "in data:", "in data:\n    weight = anneal()"

@@ -129,6 +129,15 @@ SCRIPT = """
                 loss = tf.reduce_mean(x) * other
             keras.optimizers.SGD(0.01).apply_gradients([(tape.gradient(loss, other), other)])
 
+    def by_rows():
+        scale, optimizer, total = tf.Variable(1.0), keras.optimizers.SGD(0.01), 0.0
+        for x, y in data():
+            with tf.GradientTape() as tape:
+                rows = x.shape[0]
+                loss = tf.reduce_sum(x * scale) / rows
+            optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
+            total += float(loss) * rows
+
     def on_batches_of_a_trial():
         last.stage = Stage.VARIANT
         result = trained(Static())
@@ -155,6 +164,7 @@ SCRIPT = """
         "of one length at first": of_one_length_at_first,
         "draws": lambda: trained(Draws()),
         "by number": by_number,
+        "by rows": by_rows,
         "prints": lambda: trained(Prints()),
         "of two": of_two,
         "of a trial": on_batches_of_a_trial,
@@ -245,6 +255,7 @@ def test_a_model_that_computes_with_a_length_is_relaxed_if_the_data_fix_it(
         ("keeps", "seen"),
         ("draws", "numpy.random"),
         ("by number", "int"),
+        ("by rows", "`rows`"),
         ("prints", "PrintV2"),
         ("of two", "several tapes"),
     ],

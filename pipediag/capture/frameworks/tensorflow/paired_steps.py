@@ -281,6 +281,18 @@ def _unfit(given: Mapping[str, Any]) -> str | None:
     return None
 
 
+def _changed_by_return(source: StepSource, frame: FrameType) -> str | None:
+    """Return which result of the script's own step a function would return as a tensor instead."""
+    tensorflow = sys.modules["tensorflow"]
+    names = {**frame.f_globals, **locals_of(frame)}
+    for name in source.results:
+        for leaf in tensorflow.nest.flatten(names.get(name)):
+            if leaf is not None and not tensorflow.is_tensor(leaf):
+                kind = type(leaf).__name__
+                return f"Other code reads `{name}`, of the type {kind}: it would be a tensor."
+    return None
+
+
 def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str | None:
     """Make the function, and trace it on the step's batch: nothing of it is run."""
     assert step.source is not None
@@ -291,7 +303,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
-    lacking = why_not_traced(python)
+    lacking = _changed_by_return(step.source, frame) or why_not_traced(python)
     if lacking is not None:
         return lacking
     # Later batches may make a relaxed function leave out any size that is not known to stay.
