@@ -35,8 +35,6 @@ class StepSource:
     """Lines, not indented, of statements that need nothing of the step and may change from step to
     step."""
     body: tuple[str, ...]
-    called_again: bool
-    """True if a loop calls the function around the step, so that each call traces it."""
     after: tuple[str, ...]
     """Lines of statements that only look at results, as `print` and `.numpy()` do."""
 
@@ -175,7 +173,7 @@ def _analysed(
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
-    in_loop, name = _names([loop])[1], getattr(scope, "name", "")
+    in_loop = _names([loop])[1]
     outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
     # What the step reads before it sets it, an RNN's state, it hands on to the next one.
     targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
@@ -195,7 +193,6 @@ def _analysed(
         before=_lines(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_lines(lines, after),
-        called_again=any(_calls(one, name) for one in ast.walk(tree) if isinstance(one, _Loop)),
     )
 
 

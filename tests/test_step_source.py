@@ -133,13 +133,6 @@ def test_what_a_step_hands_on_to_the_next_is_a_result() -> None:
     assert read.endswith("    state = step(y, x, state)\n")
 
 
-@pytest.mark.parametrize("again", [True, False])
-def test_a_function_that_a_loop_calls_makes_a_trace_each_time(again: bool) -> None:
-    text = "def train():\n" + indent(LOOP, "    ") + "for epoch in range(9):\n    train()\n"
-    step = _step(text if again else text.replace("for epoch in range(9):", "if True:"))
-    assert step.called_again is again
-
-
 KL = LOOP.replace("loss_of(y, model(x))", "loss_of(y, x) + {state} * kl")
 EPOCHS = "for epoch in range(20):\n    {call}\n"
 

@@ -277,7 +277,7 @@ class GraphStep(TimedPairs):
     relaxed: bool = True
     """False if a trace failed for all batches that may come, so that each shape has its own."""
     called_again: bool = False
-    """True if the function around the loop is called in a loop, and makes a trace each time."""
+    """True if the function around the loop may be called in a loop, and makes a trace each time."""
     traced_ms: float = 0.0
 
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import for_any_batch, other_files
+from pipediag.capture.frameworks.tensorflow.paired_steps import (
+    called_again,
+    for_any_batch,
+    other_files,
+)
+from tests.capture.loops.test_source import told_at_trains
 
 TEXT, IMAGE = (None, None), (None, 28, 28, 1)
 
@@ -55,3 +60,27 @@ def test_the_scripts_other_files_are_read_and_no_librarys(
         del sys.modules[module.stem]
     assert "beta = 0.1" in found
     assert not any("class NodeVisitor" in one or "test_the_scripts" in one for one in found)
+
+
+STEPS = "def steps():\n    for x in range(9):\n        trains()\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "again"),
+    [
+        ("for epoch in range(100):\n    steps()\n", True),
+        ("while True:\n    steps()\n", True),
+        ("def main():\n    steps()\nfor seed in seeds:\n    main()\n", True),
+        ("steps()\n", False),
+        ("for run in range(1):\n    steps()\n", False),
+    ],
+)
+def test_a_function_that_is_called_in_a_loop_makes_a_trace_each_time(
+    tmp_path: Path, call: str, again: bool
+) -> None:
+    assert told_at_trains(tmp_path, STEPS + call, called_again, seeds=[1, 2]) is again
+
+
+def test_a_step_of_the_module_itself_is_made_once(tmp_path: Path) -> None:
+    source = "for epoch in range(9):\n    trains()\n"
+    assert told_at_trains(tmp_path, source, called_again) is False

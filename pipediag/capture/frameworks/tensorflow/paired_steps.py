@@ -11,16 +11,16 @@ import linecache
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from pipediag.capture.callsites import is_users, locals_of, package_of
+from pipediag.capture.callsites import frames, is_users, locals_of, package_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.loops.registry import parsed
+from pipediag.capture.loops.registry import parsed, rounds_around
 from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import first_line
@@ -188,12 +188,19 @@ def _described(frame: FrameType) -> _Step:
     step = _Step(GraphStep(file, line))
     try:
         step.source = step_at("".join(linecache.getlines(file)), line, other_files(file))
-        step.record.called_again = step.source.called_again
+        step.record.called_again = called_again(frames(frame))
     except NotAFunctionError as error:
         step.record.lacking = str(error)
     except (SyntaxError, ValueError, RecursionError):
         step.record.lacking = "Its source could not be read."
     return step
+
+
+def called_again(stack: Iterator[FrameType]) -> bool:
+    """Return True unless the innermost frame's function is known to be called once in the run."""
+    frame = next(stack)
+    # A module's name, or that of a notebook's cell, begins with a bracket.
+    return not frame.f_code.co_name.startswith("<") and rounds_around(stack) != 1
 
 
 def other_files(file: str) -> list[ast.Module]:
