@@ -37,6 +37,9 @@ class StepSource:
     body: tuple[str, ...]
     after: tuple[str, ...]
     """Lines of statements that only look at results, as `print` and `.numpy()` do."""
+    metrics: tuple[str, ...]
+    """Code of objects that are called with a result, for an effect that a tf.function has only of
+    metrics: `self.train_loss`."""
 
     def definition(self, name: str) -> list[str]:
         """Return the function's lines, without a decorator, indented as the loop is."""
@@ -65,7 +68,7 @@ def _at(indent: str, lines: Iterable[str]) -> list[str]:
     return [indent + line if line else "" for line in lines]
 
 
-_TAPE, _APPLY = "GradientTape", "apply_gradients"
+_TAPE = "GradientTape"
 _Loop = ast.For | ast.While
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _LEAVES = (
@@ -129,12 +132,25 @@ def _calls(node: ast.AST, *names: str) -> bool:
     return any(isinstance(one, ast.Call) and called_name(one) in names for one in ast.walk(node))
 
 
+def _updates(node: ast.AST) -> bool:
+    """Return True for `apply_gradients(...)`, `apply(gradients, variables)` of Keras 3, and
+    `minimize(loss, variables, tape=tape)`; what is called `apply` and returns something is none."""
+    for one in ast.walk(node):
+        match one:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name)) as call):
+                given = {each.arg for each in call.keywords}
+                both = len(call.args) + len(given) == 2 and given <= {"trainable_variables"}
+                if (name == "apply" and both) or (name == "minimize" and "tape" in given):
+                    return True
+    return _calls(node, "apply_gradients")
+
+
 def _nodes(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
     return (one for part in parts for one in ast.walk(part))
 
 
 def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
-    applies = [place for place, one in enumerate(statements) if _calls(one, _APPLY)]
+    applies = [place for place, one in enumerate(statements) if _updates(one)]
     if not applies:
         raise NotAFunctionError("No `apply_gradients` follows the tape in the same block.")
     step = statements[: applies[0] + 1]
@@ -163,8 +179,10 @@ def _analysed(
         raise NotAFunctionError("Nothing is left in the tape.")
     own_tape = ast.copy_location(ast.With(items=tape.items, body=inner), tape)
     body: list[ast.stmt] = [own_tape, *(one for one in step[1:] if one not in moved)]
+    metrics = {one: name for one in (*inner, *body[1:]) if (name := _called_with_results(one))}
     for one in (*inner, *body[1:]):
-        _refuse_host(one)
+        if one not in metrics:
+            _refuse_host(one)
     reads, sets = _names(body)
     always = {name for one in body for name in _set_always(one)}
     if sometimes := sorted(sets.keys() - always):
@@ -193,6 +211,7 @@ def _analysed(
         before=_lines(lines, before),
         body=_kept(lines, tape, step, moved),
         after=_lines(lines, after),
+        metrics=tuple(metrics.values()),
     )
 
 
@@ -338,7 +357,7 @@ def _divided(
 
 
 def _looks_only(statement: ast.stmt) -> bool:
-    if _calls(statement, _APPLY, _TAPE, "gradient", *_ON_VARIABLES):
+    if _updates(statement) or _calls(statement, _TAPE, "gradient", *_ON_VARIABLES):
         return False
     match statement:
         case ast.AugAssign(target=target):
@@ -364,7 +383,7 @@ def _takes_a_size(statement: ast.stmt) -> bool:
 def _is_for_effect(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute())):
-            return not _calls(statement, _APPLY, *_ON_VARIABLES)
+            return not _updates(statement) and not _calls(statement, *_ON_VARIABLES)
     return False
 
 
@@ -389,6 +408,14 @@ def _is_for_host(call: ast.Call) -> bool:
         case ast.Attribute(attr=name):
             return name in _METHODS_ON_HOST
     return False
+
+
+def _called_with_results(statement: ast.stmt) -> str | None:
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute() as called, args=[_, *_])):
+            if _is_for_effect(statement) and _host_call(statement) is None:
+                return ast.unparse(called)
+    return None
 
 
 def _refuse_host(statement: ast.stmt) -> None:

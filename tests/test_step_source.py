@@ -57,6 +57,39 @@ def test_what_the_loop_sets_is_given_and_what_others_read_is_returned() -> None:
     assert "    loss, grads = step(y, x)\n    total = total + loss\n" in read
 
 
+APPLY = "    optimizer.apply_gradients(zip(grads, model.weights))\n"
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "optimizer.apply(grads, model.weights)",
+        "optimizer.apply(grads, trainable_variables=model.weights)",
+        "optimizer.minimize(loss, model.weights, tape=tape)",
+    ],
+)
+def test_a_step_may_end_with_another_way_to_update(update: str) -> None:
+    text = LOOP.replace(APPLY, f"    {update}\n") + "    total += loss\n"
+    assert _rewritten(text).endswith("    loss = step(y, x)\n    total += loss\n")
+
+
+@pytest.mark.parametrize(
+    "update", ["table.apply(scale)", "loss = table.apply(loss, 1)", "minimize(loss, x)"]
+)
+def test_what_is_called_alike_updates_nothing(update: str) -> None:
+    inner = LOOP.replace("    grads =", f"        {update}\n    grads =")
+    for text in (inner.replace(APPLY, ""), LOOP.replace(APPLY, "    table.apply(scale)\n")):
+        with pytest.raises(NotAFunctionError, match="follows the tape"):
+            _step(text)
+
+
+def test_a_metric_of_an_object_is_updated_in_the_step() -> None:
+    line = "    self.train_loss(loss)\n"
+    text = LOOP.replace("optimizer.", "self.optimizer.").replace("    self", f"{line}    self", 1)
+    assert "    self.train_loss(loss)\n" in _rewritten(text).partition("for x, y")[0]
+    assert _step(text).metrics == ("self.train_loss",)
+
+
 def test_in_a_function_its_other_names_are_constants() -> None:
     step = _step(
         "def train(self, data, model):\n"

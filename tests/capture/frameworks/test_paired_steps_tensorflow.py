@@ -138,6 +138,24 @@ SCRIPT = """
             optimizer.apply_gradients([(tape.gradient(loss, scale), scale)])
             total += float(loss) * rows
 
+    class Trainer:
+        def __init__(self, mean):
+            self.mean, self.optimizer = mean, keras.optimizers.SGD(0.01)
+
+        def train(self):
+            scale = tf.Variable(1.0)
+            for x, y in data():
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(x) * scale
+                grads = tape.gradient(loss, [scale])
+                self.mean(loss)
+                self.optimizer.apply(grads, [scale])
+
+    def with_a_metric():
+        mean = keras.metrics.Mean()
+        Trainer(mean).train()
+        return int(mean.count)
+
     def on_batches_of_a_trial():
         last.stage = Stage.VARIANT
         result = trained(Static())
@@ -165,15 +183,15 @@ SCRIPT = """
         "draws": lambda: trained(Draws()),
         "by number": by_number,
         "by rows": by_rows,
+        "metric": with_a_metric,
+        "callback": lambda: Trainer(lambda loss: None).train(),
         "prints": lambda: trained(Prints()),
         "of two": of_two,
         "of a trial": on_batches_of_a_trial,
     }.items():
-        tape, apply = backprop.GradientTape.__enter__, base_optimizer.BaseOptimizer.apply_gradients
         loop = followed()
         results[name] = run(), asdict(loop.graph_step), len(interrupted)
-        backprop.GradientTape.__enter__ = tape
-        base_optimizer.BaseOptimizer.apply_gradients = apply
+        guard.put_back()
         interrupted.clear()
     print("RESULTS", json.dumps(results))
 """
@@ -238,6 +256,12 @@ def test_a_model_for_one_size_of_batches_has_a_trace_for_each(results: dict[str,
     assert len(step["other_ms"]) == 8
 
 
+def test_a_step_ends_with_apply_and_updates_its_metric_once(results: dict[str, Any]) -> None:
+    count, step, _ = results["metric"]
+    assert (count, step["lacking"]) == (20, None)
+    assert len(step["other_ms"]) == 8
+
+
 @pytest.mark.parametrize(
     ("name", "relaxed"), [("of a length by chance", False), ("of a fixed length", True)]
 )
@@ -256,6 +280,7 @@ def test_a_model_that_computes_with_a_length_is_relaxed_if_the_data_fix_it(
         ("draws", "numpy.random"),
         ("by number", "int"),
         ("by rows", "`rows`"),
+        ("callback", "`self.mean`"),
         ("prints", "PrintV2"),
         ("of two", "several tapes"),
     ],

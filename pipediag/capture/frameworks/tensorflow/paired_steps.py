@@ -11,7 +11,7 @@ import linecache
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -21,7 +21,12 @@ from pipediag.capture.callsites import frames, is_users, locals_of, package_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import parsed, rounds_around
-from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
+from pipediag.capture.pipelines.functions import (
+    operations_of,
+    value_of,
+    why_not_traced,
+    why_not_twice,
+)
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import first_line
 from pipediag.capture.watching.step_clock import StepClock
@@ -93,16 +98,12 @@ class PairedSteps:
         guard.tell_before(module.GradientTape, "__enter__", _WHAT, self._opened)
 
     def install_optimizer(self, name: str, guard: Guard, module: Any) -> None:
-        """Watch the end of `apply_gradients` of the module's class of optimizers."""
-        owner = getattr(module, name)
-        apply, applied = owner.apply_gradients, guard.entry(_WHAT, self._applied)
-
-        def apply_gradients(*args: Any, **kwargs: Any) -> Any:
-            result = apply(*args, **kwargs)
-            applied()
-            return result
-
-        guard.replace(owner, "apply_gradients", guard.hook(apply, apply_gradients))
+        """Watch the end of each update by the module's class of optimizers: those of Keras 2 lack
+        `apply`, and those of Keras 3 `minimize`."""
+        owner, applied = getattr(module, name), guard.entry(_WHAT, self._applied)
+        for method in ("apply_gradients", "apply", "minimize"):
+            if hasattr(owner, method):
+                guard.replace(owner, method, _followed(getattr(owner, method), applied, guard))
 
     def _opened(self, _: Any) -> None:
         frame = caller_of_hook(__file__)
@@ -181,6 +182,17 @@ class PairedSteps:
         step.record.lacking = lacking
         self._open, step.is_over = None, True
         step.function, step.variables = None, ()
+
+
+def _followed(
+    update: Callable[..., Any], applied: Callable[[], None], guard: Guard
+) -> Callable[..., Any]:
+    def followed(*args: Any, **kwargs: Any) -> Any:
+        result = update(*args, **kwargs)
+        applied()
+        return result
+
+    return guard.hook(update, followed)
 
 
 def _described(frame: FrameType) -> _Step:
@@ -288,10 +300,13 @@ def _unfit(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _changed_by_return(source: StepSource, frame: FrameType) -> str | None:
-    """Return which result of the script's own step a function would return as a tensor instead."""
+def _of_python(source: StepSource, frame: FrameType) -> str | None:
+    """Return what the step has of Python that a function would make once, or return as a tensor."""
     tensorflow = sys.modules["tensorflow"]
     names = {**frame.f_globals, **locals_of(frame)}
+    for code in source.metrics:
+        if not hasattr(type(value_of(ast.parse(code, mode="eval").body, names)), "update_state"):
+            return f"It calls `{code}` for its effect, which a tf.function would do once."
     for name in source.results:
         for leaf in tensorflow.nest.flatten(names.get(name)):
             if leaf is not None and not tensorflow.is_tensor(leaf):
@@ -310,7 +325,7 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
-    lacking = _changed_by_return(step.source, frame) or why_not_traced(python)
+    lacking = _of_python(step.source, frame) or why_not_traced(python)
     if lacking is not None:
         return lacking
     # Later batches may make a relaxed function leave out any size that is not known to stay.
