@@ -278,8 +278,9 @@ def _refuse_set_by_call(
     read = _state(_nodes(step), ast.Load, set_by_loop) | _state(_nodes(called), ast.Load)
     kept = (read | {".trainable"}) & _state(others, ast.Store) - {".lr", ".learning_rate"}
     changed = {name for one in others if isinstance(one, ast.Global) for name in one.names}
-    changed |= set_by_loop if isinstance(scope, ast.Module) else set()
+    inner = {*ast.walk(scope)}
     kept |= changed & _names(called)[0].keys()
+    kept |= set_by_loop & _names(one for one in called if one in inner)[0].keys()
     if kept:
         raise NotAFunctionError(
             f"The loop, or a function that it calls, sets `{min(kept)}`, which a tf.function would "

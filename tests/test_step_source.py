@@ -212,6 +212,9 @@ CHANGED = {
     "a name of the module that a function reads": _by_epochs(
         "weight()", "beta = epoch / 10", "def weight():\n    return beta\n"
     ),
+    "a name of the function that an inner one reads": "def train():\n"
+    + "    def weight():\n        return beta\n"
+    + indent(_by_epochs("weight()", "beta = epoch / 10"), "    "),
     "a name that one function sets and another reads": "def train():\n"
     + indent(_by_epochs("weight()", "anneal(epoch)"), "    ")
     + "def weight():\n    return beta\ndef anneal(n):\n    global beta\n    beta = n / 10\n",
