@@ -7,8 +7,20 @@ it. Nothing of the source is run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from pipediag.step_names import (
+    Used,
+    name_read,
+    named_in,
+    names_of,
+    nodes_of,
+    outside_of,
+    places_of,
+    set_always,
+    state_of,
+)
 
 
 class NotAFunctionError(Exception):
@@ -145,10 +157,6 @@ def _updates(node: ast.AST) -> bool:
     return _calls(node, "apply_gradients")
 
 
-def _nodes(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    return (one for part in parts for one in ast.walk(part))
-
-
 def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
     applies = [place for place, one in enumerate(statements) if _updates(one)]
     if not applies:
@@ -167,7 +175,7 @@ def _analysed(
     tape = step[0]
     assert isinstance(tape, ast.With)
     assert isinstance(loop, _Loop)
-    for node in _nodes(step):
+    for node in nodes_of(step):
         if isinstance(node, _LEAVES):
             raise NotAFunctionError(f"Line {node.lineno} leaves the step, or is no part of one.")
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
@@ -183,21 +191,21 @@ def _analysed(
     for one in (*inner, *body[1:]):
         if one not in metrics:
             _refuse_host(one)
-    reads, sets = _names(body)
-    always = {name for one in body for name in _set_always(one)}
+    reads, sets = names_of(body)
+    always = {name for one in body for name in set_always(one)}
     if sometimes := sorted(sets.keys() - always):
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
-    if kept := sorted(_places(body, ast.Load) & _places([loop], ast.Store)):
+    if kept := sorted(places_of(body, ast.Load) & places_of([loop], ast.Store)):
         raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
-    in_loop = _names([loop])[1]
-    outside = set(map(_read, (*_outside(scope, step), *_nodes(moved))))
+    in_loop = names_of([loop])[1]
+    outside = set(map(name_read, (*outside_of(scope, step), *nodes_of(moved))))
     # What the step reads before it sets it, an RNN's state, it hands on to the next one.
     targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
-    carried = reads.keys() - _names(targets)[1]
+    carried = reads.keys() - names_of(targets)[1]
     results = tuple(one for one in sets if one in outside or one in carried)
-    if not _names(tape.items)[1].keys().isdisjoint(results):
+    if not names_of(tape.items)[1].keys().isdisjoint(results):
         raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(
         first=tape.lineno,
@@ -225,14 +233,14 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _refuse_set_elsewhere(
-    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: _Used, sets: _Used
+    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: Used, sets: Used
 ) -> None:
     """Refuse a step that may read an attribute or a global name through a function.
 
     It would be kept as it was when the step was traced. A learning rate is a variable of the
     optimizer's.
     """
-    elsewhere = _outside(tree, [scope] if isinstance(scope, ast.stmt) else [])
+    elsewhere = outside_of(tree, [scope] if isinstance(scope, ast.stmt) else [])
     attributes = [node for node in elsewhere if isinstance(node, ast.Attribute)]
     read = {node.attr for node in attributes if isinstance(node.ctx, ast.Load)}
     for node in ast.walk(loop):
@@ -269,18 +277,18 @@ def _refuse_set_by_call(
     Functions, attributes and entries count by their names alone: whose they are is not known.
     """
     functions: dict[str, list[ast.AST]] = {}
-    for node in _nodes(trees):
+    for node in nodes_of(trees):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node is not scope:
             functions.setdefault(node.name, []).append(node)
-    rest, called = [*_outside(loop, step)], _reached(functions, _nodes(step))
-    others = [*rest, *_nodes(_reached(functions, rest))]
-    set_by_loop = set(_names([loop])[1])
-    read = _state(_nodes(step), ast.Load, set_by_loop) | _state(_nodes(called), ast.Load)
-    kept = (read | {".trainable"}) & _state(others, ast.Store) - {".lr", ".learning_rate"}
+    rest, called = [*outside_of(loop, step)], _reached(functions, nodes_of(step))
+    others = [*rest, *nodes_of(_reached(functions, rest))]
+    set_by_loop = set(names_of([loop])[1])
+    read = state_of(nodes_of(step), ast.Load, set_by_loop) | state_of(nodes_of(called), ast.Load)
+    kept = (read | {".trainable"}) & state_of(others, ast.Store) - {".lr", ".learning_rate"}
     changed = {name for one in others if isinstance(one, ast.Global) for name in one.names}
     inner = {*ast.walk(scope)}
-    kept |= changed & _names(called)[0].keys()
-    kept |= set_by_loop & _names(one for one in called if one in inner)[0].keys()
+    kept |= changed & names_of(called)[0].keys()
+    kept |= set_by_loop & names_of(one for one in called if one in inner)[0].keys()
     if kept:
         raise NotAFunctionError(
             f"The loop, or a function that it calls, sets `{min(kept)}`, which a tf.function would "
@@ -291,39 +299,13 @@ def _refuse_set_by_call(
 def _reached(functions: dict[str, list[ast.AST]], nodes: Iterable[ast.AST]) -> list[ast.AST]:
     """Return functions that code names, and those that they name in turn; `call` is always one."""
     found: dict[str, list[ast.AST]] = {}
-    waiting = [*_CALL, *_named(nodes)]
+    waiting = [*_CALL, *named_in(nodes)]
     while waiting:
         name = waiting.pop()
         if name not in found and name not in _MADE:
             found[name] = functions.get(name, [])
-            waiting += _named(_nodes(found[name]))
+            waiting += named_in(nodes_of(found[name]))
     return [one for each in found.values() for one in each]
-
-
-def _named(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                yield name
-
-
-def _state(
-    nodes: Iterable[ast.AST], context: type[ast.expr_context], given: Container[str] = ()
-) -> set[str]:
-    """Return the attributes and entries that code reads or sets, as `.name` and `['key']`, but for
-    entries of what the step is `given`."""
-    found: set[str] = set()
-    for node in nodes:
-        match node:
-            case ast.Attribute(attr=name, ctx=ctx) if isinstance(ctx, context):
-                found.add(f".{name}")
-            case ast.Subscript(value=of, slice=ast.Constant(value=str(key)), ctx=ctx):
-                if isinstance(ctx, context) and next(_named(ast.walk(of)), "") not in given:
-                    found.add(f"[{key!r}]")
-            case ast.Call(func=ast.Attribute(attr="update"), keywords=entries):
-                if context is ast.Store:
-                    found |= {f"[{one.arg!r}]" for one in entries}
-    return found
 
 
 def _divided(
@@ -339,9 +321,9 @@ def _divided(
     before: list[ast.stmt] = []
     after: list[ast.stmt] = []
     for place, one in enumerate(flat):
-        reads, sets = _names([one])
-        read_later, set_later = _names(flat[place + 1 :])
-        earlier = {*_names(flat[:place])[1], *_names(tape.items)[1]}
+        reads, sets = names_of([one])
+        read_later, set_later = names_of(flat[place + 1 :])
+        earlier = {*names_of(flat[:place])[1], *names_of(tape.items)[1]}
         # What it reads must still be the same behind the step, objects that the step changes, too.
         used_later = sets.keys() & read_later.keys() | reads.keys() & set_later.keys()
         changing = _owners(one) & read_later.keys() - earlier - imported
@@ -350,7 +332,7 @@ def _divided(
         if _looks_only(one) and not used_later and not changing:
             after.append(one)
             continue
-        by_tape = _names(each for each in tape.body if each not in after)[0].keys() - imported
+        by_tape = names_of(each for each in tape.body if each not in after)[0].keys() - imported
         needed = reads.keys() & (earlier | by_tape) or sets.keys() & by_tape
         if one in step[1:-1] and not needed:
             before.append(one)
@@ -377,7 +359,7 @@ def _takes_a_size(statement: ast.stmt) -> bool:
     match statement:
         case ast.Assign(value=value):
             calls = {called_name(one) for one in ast.walk(value) if isinstance(one, ast.Call)}
-            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(_named(ast.walk(value)))
+            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(named_in(ast.walk(value)))
     return False
 
 
@@ -432,98 +414,6 @@ def _refuse_host(statement: ast.stmt) -> None:
             f"Line {call.lineno} needs a value in Python in the middle of the step: "
             f"`{ast.unparse(call)}`."
         )
-
-
-_Used = dict[str, None]
-"""Names in the order in which they are first used."""
-
-
-def _names(nodes: Iterable[ast.AST]) -> tuple[_Used, _Used]:
-    """Return names that are read before the nodes set them, and all that they set."""
-    names = _Names()
-    for node in nodes:
-        names.visit(node)
-    return names.reads, names.sets
-
-
-class _Names(ast.NodeVisitor):
-    """Goes over code as Python runs it: values before what is set to them."""
-
-    def __init__(self) -> None:
-        self.reads: _Used = {}
-        self.sets: _Used = {}
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            self.sets.setdefault(node.id)
-        elif node.id not in self.sets:
-            self.reads.setdefault(node.id)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name) and node.target.id not in self.sets:
-            self.reads.setdefault(node.target.id)
-        self.generic_visit(node)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if node.value is not None:
-            self.visit(node.value)
-            self.visit(node.target)
-
-    def _scope(self, node: ast.AST) -> None:
-        inside = [*ast.walk(node)]
-        names = [one for one in inside if isinstance(one, ast.Name)]
-        own = {one.id for one in names if not isinstance(one.ctx, ast.Load)} | self.sets.keys()
-        own |= {one.arg for one in inside if isinstance(one, ast.arg)}
-        self.reads |= dict.fromkeys(one.id for one in names if one.id not in own)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            self.sets.setdefault(node.name)
-
-    visit_FunctionDef = visit_ClassDef = visit_Lambda = _scope  # noqa: N815
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope  # noqa: N815
-
-    def generic_visit(self, node: ast.AST) -> None:
-        fields = [name for name in node._fields if name not in ("target", "targets")]
-        if len(fields) < len(node._fields):  # behind the value, or what a loop goes over
-            fields.insert(1, "targets" if isinstance(node, ast.Assign) else "target")
-        for name in fields:
-            value = getattr(node, name, None)
-            for one in value if isinstance(value, list) else [value]:
-                if isinstance(one, ast.AST):
-                    self.visit(one)
-
-
-def _places(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
-    found: set[str] = set()
-    for node in _nodes(nodes):
-        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, context):
-            entry = isinstance(node, ast.Subscript)
-            found.add(f"{ast.unparse(node.value)}[...]" if entry else ast.unparse(node))
-    return found
-
-
-def _read(node: ast.AST) -> str | None:
-    """Return the name that a node reads or deletes, or adds to."""
-    match node:
-        case (
-            ast.Name(id=name, ctx=ast.Load() | ast.Del()) | ast.AugAssign(target=ast.Name(id=name))
-        ):
-            return name
-    return None
-
-
-def _set_always(statement: ast.stmt) -> set[str]:
-    if isinstance(statement, ast.With):
-        inner = {name for one in statement.body for name in _set_always(one)}
-        return inner | _names(statement.items)[1].keys()
-    conditional = isinstance(statement, ast.If | ast.For | ast.While)
-    return set() if conditional else set(_names([statement])[1])
-
-
-def _outside(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(scope):
-        if child not in inside:
-            yield child
-            yield from _outside(child, inside)
 
 
 def _indent(lines: Sequence[str], statement: ast.stmt) -> str:
