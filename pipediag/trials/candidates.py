@@ -296,6 +296,8 @@ def _batches_of_an_epoch(session: Session) -> float | None:
         return keras.steps_per_epoch
     if keras is not None and keras.epochs and loop.planned_steps:
         return loop.planned_steps / keras.epochs
+    if loop.epoch_steps:
+        return loop.epoch_steps
     return loop.steps / run.epochs_seen if run.epochs_seen and run.epochs_seen >= 1.0 else None
 
 

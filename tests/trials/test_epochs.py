@@ -97,6 +97,17 @@ def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
     assert epoch_to_try(session, 60.0) == 640.0
 
 
+@pytest.mark.parametrize(("epoch_steps", "examples"), [(20, 640.0), (None, None)])
+def test_an_own_loops_epoch_is_as_long_as_the_first_one_that_ended(
+    epoch_steps: int | None, examples: float | None
+) -> None:
+    """What the ledger counts as seen may be a little less than that one epoch."""
+    session = waiting(kind="eager", keras=None, steps=20, epoch_steps=epoch_steps)
+    assert session.run is not None
+    run = session.run.model_copy(update={"epochs_seen": 0.98})
+    assert epoch_to_try(session.model_copy(update={"run": run}), 60.0) == examples
+
+
 @pytest.mark.parametrize(
     "session",
     [
