@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 from typing import Literal
 
 from pipediag.estimates import Value, with_interval
@@ -18,7 +18,7 @@ from pipediag.facts.run import (
     time_of_epochs,
     traces_of_step,
 )
-from pipediag.session.edits import CompileCall, Edit, Insert
+from pipediag.session.edits import CompileCall, Edit, Insert, traces_otherwise
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -85,7 +85,8 @@ def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     if trial.speedup is not None:
         of_trial = _epochs if trial.basis == "epoch" else _shortened
         beside = _saved_beside(session, run, [finding], trial)
-        return _measured(run, of_trial(session, run, finding), trial, beside)
+        once = _once(session, run, [finding], trial)
+        return _measured(run, of_trial(session, run, finding), trial, once, beside)
     if finding.for_run is not None and finding.for_run.basis == "at most":
         return finding.for_run
     shortened_s = _shortened(session, run, finding).seconds
@@ -223,7 +224,8 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     whole_epochs = combined.basis == "epoch" or cache is not None
     shortened = _epochs(session, run, cache) if whole_epochs else _steps(session, run)
     beside = _saved_beside(session, run, of_combined, combined)
-    gain = _measured(run, shortened, combined, beside)
+    once = _once(session, run, of_combined, combined)
+    gain = _measured(run, shortened, combined, once, beside)
     epochs = epochs_of_gain(session, run)
     if gain is None or cache is None or combined.filling_speedup is None or epochs is None:
         return gain
@@ -301,22 +303,52 @@ def _saved_in_evaluations(
     return middle_s, (0.0, most_s)
 
 
-def _measured(
-    run: Run, shortened: Taken, trial: Trial | Combined, beside: Value = (0.0, (0.0, 0.0))
-) -> RunGain | None:
-    """Return the gain where a part gets as much faster as its trial says, and tracing comes once.
+def _once(
+    session: Session, run: Run, findings: Iterable[Finding], trial: Trial | Combined
+) -> Value | None:
+    """Return the seconds that the changed step takes more to trace and compile in the whole run.
 
-    `beside` is what other parts save. The trial, the length of what it shortens, that of the rest,
-    what is saved beside and what comes once are off by independent amounts, which add in squares.
+    Each call of a `fit` may build its own model. Where one call was seen, others may do so too.
+    """
+    if trial.once_s is None:
+        return None
+    once_s, (low_s, high_s) = trial.once_s, trial.once_ci95_s or (trial.once_s, trial.once_s)
+    loop = session.diagnosed_loop()
+    anew = any(one.edit is not None and traces_otherwise(one.edit.changes) for one in findings)
+    if loop is None or loop.keras is None or not anew:
+        return once_s, (low_s, high_s)
+    known = loop.planned_rounds if FURTHER_ROUNDS not in run.not_seen else None
+    traced = (
+        row.count or 1
+        for row in run.parts
+        if row.part == "compile" and (row.file, row.line) == (loop.file, loop.line)
+        if (row.what or "").startswith("the step of")
+    )
+    # A batch of another size is one more trace, and no other model.
+    times = min(max(traced, default=1), known or inf)
+    most = known if known and BETWEEN_ROUNDS in run.not_seen else times
+    return times * once_s, (min(times * low_s, most * low_s), max(times * high_s, most * high_s))
+
+
+def _measured(
+    run: Run,
+    shortened: Taken,
+    trial: Trial | Combined,
+    once: Value | None,
+    beside: Value = (0.0, (0.0, 0.0)),
+) -> RunGain | None:
+    """Return the gain where a part gets as much faster as its trial says.
+
+    `once` is what tracing takes more, `beside` what other parts save. The trial, the length of what
+    it shortens, that of the rest, and these two are off by independent amounts, which add in
+    squares.
     None where no such part was seen, and where too few rounds of it were for what comes once, while
     more may come.
     """
     if trial.speedup is None or not _is_in(run, shortened.seconds):
         return None
     # An epoch, or so many steps, have no part of what comes once.
-    of_run = run.scope == "run"
-    once_s = (trial.once_s or 0.0) if of_run else 0.0
-    once_ci95_s = (trial.once_ci95_s if of_run else None) or (once_s, once_s)
+    once_s, once_ci95_s = once if once and run.scope == "run" else (0.0, (0.0, 0.0))
     all_off_s = _taken(run, run.parts).off_s
     rest_s = run.whole_s - shortened.seconds
     rest_off_s = sqrt(max(0.0, all_off_s**2 - shortened.off_s**2))
@@ -345,7 +377,9 @@ def _measured(
             (once_s, once_ci95_s),
             beside,
         )
-    return gain.but(once_s=trial.once_s, once_ci95_s=trial.once_ci95_s, ci95=ci95)
+    if once is not None:
+        gain = gain.but(once_s=once[0], once_ci95_s=once[1])
+    return gain.but(ci95=ci95)
 
 
 def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -> RunGain:

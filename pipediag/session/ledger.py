@@ -169,8 +169,9 @@ class RunGain(Record):
     scope: RunScope
     """The whole that the seconds are for."""
     once_s: float | None = None
-    """Additional seconds that tracing and compiling the changed training step takes once, and that
-    `after_s` of a run includes; may be negative. None where that was not measured."""
+    """Additional seconds that tracing and compiling the changed training step takes, once for each
+    model that is built, and that `after_s` of a run includes; may be negative. None where that was
+    not measured."""
     once_ci95_s: Interval | None = None
     ends_seen: bool = True
     """False where the seconds are projected and no end of an epoch was seen."""

@@ -15,9 +15,9 @@ from pipediag.facts.run_gain import (
     limit_of_run,
     with_saved_traces,
 )
-from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetParameters
+from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding, Patch
-from pipediag.session.ledger import FURTHER_ROUNDS, Run, RunGain, RunSpan
+from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.trials import Basis, Combined, Trial
@@ -356,6 +356,42 @@ def test_what_is_traced_once_more_is_no_gain(
         return
     assert (gain.before_s, gain.after_s, gain.once_s) == (100.0, after_s, once_s)
     assert gain.ci95 == pytest.approx(ci95)
+
+
+@pytest.mark.parametrize(
+    ("traces", "planned", "not_seen", "once_s", "limits"),
+    [
+        (5, 5, [], 20.0, (15.0, 25.0)),  # a model for each fold
+        (1, 5, [], 4.0, (3.0, 5.0)),  # one model for all
+        (1, 5, [BETWEEN_ROUNDS], 4.0, (3.0, 25.0)),
+        (2, 1, [], 4.0, (3.0, 5.0)),  # two sizes of batches
+        (3, 1, [FURTHER_ROUNDS], 12.0, (9.0, 15.0)),
+    ],
+)
+@pytest.mark.parametrize("combined", [False, True])
+def test_each_model_that_is_built_is_traced_otherwise(
+    traces: int,
+    planned: int,
+    not_seen: list[str],
+    once_s: float,
+    limits: tuple[float, float],
+    combined: bool,
+) -> None:
+    of_step = {"file": "train.py", "line": 20, "count": traces, "what": "the step of `fit`"}
+    run = make_run(make_part("compile", 10.0, **of_step), not_seen=not_seen)
+    loop = make_loop(file="train.py", line=20, planned_rounds=planned)
+    edit = Edit("jit", "", (SetModel({"jit_compile": True}),))
+    once = {"speedup": 2.0, "ci95": (2.0, 2.0), "once_s": 4.0, "once_ci95_s": (3.0, 5.0)}
+    trial = Trial(state="confirmed", reason=None, **once)
+    finding = make_finding(part="steps", edit=edit, trial=trial)
+    session = make_session(run=run, loops=[loop], findings=[finding])
+    gain = gain_for_run(session, finding)
+    if combined:
+        gain = gain_of_all(session, Combined(findings=["jit"], **once))
+    assert gain is not None
+    assert (gain.after_s, gain.once_s, gain.once_ci95_s) == (55.0 + once_s, once_s, limits)
+    assert gain.ci95 is not None
+    assert gain.ci95[0] <= 100.0 / (55.0 + limits[1])
 
 
 def span(part: RunPartName | None, seconds: float) -> RunSpan:
