@@ -226,10 +226,10 @@ def gain_of_all(session: Session, combined: Combined) -> RunGain | None:
     beside = _saved_beside(session, run, of_combined, combined)
     once = _once(session, run, of_combined, combined)
     gain = _measured(run, shortened, combined, once, beside)
-    epochs = epochs_of_gain(session, run)
+    epochs = epochs_of_gain(session, run, cache)
     if gain is None or cache is None or combined.filling_speedup is None or epochs is None:
         return gain
-    # What the other edits save in the first epoch, which fills the cache.
+    # What the other edits save in the epochs that fill the cache.
     first_s = _steps(session, run).seconds / epochs
 
     def with_first(speedup: float, filling: float) -> float:
@@ -411,23 +411,29 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
         times = max((row.count or 0 for row in own), default=0)
         known = run.scope == "run" and not {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
         return shortened.share(1.0 - 1.0 / times) if times and known else shortened
-    return _after_the_first(session, shortened, run) if caches else shortened
+    return _after_the_first(session, shortened, run, finding) if caches else shortened
 
 
-def _after_the_first(session: Session, shortened: Taken, run: Run) -> Taken:
+def _after_the_first(
+    session: Session, shortened: Taken, run: Run, finding: Finding | None
+) -> Taken:
     """Leave the first epoch out, which fills a cache: it takes what it took. Of steps whose epochs
     were not seen to their end, those of all planned ones are meant."""
-    epochs = epochs_of_gain(session, run)
+    epochs = epochs_of_gain(session, run, finding)
     return shortened if epochs is None else shortened.share(1.0 - 1.0 / epochs)
 
 
-def epochs_of_gain(session: Session, run: Run) -> float | None:
-    """Return the number of epochs over which a cache's gain is taken, at least 1.
+def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -> float | None:
+    """Return the number of epochs over which a cache's gain is taken, at least 1; of a cache that
+    each `fit` fills anew, the epochs of one.
 
     None where only some steps were seen of an unknown number of epochs: the gain is then that of
     steps behind the first epoch.
     """
     epochs = run.epochs if run.scope == "run" else passes_over_data(session)
+    keras, edit = session.keras, finding.edit if finding is not None else None
+    if keras is not None and edit is not None and edit.each_round:
+        epochs = keras.epochs
     if run.scope == "run" and epochs is not None:
         # Behind an endless `repeat`, an epoch ends where it is told to.
         epochs *= passes_of_an_epoch(session) or 1.0
@@ -466,4 +472,7 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
     if not _fills_the_loops_cache(finding):
         return steps + later
     making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
-    return _after_the_first(session, steps + _taken(run, making), run) + later
+    filling = steps + _taken(run, making)
+    if finding is not None and finding.edit is not None and finding.edit.each_round:
+        return _after_the_first(session, filling + later, run, finding)
+    return _after_the_first(session, filling, run, finding) + later

@@ -130,6 +130,12 @@ class Repeats:
     """Lines of each file that made operations of any pipeline."""
     hoists: list[tuple[str, int]] = field(default_factory=list)
     """Files and lines that create it in a loop, and may do so before the loop."""
+    fit: tuple[str, int] | None = None
+    """File and line of a `fit` that reads it in several epochs."""
+    within: bool = False
+    """True if the function that makes it, or one that calls it, holds that `fit`."""
+    anew: list[tuple[str, int]] = field(default_factory=list)
+    """Files and lines of loops that make it anew for each call of that `fit`."""
 
     def refuse(
         self,
@@ -151,7 +157,8 @@ class Repeats:
             if isinstance(above, cst.FunctionDef):
                 end = source.span(call).end if until is None else until
                 made = made and only_makes(source, above, call)
-                return self._refuse_function(source, above, call, end, depth, made)
+                repeats = replace(self, within=self._holds_the_fit(source, above))
+                return repeats._refuse_function(source, above, call, end, depth, made)
             if self.suits != "any" and not _is_once(source, above, node):
                 self._refuse_around(source, above, call, made)
             node = above
@@ -171,10 +178,18 @@ class Repeats:
             line = line_to_hoist(source, call) if may_hoist else None
             if line is not None:
                 self.hoists.append((source.path, line))
+            elif self.suits in _OPTIONAL and self._holds_the_fit(source, above):
+                self.anew.append((source.path, source.line(above)))
             elif not (self.lasts and self.suits in _OPTIONAL):
                 raise MadeInALoopError(
                     f"The call is in a loop, which makes a new {self.what} each time."
                 )
+
+    def _holds_the_fit(self, source: Source, node: cst.CSTNode) -> bool:
+        if self.within or self.fit is None or source.path != self.fit[0]:
+            return self.within
+        first, last = source.lines(node)
+        return first <= self.fit[1] <= last
 
     def _refuse_function(
         self,

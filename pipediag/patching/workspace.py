@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 
@@ -61,6 +62,8 @@ class Workspace:
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
         self.hoists: dict[tuple[str, int], None] = {}
         """Files and lines that create such pipelines in a loop, and may do so before it."""
+        self.anew: set[tuple[str, int]] = set()
+        """Files and lines of loops that make them anew for each `fit`."""
         self.cached: set[str] = set()
         """Operations behind which a cache was written."""
         self.moved: set[str] = set()
@@ -115,10 +118,11 @@ class Workspace:
         for op in ops:
             if op.file is not None and op.line is not None:
                 lines[op.file].add(op.line)
-        lasts = _lasts(self.session)
-        repeats = Repeats(files, suits, lasts=lasts, times=len(alike), lines=lines)
+        kept = _kept(self.session, op_id)
+        repeats = Repeats(files, suits, times=len(alike), lines=lines, **kept)
         makers = repeats.refuse(source, call, end)
         self.makers |= makers
+        self.anew.update(repeats.anew)
         self.hoists |= dict.fromkeys(repeats.hoists)
         if len(self.of_the_same_call(op_id)) > 1 and not makers and suits != "any":
             raise NotPatchableError(
@@ -135,7 +139,7 @@ class Workspace:
         where, next_call = self.call(after.id)
         found = called_beside(source, call, where, next_call)
         files = [where, *self.other_files(where.path)]
-        Repeats(files, suits, lasts=_lasts(self.session)).refuse(where, found)
+        Repeats(files, suits, **_kept(self.session, op_id)).refuse(where, found)
         return where, found
 
     def other_files(self, path: str) -> list[Source]:
@@ -229,21 +233,26 @@ def _imported_by(path: str, data: bytes, roots: Sequence[Path]) -> list[str]:
     return [str(one) for one in dict.fromkeys(found) if one.is_file()]
 
 
-def _lasts(session: Session) -> bool:
-    """Return True if the loop's pipeline serves all its epochs, as that of a `fit` does which no
-    loop calls."""
+def _kept(session: Session, op_id: str) -> dict[str, Any]:
+    """Return fields of `Repeats`: the `fit` of several epochs that reads what the operation makes,
+    and True if no loop calls it, so that the loop's pipeline serves all epochs of the run."""
     loop, run = session.diagnosed_loop(), session.run
-    if loop is None or loop.keras is None or run is None:
-        return False
-    again = {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
-    return (loop.keras.epochs or 1) > 1 and loop.planned_rounds == 1 and not again
+    if loop is None or loop.keras is None or (loop.keras.epochs or 1) <= 1:
+        return {}
+    again = run is None or not {BETWEEN_ROUNDS, FURTHER_ROUNDS}.isdisjoint(run.not_seen)
+    read = any(op.id == op_id for op in session.ops) and loop.file and loop.line
+    return {
+        "lasts": loop.planned_rounds == 1 and not again,
+        "fit": (loop.file, loop.line) if read else None,
+    }
 
 
 def made_in_a_loop(session: Session, op_id: str) -> bool:
     """Return True if the script's source makes the operation anew in each pass of a loop, and can't
     make it before the loop."""
+    workspace = Workspace(session, current_file)
     try:
-        Workspace(session, current_file).only_call(op_id, suits="cached")
+        workspace.only_call(op_id, suits="cached")
     except NotPatchableError as error:
         return isinstance(error, MadeInALoopError)
-    return False
+    return bool(workspace.anew)

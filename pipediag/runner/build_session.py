@@ -23,6 +23,7 @@ from pipediag.measures.measured_loop import describe_embeddings, lacking, measur
 from pipediag.measures.run.ledger import measure_run, with_epochs_noted, with_given_epochs
 from pipediag.measures.steps import Missing
 from pipediag.measures.verdict.decision import decide
+from pipediag.patching.workspace import made_in_a_loop
 from pipediag.rules.input_service import last_resort
 from pipediag.rules.parallel_maps import settled
 from pipediag.rules.python_input import with_rewriting
@@ -38,6 +39,7 @@ from pipediag.session.edits import (
     PASSES_DIFFER,
     RESULTS_DIFFER,
     Replace,
+    adds_cache,
     saves_pauses,
     saves_traces,
 )
@@ -117,8 +119,21 @@ def diagnose(
         **sections,
     )
     decided = draft.but(verdict=decide(draft))
-    session = concluded(decided, run_rules(decided))
+    session = concluded(decided, [_in_each_round(decided, one) for one in run_rules(decided)])
     return session if source else without_source(session)
+
+
+def _in_each_round(session: Session, finding: Finding) -> Finding:
+    """Return the finding with its cache marked as one that each `fit` fills, where a loop makes the
+    data anew for each."""
+    loop, edit = session.diagnosed_loop(), finding.edit
+    if loop is None or loop.keras is None or loop.planned_rounds == 1 or edit is None:
+        return finding
+    caches = [change.after for change in edit.changes if adds_cache(change)]
+    several = (loop.keras.epochs or 1) > 1 and edit.loop_id is None
+    if not several or not any(made_in_a_loop(session, after) for after in caches):
+        return finding
+    return finding.but(edit=replace(edit, each_round=True))
 
 
 def _sections_of(

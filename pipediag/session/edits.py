@@ -227,6 +227,8 @@ class Edit:
     """True if steps alone can't show what it does: it changes when an epoch's first batch comes."""
     loop_id: str | None = None
     """The loop whose pipeline it changes, where that is not the diagnosed one."""
+    each_round: bool = False
+    """True if a loop makes what it changes anew for each `fit`, whose first epoch fills a cache."""
     instead_of: str | None = None
     """Id of another edit against the same cause: this one is tried where that is not confirmed."""
 

@@ -394,6 +394,27 @@ def test_each_model_that_is_built_is_traced_otherwise(
     assert gain.ci95[0] <= 100.0 / (55.0 + limits[1])
 
 
+@pytest.mark.parametrize(("each_round", "epochs"), [(False, 25), (True, 5)])
+def test_a_cache_of_data_that_is_made_anew_is_filled_in_each_round(
+    each_round: bool, epochs: int
+) -> None:
+    """Five folds of five epochs each."""
+    loop = make_loop(keras=make_keras(epochs=5), planned_rounds=5, epoch_ends=3)
+    edit = Edit("cache", "", (Insert("map_0", "cache"),), each_round=each_round)
+    trial = {"speedup": 10.0, "ci95": (10.0, 10.0)}
+    for basis in ("step", "epoch"):
+        confirmed = Trial(state="confirmed", reason=None, basis=basis, **trial)
+        finding = make_finding(part="steps", edit=edit, trial=confirmed)
+        session = make_session(run=make_run(epochs_planned=25), loops=[loop], findings=[finding])
+        left = pytest.approx(100.0 / epochs + 10.0 * (1.0 - 1.0 / epochs))
+        gain = gain_for_run(session, finding)
+        assert gain is not None
+        assert gain.after_s == left
+        together = gain_of_all(session, Combined(findings=["cache"], basis=basis, **trial))
+        assert together is not None
+        assert together.after_s == left
+
+
 def span(part: RunPartName | None, seconds: float) -> RunSpan:
     return RunSpan(part=part, start_ms=0.0, duration_ms=1000.0 * seconds)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pipediag.patching import workspace
 from pipediag.patching.making import make_patch
 from pipediag.patching.source import NotPatchableError
 from pipediag.session.edits import AUTOTUNE, Change, Edit, Insert, Move, SetOptions, SetParameters
@@ -243,7 +244,7 @@ def test_a_name_that_a_lambda_or_a_partial_of_the_function_has_calls_it(
 def test_what_a_lambda_or_a_draw_makes_anew_is_not_made_before_its_loop(loop: str) -> None:
     calls = f"def main():\n    {loop}\n        model.fit(ds)\n\nmain()\n"
     text = factory("return read(x).map(parse).batch(8)", calls)
-    refused(text, ops_of(text), *CACHE)
+    refused(text, ops_of(text), *CACHE, keras={"epochs": 1})
 
 
 FILES = (
@@ -1174,6 +1175,37 @@ def test_a_caller_in_a_loop_fills_a_cache_for_nothing_where_a_fit_keeps_its_own(
     session = session.model_copy(update={"loops": [loop], "run": make_run()})
     made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
     assert (made.left_out == []) is written
+
+
+FOLD = f"{FACTORY}for fold in folds:\n    train = data(fold)\n    model().fit(train)\n"
+FUNCTION = f"{FACTORY}def fold(n):\n    train = data(n)\n    model().fit(train)\n"
+FUNCTION += "for n in range(5):\n    fold(n)\n"
+PARTS = FOLD.replace("    train =", "    for fold in parts:\n        train =")
+
+
+@pytest.mark.parametrize(
+    ("text", "epochs", "rounds", "anew"),
+    [
+        (FOLD, 5, 5, True),
+        (FOLD, 5, None, True),
+        (FUNCTION, 5, 5, True),
+        (FOLD.replace("data(fold)", "data(7)"), 5, 5, False),
+        (FOLD, 1, 5, None),
+        (PARTS, 5, 5, None),
+        (f"{FOLD}for fold in folds:\n    model().evaluate(data(fold))\n", 5, 5, None),
+    ],
+)
+def test_data_that_a_fold_makes_is_cached_for_the_epochs_of_its_fit(
+    text: str, epochs: int, rounds: int | None, anew: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_of(text, op(text, "map"), keras={"epochs": epochs})
+    loop = replace(session.loops[0], planned_rounds=rounds)
+    session = session.model_copy(update={"loops": [loop], "run": make_run()})
+    made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
+    assert (made.left_out == []) is (anew is not None)
+    monkeypatch.setattr(workspace, "current_file", lambda _: text.encode())
+    if anew is not None:
+        assert workspace.made_in_a_loop(session, "map") is anew
 
 
 def test_a_cache_in_a_factory_is_one_of_the_evaluation_too() -> None:

@@ -18,13 +18,22 @@ from pipediag.runner.build_session import (
     STOPPED,
     EndedRun,
     Recorded,
+    _in_each_round,
     diagnose,
     with_second_run,
     with_trials,
 )
 from pipediag.runner.output import OutputDirectory, prepare_output
 from pipediag.runner.second_run import SecondRun
-from pipediag.session.edits import FAILS, PASSES_DIFFER, RESULTS_DIFFER, Edit, ExtractStep, Replace
+from pipediag.session.edits import (
+    FAILS,
+    PASSES_DIFFER,
+    RESULTS_DIFFER,
+    Edit,
+    ExtractStep,
+    Insert,
+    Replace,
+)
 from pipediag.session.findings import Patch
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
@@ -34,10 +43,10 @@ from pipediag.session.store import load_session
 from pipediag.session.timeline import HostTrack, Span
 from pipediag.session.trials import Combined, Trial, TrialRun
 from pipediag.trials.schedule import TrialOutcome
-from tests.factories import make_finding, make_loop, make_session
+from tests.factories import make_finding, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run, validation
 from tests.recordings import make_block, make_recorded_loop, make_recording, make_window
-from tests.records import MS, SCRIPT, make_pipeline
+from tests.records import MS, SCRIPT, make_operation, make_pipeline
 from tests.trials.bench import make_edit
 
 UNSAMPLED = HostTrack(pid=100, missing="The host was not sampled.")
@@ -144,6 +153,37 @@ def test_epochs_that_the_user_gives_reach_the_loop(tmp_path: Path) -> None:
     loop = make_recorded_loop(kind="eager", keras=None, planned_steps=None)
     session = diagnosed(tmp_path, make_recording(loops=[loop]), epochs=12)
     assert [one.planned_rounds for one in session.loops] == [12]
+
+
+FOLDS = """import tensorflow as tf
+for fold in range(5):
+    train = tf.data.Dataset.from_tensor_slices(files[fold]).map(parse)
+    model.fit(train, epochs=5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rounds", "epochs", "each_round"),
+    [
+        (FOLDS, 5, 5, True),
+        (FOLDS, None, 5, True),
+        (FOLDS, 5, 1, False),
+        (FOLDS.replace("files[fold]", "files"), 5, 5, False),
+    ],
+)
+def test_a_cache_of_data_that_is_made_for_each_fit_is_known(
+    text: str, rounds: int | None, epochs: int, each_round: bool, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    op = make_operation("map", "map", file=str(script), line=3)
+    keras = make_keras(epochs=epochs)
+    loop = make_loop(file=str(script), line=4, keras=keras, planned_rounds=rounds)
+    pipeline = make_pipeline(ops=[op], bottleneck_op_id=None)
+    edit = Edit("cache", "a cache", (Insert("map", "cache", {}),))
+    found = _in_each_round(make_session(loops=[loop], pipeline=pipeline), make_finding(edit=edit))
+    assert found.edit is not None
+    assert found.edit.each_round is each_round
 
 
 def tried(**trials: Trial) -> dict[str, TrialOutcome]:
