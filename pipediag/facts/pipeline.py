@@ -278,6 +278,20 @@ def passes_of_an_epoch(session: Session) -> float | None:
     return numbers[0] * numbers[1] / numbers[2]
 
 
+def passes_by_repeats(session: Session, op: Operation) -> float:
+    """Return how often an epoch reads what the operation makes, by the finite repeats behind it; 1
+    where that is not known."""
+    behind, last, keras = downstream(session, op), last_operation(session), session.keras
+    if any(one.kind in ("take", "take_while", "zip") for one in behind):
+        return 1.0
+    counts = (one.parameters.get("count") for one in behind if one.kind == "repeat")
+    factor = math.prod(count for count in counts if isinstance(count, int) and count > 0)
+    steps, held = keras.steps_per_epoch if keras is not None else None, last and last.cardinality
+    if factor == 1 or not steps:
+        return factor
+    return factor * min(1.0, steps / held) if held and held > 0 else 1.0
+
+
 def uses(function: RecordedFunction | None, family: frozenset[str]) -> list[str]:
     """Return the graph operations of this family in the function, sorted."""
     return sorted(family & function.graph_ops.keys()) if function else []

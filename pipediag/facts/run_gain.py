@@ -8,7 +8,7 @@ from math import hypot, inf, sqrt
 from typing import Literal
 
 from pipediag.estimates import Value, with_interval
-from pipediag.facts.pipeline import passes_of_an_epoch, passes_over_data
+from pipediag.facts.pipeline import passes_by_repeats, passes_of_an_epoch, passes_over_data
 from pipediag.facts.run import (
     LONGEST_START_MS,
     fills_a_shuffle,
@@ -18,7 +18,7 @@ from pipediag.facts.run import (
     time_of_epochs,
     traces_of_step,
 )
-from pipediag.session.edits import CompileCall, Edit, Insert, traces_otherwise
+from pipediag.session.edits import CompileCall, Edit, Insert, adds_cache, traces_otherwise
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -436,8 +436,15 @@ def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -
         epochs = keras.epochs
     if run.scope == "run" and epochs is not None:
         # Behind an endless `repeat`, an epoch ends where it is told to.
-        epochs *= passes_of_an_epoch(session) or 1.0
+        epochs *= passes_of_an_epoch(session) or _repeated(session, edit)
     return None if run.scope != "run" and epochs is None else max(1.0, epochs or 1.0)
+
+
+def _repeated(session: Session, edit: Edit | None) -> float:
+    """Return how often an epoch reads what the edit's cache holds, as far as repeats say so."""
+    places = (one.after for one in (edit.changes if edit is not None else ()) if adds_cache(one))
+    ops = [op for op in map(session.operation, places) if op is not None]
+    return max((passes_by_repeats(session, op) for op in ops), default=1.0)
 
 
 def _fills_the_loops_cache(finding: Finding | None) -> bool:

@@ -233,6 +233,42 @@ def test_the_pass_that_fills_a_cache_is_that_of_epochs_that_read_a_part_each(
     assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
 
 
+@pytest.mark.parametrize(
+    ("count", "steps_per_epoch", "epochs", "length", "saved_s"),
+    [
+        (10, None, 1, 3130, 45.0),
+        (10, None, 2, 3130, 47.5),
+        (10, None, 1, None, 45.0),
+        (10, 3130, 1, 3130, 45.0),
+        (10, 313, 10, 3130, 45.0),
+        (10, 31, 10, 3130, None),
+        (10, 313, 10, None, 45.0),
+        (None, None, 2, 313, 25.0),
+    ],
+)
+def test_the_pass_that_fills_a_cache_is_one_of_those_that_a_repeat_makes(
+    count: int | None,
+    steps_per_epoch: int | None,
+    epochs: int,
+    length: int | None,
+    saved_s: float | None,
+) -> None:
+    """Of 313 batches, repeated behind the cache; a repeat before it makes more data."""
+    repeats = [make_operation("first", "repeat", parameters={"count": 7})]
+    repeats += [make_operation("op2", "map")]
+    if count is not None:
+        repeats.append(make_operation("again", "repeat", parameters={"count": count}))
+    session = session_of(
+        source(),
+        *repeats,
+        batch(cardinality=length),
+        loops=[make_loop(keras=make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch))],
+        run=make_run(epochs_planned=epochs),
+    )
+    gain = gain_for_run(session, cached())
+    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+
+
 @pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
 @pytest.mark.parametrize("ledger", [{"epochs_planned": 5}, {"scope": "1000_steps"}])
 def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
