@@ -243,7 +243,8 @@ def passes_over_data(session: Session) -> float | None:
     if loop is not None and epochs:
         # Around a `fit` of one epoch, the script's own loop makes the passes.
         passes = max(1.0, epochs * of_epoch) if of_epoch else epochs
-        return factor * passes * ((loop.planned_rounds or 1) if epochs == 1 else 1)
+        seen = 2 if loop.epoch_ends else 1
+        return factor * passes * ((loop.planned_rounds or seen) if epochs == 1 else 1)
     rounds = loop.planned_rounds if loop is not None and loop.keras is None else None
     if loop is not None and rounds is not None and loop.iterators <= rounds:
         return factor * rounds

@@ -431,6 +431,10 @@ def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -
     steps behind the first epoch.
     """
     epochs = run.epochs if run.scope == "run" else passes_over_data(session)
+    loop = session.diagnosed_loop()
+    if loop is not None and FURTHER_ROUNDS in run.not_seen:
+        # The ledger plans the epochs of the last round alone, and has the steps of all.
+        epochs = max(epochs or 1.0, loop.epoch_ends + 1.0)
     keras, edit = session.keras, finding.edit if finding is not None else None
     if keras is not None and edit is not None and edit.each_round:
         epochs = keras.epochs

@@ -69,6 +69,9 @@ def test_what_keras_adds_is_not_the_end_of_the_scripts_pipeline() -> None:
             session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), planned_rounds=50)]),
             50,
         ),
+        # The same in a `while`, of which several rounds were seen, and one.
+        (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), epoch_ends=3)]), 2),
+        (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), iterators=2)]), 1),
         # 1,000 batches that Keras reads 100 at a time, in ten epochs, and in 25.
         (in_parts(100, epochs=10), 1),
         (in_parts(100, epochs=25), 2.5),

@@ -269,6 +269,15 @@ def test_the_pass_that_fills_a_cache_is_one_of_those_that_a_repeat_makes(
     assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
 
 
+def test_the_epochs_of_rounds_that_were_seen_count_where_more_may_come() -> None:
+    """Five calls of a `fit` of one epoch."""
+    run = make_run(epochs_planned=1, not_seen=[FURTHER_ROUNDS])
+    loop = make_loop(keras=make_keras(epochs=1), epoch_ends=4)
+    gain = gain_for_run(make_session(run=run, loops=[loop]), cached())
+    assert gain is not None
+    assert gain.after_s == pytest.approx(60.0)
+
+
 @pytest.mark.parametrize(("filling", "first_s"), [(None, 20.0), (2.0, 10.0)])
 @pytest.mark.parametrize("ledger", [{"epochs_planned": 5}, {"scope": "1000_steps"}])
 def test_other_changes_shorten_the_epoch_that_fills_it_by_what_they_gain_alone(
