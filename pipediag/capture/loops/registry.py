@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import ast
 import linecache
+import math
 import operator
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -104,7 +105,10 @@ def _calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})
 """Functions that give as many elements as they are given."""
 _SIZED = (list, tuple, dict, set, frozenset, range, str, bytes)
+_NUMBERS = (int, float)
+_ROUND: dict[str, Callable[[float], int]] = {"int": int, "ceil": math.ceil, "floor": math.floor}
 _OPERATORS = {
+    ast.Div: operator.truediv,
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -219,12 +223,15 @@ def _value(written: ast.expr, names: dict[str, Any]) -> Any:
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             if not any(isinstance(one, ast.Starred) for one in parts):
                 value = tuple(parts)
+        case ast.Subscript(value=ast.Attribute(of, "shape"), slice=ast.Constant(value=0)):
+            array = _value(of, names)
+            value = len(array) if _is_array(array) else UNKNOWN
         case ast.Subscript(value=of, slice=ast.Constant(value=key)):
             settings = _value(of, names)
             value = settings.get(key, UNKNOWN) if type(settings) is dict else UNKNOWN
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
             numbers = [_value(left, names), _value(right, names)]
-            if all(type(one) is int for one in numbers):
+            if all(type(one) in _NUMBERS for one in numbers):
                 value = _OPERATORS[type(sign)](*numbers)
         case ast.Call(args=[_, *_]):
             value = _called(written, names)
@@ -235,14 +242,25 @@ def _value(written: ast.expr, names: dict[str, Any]) -> Any:
 
 def _called(call: ast.Call, names: dict[str, Any]) -> Any:
     name = called_name(call) or ""
-    if isinstance(call.func, ast.Name) and name != "tqdm" and name in names:
+    own = isinstance(call.func, ast.Name) and name in names
+    if own and name not in ("tqdm", "trange") and names[name] is not _ROUND.get(name):
         return UNKNOWN  # the script's own, under a name of Python's
-    first, *others = [_value(one, names) for one in call.args]
-    if name == "range" and all(type(one) is int for one in (first, *others)):
-        return range(first, *others)
-    if name == "len" and type(first) in _SIZED:
+    first, *others = given = [_value(one, names) for one in call.args]
+    if name in ("range", "trange") and all(type(one) is int for one in given):
+        rounds = range(first, *others)
+        return rounds if len(rounds) < sys.maxsize else UNKNOWN  # or raises OverflowError
+    if name == "zip" and all(type(one) in _SIZED for one in given):
+        return min(given, key=len)
+    if name == "len" and (type(first) in _SIZED or _is_array(first)):
         return len(first)
+    if name in _ROUND and not others and type(first) in _NUMBERS:
+        return _ROUND[name](first)
     return first if name in _AS_LONG else UNKNOWN
+
+
+def _is_array(value: Any) -> bool:
+    """Return True for NumPy's own array, whose length is read without running the script's code."""
+    return (type(value).__module__, type(value).__name__) == ("numpy", "ndarray")
 
 
 def _users_calls() -> tuple[tuple[str, int], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,6 +11,7 @@ from textwrap import dedent
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipediag.capture import callsites
@@ -86,6 +88,19 @@ def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
         ("for rate in [0.1, 0.2, *RATES]:", None),
         ("for number, rate in enumerate(RATES):", 3),
         ("for _ in tqdm(range(9)):", 9),
+        ("for _ in trange(9):", 9),
+        ("for _ in progress.trange(1, 9):", 8),
+        ("for one, rate in zip(range(5), RATES):", 3),
+        ("for one in zip(endless, RATES):", None),
+        ("for _ in range(int(3.0)):", 3),
+        ("for _ in range(int(EPOCHS / 2)):", 2),
+        ("for _ in range(math.ceil(0.5 * EPOCHS)):", 3),
+        ("for _ in range(floor(EPOCHS / 2)):", 2),
+        ("for _ in range(ceil(EPOCHS / 2)):", None),
+        ("for _ in range(int(1e30)):", None),
+        ("for _ in range(len(rows) // 2):", 4),
+        ("for _ in range(rows.shape[0] // EPOCHS):", 1),
+        ("for _ in range(arguments.shape[0]):", None),
         ("for one in map(str, RATES):", None),
         ("for one in endless:", None),
         ("while True:", None),
@@ -99,9 +114,15 @@ def test_the_size_of_what_a_loop_goes_through(
         "EPOCHS": 5,
         "START": 2,
         "RATES": [0.1, 0.2, 0.3],
-        "arguments": Namespace(epochs=6),
+        "arguments": Namespace(epochs=6, shape=[6]),
         "config": {"epochs": 8},
         "tqdm": lambda rows: rows,
+        "trange": range,
+        "progress": Namespace(trange=range),
+        "math": math,
+        "floor": math.floor,
+        "ceil": lambda _: 4,
+        "rows": np.zeros((8, 2)),
         "endless": iter(range(3)),
     }
     source = f"{loop}\n    trains()\n"
