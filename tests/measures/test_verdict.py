@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from pipediag.facts.run import LoopTime
 from pipediag.measures.verdict.decision import NOTHING_TRAINED, decide, decide_input_alone
 from pipediag.measures.verdict.sentences import (
     Culprit,
     costs_most,
     eager_culprit,
     filling_shuffle,
+    first_batches_sentence,
     input_culprit,
     python_culprit,
 )
+from pipediag.session.ledger import PAUSES
 from pipediag.session.loops import Ceiling, Differential, Loop, Perturbation, Share
 from pipediag.session.model import Host, HotLine, Script, Session
 from pipediag.session.pipeline import Operation
@@ -22,7 +25,7 @@ from pipediag.session.recorded_loops import EagerStep, NestedCall
 from pipediag.session.recording import OtherUse
 from tests import factories
 from tests.factories import make_host, make_keras, make_loop, make_session
-from tests.ledgers import make_waits
+from tests.ledgers import make_part, make_run, make_waits
 from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline, make_steps
 
 STOPPED = Script(path="train.py", args=[], outcome="stopped")
@@ -158,6 +161,15 @@ def test_waits_between_epochs_that_outweigh_the_steps_are_the_verdict() -> None:
     assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
     assert "at most 4.95x as fast" in verdict.summary
     assert (verdict.line, verdict.op_id) == (14, "shuffle")
+
+
+def test_a_pause_as_an_iterator_is_freed_is_no_wait_for_a_batch() -> None:
+    """Of 100 s, 25 are waits, and 40 pauses."""
+    pauses = make_part("epoch_start", 40.0, loop_id="loop_0", what=PAUSES)
+    waits = make_part("epoch_start", 25.0, loop_id="loop_0", count=10)
+    time = LoopTime(30.0, 5.0, 22.5, 0.0, first_batch_ms=2500.0, ends_seen=9)
+    sentence = first_batches_sentence(make_run(pauses, waits), time, None)
+    assert sentence.startswith("25 % of the run")
 
 
 def test_an_interval_of_the_step_that_says_nothing_does_not_hide_them() -> None:

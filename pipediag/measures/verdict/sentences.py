@@ -203,7 +203,8 @@ def first_batches_sentence(run: Run, time: LoopTime, culprit: Culprit | None) ->
     """Return the sentence of a run that is input-bound between its epochs, and the upper bound: in
     the first epoch the pipeline has to start anyway."""
     each = f", {length(time.first_batch_ms / 1000)} each time" if time.first_batch_ms else ""
-    whole_s, percent = run.whole_s, run.percent_of("epoch_start")
+    whole_s = run.whole_s
+    percent = sum(row.percent for row in rows_to_have_back(run, "epoch_start"))
     text = (
         f"{percent:.0f} % of {whole_in_words(run)} is spent waiting for the first batch of each "
         f"epoch{each}"
