@@ -182,7 +182,8 @@ def _keep(session: Session, finding: Finding) -> list[str]:
     if loop is not None and loop.element_spec is not None and not resized:
         kept.append(f"A step takes {loop.element_spec}: structure, types and shapes stay.")
     op = session.operation(finding.op_id)
-    if op is not None and (batch := following_batch(session, op)) is not None:
+    batch = following_batch(session, op) if op is not None else None
+    if op is not None and batch is not None and batch.parent_ids == [op.id]:
         kept.append(
             f"Its elements are batched by {call_name(batch)}: whole batches may be made instead, "
             "of the same rows in the same order."

@@ -46,10 +46,10 @@ from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random
 # Generators of `from_generator`: slow calls in them, and single elements
 
 # Sums that are kept say nothing of a draw without replacement.
-_DRAWS = re.compile(r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b).*\bp\s*=")
+_DRAWS = re.compile(r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b).*(\bp\s*=|,\s*True\s*,)")
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 # Keras's `load_img`, `pad_sequences` and such are no calls of TensorFlow.
-_PLAIN = r"data\b|(keras\.)?(utils|preprocessing)\b"
+_PLAIN = r"data\b|(keras\.)?(utils|preprocessing)\b|.*\bpreprocess_input\("
 _TENSORFLOW = re.compile(rf"\b(tf|keras|K)\.(?!{_PLAIN})\w+.*\(|\.numpy\(\)")
 KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -61,6 +61,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"\bnp\.random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False"),
         "Draw from a Generator, `np.random.default_rng().choice(..., replace=False)`: the older "
         "function permutes all numbers in each call",
+    ),
+    (
+        re.compile(r"\bchoices\(.*(?<!cum_)\bweights\s*="),
+        "Give `choices` the sums of the weights, made once (`itertools.accumulate`), as "
+        "`cum_weights`: each call adds up all weights anew",
     ),
     (
         re.compile(r"\bjson\.loads?\("),
@@ -119,7 +124,8 @@ SLOW_CALL = Rule(
 
 @SLOW_CALL.found_by
 def _check_slow_call(session: Session) -> Iterator[Finding]:
-    """Yield a finding for the line with a known slow call that runs most in a generator.
+    """Yield a finding for the line with a known slow call that runs most in a generator, and for
+    the one that runs most of those that can be rewritten.
 
     Where other Python makes input as well, a line may belong to that, so nothing is said.
     """
@@ -127,22 +133,22 @@ def _check_slow_call(session: Session) -> Iterator[Finding]:
     if op is None:
         return
     weight, own = weigh(session, op), _hot_lines(session, "source")
-    slowest = _slowest_known(own, LINE_SHARE.value)
-    if slowest is None or weight.status != "fail":
+    if weight.status != "fail":
         return
-    line, advice = slowest
-    edit, _ = _rewriting(SLOW_CALL, op.id, line, own)
-    yield SLOW_CALL.finding(
-        "fail",
-        f"{advice} ({Path(line.file).name}:{line.line}).",
-        op=op,
-        place=(line.file, line.line),
-        weight=weight,
-        evidence={"line_percent_of_samples": line.percent},
-        effect="same results" if edit is not None else None,
-        edit=edit,
-        speedup_at_most=_without(session, op),
-    )
+    for line, advice in _slowest_known(own, LINE_SHARE.value):
+        edit, alike = _rewriting(SLOW_CALL, op.id, line, own)
+        taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
+        yield SLOW_CALL.finding(
+            "fail",
+            f"{advice} ({Path(line.file).name}:{line.line}).",
+            op=op,
+            place=(line.file, line.line),
+            weight=weight,
+            evidence={"line_percent_of_samples": line.percent},
+            effect="same results" if edit is not None else None,
+            edit=edit,
+            speedup_at_most=_without(session, op, taken / sum(one.percent for one in own)),
+        )
 
 
 SLOW_CALL_IN_STEP = replace(
@@ -161,13 +167,13 @@ def _check_slow_call_in_step(session: Session) -> Iterator[Finding]:
     """
     loop = session.diagnosed_loop()
     own = _hot_lines(session, "main")
-    slowest = _slowest_known(own, LINE_SHARE.value, _OF_STEPS)
-    if loop is None or loop.kind == "keras" or slowest is None:
+    if loop is None or loop.kind == "keras":
         return
-    line, advice = slowest
-    edit, alike = _rewriting(SLOW_CALL_IN_STEP, None, line, own)
-    taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
-    if taken >= OPERATION_SHARE.value:
+    for line, advice in _slowest_known(own, LINE_SHARE.value, _OF_STEPS):
+        edit, alike = _rewriting(SLOW_CALL_IN_STEP, None, line, own)
+        taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
+        if taken < OPERATION_SHARE.value:
+            continue
         yield SLOW_CALL_IN_STEP.finding(
             "fail",
             f"{advice} ({Path(line.file).name}:{line.line}).",
@@ -210,18 +216,22 @@ def _slowest_known(
     own: Sequence[HotLine],
     least_percent: float,
     calls: Sequence[tuple[re.Pattern[str], str]] = KNOWN,
-) -> tuple[HotLine, str] | None:
-    """Return the known slow line that runs most, with what to do instead; None where each runs for
-    less than that part of the generator's own Python."""
+) -> list[tuple[HotLine, str]]:
+    """Return the known slow line that runs most, with what to do instead, and behind it the one
+    that runs most of those that are rewritten, if that is another.
+
+    Lines that run for less than that part of the generator's own Python do not count.
+    """
     least = least_percent / 100.0 * sum(line.percent for line in own)
     known = [
         (line, advice)
-        for line in own
+        for line in sorted(own, key=lambda one: -one.percent)
         if line.percent >= least
         for pattern, advice in calls
         if pattern.search(line.code or "")
     ]
-    return max(known, key=lambda one: one[0].percent, default=None)
+    rewritten = [one for one in known if any(way.search(one[0].code or "") for way in _REWRITTEN)]
+    return [*known[:1], *(one for one in rewritten[:1] if one != known[0])]
 
 
 def _generator(session: Session) -> Operation | None:
@@ -244,9 +254,10 @@ def _running_line(session: Session, op: Operation) -> Place:
     return (line.file, line.line) if line else (op.file, op.line)
 
 
-def _without(session: Session, op: Operation) -> float | None:
+def _without(session: Session, op: Operation, part: float = 1.0) -> float | None:
+    """Return the upper bound on the gain without that part of an operation's time."""
     delay = delay_ms(session, op)
-    return None if delay is None else less_input(session, delay, on_cpu=False)
+    return None if delay is None else less_input(session, part * delay, on_cpu=False)
 
 
 ELEMENTS = Threshold("elements per step", 4.0, "elements", "own choice: fewer cost < 1 ms")
@@ -313,7 +324,7 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 def _check_python_input(session: Session) -> Iterator[Finding]:
     """Yield findings; a line that is known to be slow and takes most of it goes before them."""
     lines = _hot_lines(session, "source") if _generator(session) is not None else []
-    first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT) is not None else None
+    first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT) else None
     for finding in _python_inputs(session):
         yield finding.model_copy(update={"needs_first": first})
 
@@ -345,7 +356,7 @@ def _of_generator(session: Session, op: Operation, outer: Operation | None) -> F
     if weight.status != "fail":
         return finding("pass" if weight.status == "informative" else weight.status, weight.sentence)
     rewrite = _REWRITE
-    if batch is not None:
+    if batch is not None and batch.kind == "batch" and batch.parent_ids == [op.id]:
         size = batch.parameters.get("batch_size") or "a whole batch of"
         rewrite = (
             f"Let the generator of {call_name(op)} yield arrays of {size} rows, with None as the "

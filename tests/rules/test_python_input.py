@@ -201,7 +201,10 @@ def found(
 
 
 @pytest.mark.parametrize("of_keras", [False, True])
-@pytest.mark.parametrize("code", [WEIGHTED, "for _, row in frame.sample(frac=1).iterrows():"])
+@pytest.mark.parametrize(
+    "code",
+    [WEIGHTED, "rng.choice(9, 5, True, p)", "for _, row in frame.sample(frac=1).iterrows():"],
+)
 def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_keras: bool) -> None:
     finding = found(code, of_keras=of_keras)
     assert (finding.file, finding.line) == ("data.py", 7)
@@ -245,10 +248,39 @@ def test_draws_of_one_function_are_rewritten_together() -> None:
     assert [one.line for one in changes(finding)] == [7, 9]
 
 
+def test_the_slowest_line_and_the_slowest_that_is_rewritten_have_their_own_bounds() -> None:
+    lines = [(3, "both = np.concatenate([a, b])", 40.0), (7, WEIGHTED, 20.0), (9, "pass", 20.0)]
+    hot = [
+        LINE.model_copy(update={"line": at, "percent": percent, "code": code})
+        for at, code, percent in lines
+    ]
+    session = session_of(generator(self_ms_per_step=6.0), host=make_host(hot_python=hot))
+    found = run(SLOW_CALL, session)
+    assert [(one.line, one.edit is not None) for one in found] == [(3, False), (7, True)]
+    first, second = (one.speedup_at_most for one in found)
+    assert first is not None and second is not None and 1.0 < second < first
+
+
+@pytest.mark.parametrize(
+    ("behind", "whole_batches"),
+    [
+        ([batch()], True),
+        ([make_operation("shuffle", "shuffle"), batch()], False),
+        ([make_operation("batch", "padded_batch")], False),
+    ],
+)
+def test_whole_batches_are_advised_where_the_batch_is_next(
+    behind: list[Operation], whole_batches: bool
+) -> None:
+    advice = only(PYTHON_INPUT, generated(generator(**SLEEPS), *behind)).advice
+    assert ("remove the `batch`" in advice) == whole_batches
+
+
 @pytest.mark.parametrize(
     "code",
     [
         "row = json.loads(line)",
+        "drawn = random.choices(range(9), weights=p, k=3)",
         "return np.random.choice(len(items), size=8, replace=False)",
         "inputs.append(to_categorical(ids, num_classes=60))",
         "row = frame.iloc[i]",
@@ -272,6 +304,8 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
         (WEIGHTED.replace("rng", "np.random").replace("p=", "replace=False, p="), {}),
         ("ds = tf.data.Dataset.range(3)", {}),
         ("image = tf.keras.utils.load_img(path)", {}),
+        ("x = tf.keras.applications.resnet50.preprocess_input(batch)", {}),
+        ("drawn = random.choices(range(9), cum_weights=p, k=3)", {}),
         ("image = keras.utils.load_img(path)", {}),
         (None, {}),
         (WEIGHTED, {"thread": "training"}),

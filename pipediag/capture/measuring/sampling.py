@@ -55,7 +55,9 @@ CALLBACK_CLOCK = CallbackClock()
 
 _INTERVAL_NS = 5_000_000
 # Innermost functions of threads that are parked, not running Python.
-_PARKED = frozenset("wait acquire get select poll accept recv join _wait_for_tstate_lock".split())
+_PARKED = frozenset(
+    "wait acquire get select poll accept recv _recv _send join _wait_for_tstate_lock".split()
+)
 _PARKED_FILES = tuple(
     f"{module}.py" for module in "threading queue selectors socket connection synchronize".split()
 )
