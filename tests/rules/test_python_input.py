@@ -258,7 +258,9 @@ def test_the_slowest_line_and_the_slowest_that_is_rewritten_have_their_own_bound
     found = run(SLOW_CALL, session)
     assert [(one.line, one.edit is not None) for one in found] == [(3, False), (7, True)]
     first, second = (one.speedup_at_most for one in found)
-    assert first is not None and second is not None and 1.0 < second < first
+    assert first is not None
+    assert second is not None
+    assert 1.0 < second < first
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 import random
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
 from pipediag.capture.callsites import is_keras_class, is_users
@@ -55,16 +56,18 @@ def read_by_workers(node: Node, parameters: dict[str, Scalar], _inputs: list[Any
     adapter: Any = getattr(node.call.generator, "__self__", None)
     if not is_keras_class(type(adapter), ("PyDatasetAdapter",)):
         raise NotReplayableError("The batches don't come from a PyDataset of Keras 3.")
-    changed = users_side_effect(adapter.py_dataset.__getitem__)
+    workers = int(parameters["workers"] or 1)
+    made_by = adapter.py_dataset.__getitem__
+    changed = users_side_effect(made_by)
+    changed = changed or _mixed_by_threads(_copied(made_by), _indices(adapter), workers)
     if changed is not None:
         raise NotReplayableError(
             f"Its `__getitem__` can't be called from several threads at once: {changed}."
         )
-    workers = int(parameters["workers"] or 1)
     queued = int(parameters.get("max_queue_size") or _QUEUE)
 
     def batches() -> Iterator[Any]:
-        made = _made_ahead(adapter.py_dataset.__getitem__, _indices(adapter), workers, queued)
+        made = _made_ahead(made_by, _indices(adapter), workers, queued)
         try:
             for batch in made:
                 yield adapter._standardize_batch(batch)
@@ -85,6 +88,43 @@ def _indices(adapter: Any) -> Iterable[int]:
     if adapter.shuffle:
         random.Random(len(indices)).shuffle(indices)
     return indices
+
+
+_COMPARED = 32
+"""Most batches that are made alone and by threads, to see whether these mix them."""
+_COMPARE_S = 0.5
+"""Time for the batches that are made alone."""
+
+
+def _copied(make: Callable[[int], Any]) -> Callable[[int], list[Any]]:
+    """Return a function of copies of a batch's arrays: the next batch may be written into them."""
+    from tensorflow.python.util import nest
+
+    np = importlib.import_module("numpy")
+    return lambda index: [np.array(each) for each in nest.flatten(make(index))]
+
+
+def _mixed_by_threads(
+    make: Callable[[int], list[Any]], indices: Iterable[int], workers: int
+) -> str | None:
+    """Return that threads make other batches than calls in turn do; None where also these differ,
+    as with random numbers, and where all are alike."""
+    alone, ends = {}, time.monotonic() + _COMPARE_S
+    for index in islice(indices, _COMPARED):
+        alone[index] = make(index)
+        if time.monotonic() > ends:
+            break
+    if not all(map(_are_equal, alone.values(), map(make, alone))):
+        return None
+    by_threads = _made_ahead(make, alone, workers, len(alone))
+    equal = all(map(_are_equal, alone.values(), by_threads))
+    by_threads.close()
+    return None if equal else "threads make other batches of it"
+
+
+def _are_equal(one: list[Any], other: list[Any]) -> bool:
+    np = importlib.import_module("numpy")
+    return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
 def _made_ahead(

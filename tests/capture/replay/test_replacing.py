@@ -5,17 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pipediag.capture.pipelines.calls import Call
 from pipediag.capture.replay import NotReplayableError, replacing
 from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.rebuilding import refuse_to_disturb
-from pipediag.capture.replay.replacing import _made_ahead, attributes_set, read_by_workers
+from pipediag.capture.replay.replacing import (
+    _made_ahead,
+    _mixed_by_threads,
+    attributes_set,
+    read_by_workers,
+)
 from pipediag.capture.replay.rewriting import other_code
 from pipediag.session.edits import RewriteCall
 from pipediag.session.recording import RecordedOperation
@@ -63,6 +70,20 @@ def test_one_that_changes_itself_is_not_read_by_several() -> None:
     node = Node([], call=call(adapter(CountedRows())._get_iterator))
     with pytest.raises(NotReplayableError, match="several threads at once: it changes `self`"):
         read_by_workers(node, {"workers": 2}, [])
+
+
+def test_a_shared_buffer_is_no_batch_for_several_threads() -> None:
+    buffer, draws = np.zeros(1), count()
+
+    def shared(index: int) -> list[Any]:
+        buffer[:] = index
+        time.sleep(0.002)
+        return [buffer.copy()]
+
+    assert _mixed_by_threads(shared, range(40), 4) is not None
+    assert _mixed_by_threads(lambda index: [np.full(2, index)], range(40), 4) is None
+    # What is drawn at random is another batch in each call.
+    assert _mixed_by_threads(lambda _: [np.array(next(draws))], range(40), 4) is None
 
 
 @pytest.mark.parametrize("generator", [lambda: iter(()), Rows().__len__])
