@@ -16,17 +16,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile, islice
+from itertools import islice
 from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import (
+    FRAMEWORKS,
     CallSite,
     call_site,
     consuming_frames,
     frames,
     is_users,
     locals_of,
+    package_of,
     wraps_its_data,
 )
 from pipediag.capture.loops.loop import Consumer, Loop, MadeBy
@@ -117,18 +119,32 @@ _OPERATORS = {
 
 
 def rounds_around(frames: Iterable[FrameType]) -> int | None:
-    """Return the rounds of all loops around the user's innermost line, up to the first frame.
+    """Return the rounds of all loops around the user's innermost line, with those of a library that
+    trains for it, up to the script's outermost line.
 
     The loop whose header that line is counts as none of them. None where the source does not tell.
     """
     rounds = 1
-    for frame in dropwhile(lambda one: not is_users(one.f_code.co_filename), frames):
+    for frame in _around_training(frames):
         for loop in _loops_around(frame):
             size = None if loop is None else _size_of(loop, frame)
             if size is None:
                 return None
             rounds *= size
     return rounds or None
+
+
+def _around_training(frames: Iterable[FrameType]) -> list[FrameType]:
+    """Return the frames from what calls TensorFlow or Keras, as a tuner does for the script, to the
+    script's outermost: what runs a script, as a notebook's kernel does, runs it once."""
+    stack = list(frames)
+    files = [one.f_code.co_filename for one in stack]
+    users = [number for number, file in enumerate(files) if is_users(file)]
+    if not users:
+        return []
+    own = [number for number in users if package_of(files[number]) is None] or users
+    frameworks = [n for n in range(users[0]) if package_of(files[n]) in FRAMEWORKS]
+    return stack[frameworks[-1] + 1 if frameworks else users[0] : own[-1] + 1]
 
 
 def _loops_around(frame: FrameType) -> list[ast.expr | None]:

@@ -190,6 +190,40 @@ def test_loops_around_multiply_as_far_as_the_source_tells(
     assert told_at_trains(tmp_path, source, rounds_around) == rounds
 
 
+LIBRARIES = {
+    "keras": "def fit():\n    for epoch in range(9):\n        return trains()\n",
+    "keras_tuner": "def search(n):\n    for trial in range(n):\n        return fit()\n",
+    "autokeras": "def explore():\n    while True:\n        return fit()\n",
+    "IPython": "def run(main):\n    for cell in range(4):\n        return main()\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "rounds"), [("fit()", 2), ("search(5)", 10), ("explore()", None), ("trains()", 2)]
+)
+def test_a_librarys_loops_around_a_fit_count_and_those_around_the_script_do_not(
+    tmp_path: Path, call: str, rounds: int | None
+) -> None:
+    """As KerasTuner's trials do; the epochs of `fit` itself are no rounds."""
+    told: list[int | None] = []
+
+    def trains() -> None:
+        here = (one for one in frames() if one.f_code.co_filename.startswith(str(tmp_path)))
+        told.append(rounds_around(here))
+
+    names: dict[str, Any] = {"trains": trains}
+    script = f"def main():\n    for fold in range(2):\n        return {call}\n"
+    for package, source in (*LIBRARIES.items(), (None, script)):
+        folder = tmp_path / "site-packages" / package if package else tmp_path
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "code.py"
+        file.write_text(source, encoding="utf-8")
+        exec(compile(source, str(file), "exec"), names)
+    names["run"](names["main"])
+
+    assert told == [rounds]
+
+
 GENERATOR = """
 def shown(data):
     for number, batch in enumerate(data):
