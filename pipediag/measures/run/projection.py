@@ -58,7 +58,7 @@ def rounds_of(spent: Sequence[Spent], loop: RecordedLoop, amounts: Amounts) -> R
     trained = (one.fit for one in spent if one.place == steps_of(loop) and one.fit is not None)
     fits, planned = list(dict.fromkeys(trained)), loop.planned_rounds
     if planned is None or len(fits) > planned:
-        return Rounds(not_seen=[FURTHER_ROUNDS] if len(fits) > 1 else [])
+        return Rounds(not_seen=[FURTHER_ROUNDS])
     left = planned - max(1, len(fits))
     if len(fits) < 2:
         return Rounds(planned, left, not_seen=[BETWEEN_ROUNDS] if left else [])
@@ -210,18 +210,19 @@ class Projection:
 
     def to_its_end(self, count: int, steps: float, known: bool, rounds: Rounds) -> None:
         """Project so many epochs and calls of a step, and the rounds around them."""
-        self.epochs_planned = count * rounds.calls if known else None
+        before = self.epochs.before_count
+        planned = count * rounds.calls if rounds.calls > 1 else before + count
+        self.epochs_planned = planned if known else None
         epoch_ns, stretches = self.step.ns * steps / count, self.epochs.steps_ns
         if known and stretches and epoch_ns:
-            over = self.epochs.ends_seen + (self.epochs.before_count if rounds.calls > 1 else 0)
-            self.epochs_seen = over + min(1.0, stretches[-1] / epoch_ns)
+            self.epochs_seen = before + self.epochs.ends_seen + min(1.0, stretches[-1] / epoch_ns)
         self._add_epochs(count, steps)
         self._add_tracing(steps)
-        before = self._before()
+        before_ns = self._before()
         for place, one in self.places.items():
             again = one.share(1 + rounds.left)
             again = replace(again, count=one.count and one.count * (1 + rounds.left))
-            self.places[place] = again.plus_ns(before.get(place, 0))
+            self.places[place] = again.plus_ns(before_ns.get(place, 0))
         self.places = {**rounds.others, **self.places}
         self.not_seen += [*rounds.not_seen, AFTERWARDS]
         if known and self.loop.keras and "EarlyStopping" in self.loop.keras.deciding_callbacks:

@@ -72,8 +72,8 @@ def seen(
 
 
 def fit_loop(epochs: int = 10, steps_per_epoch: int | None = 200, **overrides: Any) -> RecordedLoop:
-    """A `fit` at line 20 whose steps take 10 ms."""
-    loop = make_recorded_loop(**overrides)
+    """A `fit` at line 20, in no loop, whose steps take 10 ms."""
+    loop = make_recorded_loop(**{"planned_rounds": 1, **overrides})
     assert loop.keras is not None
     loop.keras = replace(loop.keras, epochs=epochs, steps_per_epoch=steps_per_epoch)
     if "planned_steps" not in overrides:

@@ -195,7 +195,7 @@ def test_trainings_before_the_one_that_was_stopped_stay() -> None:
         ("between_loops", None): 1.0,
     }
     assert row(report, "steps").count is None
-    assert report.epochs_seen == 2.0
+    assert (report.epochs_seen, report.epochs_planned) == (4.0, 6)
 
 
 def custom(ends: int) -> Written:
@@ -417,13 +417,15 @@ def test_a_round_that_was_cut_short_takes_what_the_others_took(
     assert row(found, "evaluation", "`evaluate`").count == 3
 
 
-@pytest.mark.parametrize("planned", [None, 2])
-def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(planned: int | None) -> None:
-    run = rounds(2, planned_rounds=planned)
+@pytest.mark.parametrize(("whole", "planned"), [(0, None), (2, None), (2, 2)])
+def test_rounds_that_the_source_does_not_tell_of_are_named_as_missing(
+    whole: int, planned: int | None
+) -> None:
+    run = rounds(whole, planned_rounds=planned)
 
-    assert rows(run)["evaluation", "`evaluate`"] == pytest.approx(6.0)
-    assert run.epochs_planned == 2
-    assert run.not_seen == [FURTHER_ROUNDS, AFTERWARDS]
+    assert rows(run).get(("evaluation", "`evaluate`"), 0.0) == pytest.approx(3.0 * whole)
+    assert (run.epochs_planned, run.epochs_seen) == (2 * whole + 2, 2 * whole + 1)
+    assert run.not_seen == [*([] if whole else [AN_EPOCHS_END]), FURTHER_ROUNDS, AFTERWARDS]
 
 
 def training(end_s: float | None, *, epochs: int = 2) -> Written:
