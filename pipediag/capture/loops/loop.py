@@ -67,7 +67,9 @@ class Loop:
     """Runs it for the script, as Keras does; None for a loop of the script's own."""
     fit_frame: Any = None
     fit_walker: weakref.ref[Any] | None = None
-    """Keras's iterator over the data of its first `fit`; another `fit` has another one."""
+    """Keras's iterator over the data of its last `fit`; another `fit` has another one."""
+    fits: int = 0
+    """Number of its fits, with the last one."""
     fit_steps: int | None = None
     """Steps that its first `fit` was asked for, as far as Keras knew."""
     model: weakref.ref[Any] | None = None
@@ -139,6 +141,12 @@ class Loop:
         """Take so much time of ours out of the script's."""
         if self.record.warm_ns is not None:
             self.record.set_aside_ns += ns
+
+    def count_fit(self, walker: Any) -> None:
+        """Count the `fit` that has this iterator over its data, unless it is the last one."""
+        if walker is not None and (self.fit_walker is None or self.fit_walker() is not walker):
+            self.fits += 1
+            self.fit_walker = weakref.ref(walker)
 
     def let_go(self) -> None:
         self.fit_frame = self.model = self.dataset = None

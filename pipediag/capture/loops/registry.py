@@ -159,7 +159,8 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 loops = []
             case ast.For() if _in_body(node, line):
-                loops.append(None if _has_a_limit(node, frame) else node.iter)
+                known = not (_has_a_limit(node, frame) or _sets_epochs(node, line))
+                loops.append(node.iter if known else None)
             case ast.AsyncFor() | ast.While() if _in_body(node, line):
                 loops.append(None)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
@@ -214,6 +215,19 @@ def _has_a_limit(loop: ast.For, frame: FrameType) -> bool:
                     counter, most = ast.unparse(left), _read(limit, names)
                     if "step" in counter and counter not in of_an_epoch and type(most) is int:
                         return most > 0 and "patience" not in ast.unparse(limit)
+    return False
+
+
+def _sets_epochs(loop: ast.For, line: int) -> bool:
+    """Return True if each round gives the call at a line epochs of its own, as in
+    `for rate, count in stages: model.fit(data, epochs=count)`."""
+    of_a_round = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    for call in _calls_in(loop.body):
+        given = {one.arg: one.value for one in call.keywords}
+        # With `initial_epoch`, each round has those behind the last one's.
+        if line in _lines_of(call) and "epochs" in given and "initial_epoch" not in given:
+            named = {one.id for one in ast.walk(given["epochs"]) if isinstance(one, ast.Name)}
+            return bool(named & of_a_round)
     return False
 
 
@@ -285,19 +299,30 @@ def _users_calls() -> tuple[tuple[str, int], ...]:
     return tuple((one.f_code.co_filename, one.f_lasti) for one in users)
 
 
+def _come_to_alike(loop: Loop, at_place: Sequence[Loop]) -> list[Loop]:
+    return [one for one in at_place if one.come_from and one.come_from == loop.come_from]
+
+
 def _share_rounds(loop: Loop, at_place: Sequence[Loop]) -> None:
     """Divide the rounds around a line among its loops that the same calls come to in turn, as in
     `for data in (train, valid)`: once one of them is come back to.
 
     Those that one step draws from, as with `zip`, each have all of the rounds.
     """
-    sharing = [one for one in at_place if one.come_from and one.come_from == loop.come_from]
+    sharing = [one for one in _come_to_alike(loop, at_place) if one.trainer is None]
     joined = any(one.joined or one.record.part_of is not None for one in sharing)
     rounds = loop.record.planned_rounds
     if rounds is None or joined or loop.shares_rounds or sharing[-1:] == [loop]:
         return
     for one in sharing:
         one.record.planned_rounds, one.shares_rounds = max(1, rounds // len(sharing)), True
+
+
+def _without_rounds_before(loop: Loop, at_place: Sequence[Loop]) -> int | None:
+    """Return the rounds that are left behind the fits of other loops that the same calls come to;
+    None where the source tells of no more."""
+    before = sum(one.fits for one in _come_to_alike(loop, at_place))
+    return max(0, (loop.record.planned_rounds or 0) - before) or None
 
 
 _NOTHING_WRITTEN = "no trainable variable was written"
@@ -353,8 +378,11 @@ class LoopRegistry:
             if loop is None:
                 loop = self._new_loop(site, kind, phase)
                 loop.record.handed_on = call_site() != site or wraps_its_data(frames())
-                loop.come_from = _users_calls() if phase is None else ()
+                loop.come_from = _users_calls()
+                loop.record.planned_rounds = _without_rounds_before(loop, at_place)
                 at_place.append(loop)
+            if phase is not None and phase.role == "training":
+                loop.count_fit(self.trainer.data_walker(phase.frame))
             _share_rounds(loop, at_place)
             loop.made_by.add(made_by)
             loop.thread = threading.current_thread()
@@ -413,8 +441,6 @@ class LoopRegistry:
         if phase is not None and phase.role == "training":
             frame = loop.fit_frame = phase.frame
             record.batches_per_call = self.trainer.batches_per_call(frame)
-            walker = self.trainer.data_walker(frame)
-            loop.fit_walker = weakref.ref(walker) if walker is not None else None
             loop.fit_steps = self.trainer.planned_steps(frame)
         if phase is not None and phase.role in EVALUATING:
             record.steps_given = self.trainer.steps_given(phase.frame)

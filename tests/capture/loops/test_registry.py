@@ -81,6 +81,34 @@ def test_a_much_longer_fit_from_the_same_line_is_a_loop_of_its_own(line: Line) -
     assert [loop.fit_steps for loop in line.registry.all()] == [120, 4800]
 
 
+@pytest.mark.parametrize(
+    ("rounds", "come_from", "left"),
+    [
+        (5, "a a a a", [5, 2]),
+        (1, "a a", [1, None]),  # more come than the source tells
+        (5, "a b", [5, 5]),
+        (None, "a a", [None, None]),
+    ],
+)
+def test_a_much_longer_fit_has_the_rounds_that_are_left(
+    rounds: int | None,
+    come_from: str,
+    left: list[int | None],
+    line: Line,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of those that the same calls come to."""
+    monkeypatch.setattr(module, "rounds_around", lambda _: rounds)
+    *shorter, last = come_from.split()
+    for place, steps in [*((one, 100) for one in shorter), (last, 1000)]:
+        monkeypatch.setattr(module, "_users_calls", lambda place=place: ((place, 1),))
+        walker = Walker(steps)
+        line.iterator(walker)
+        line.iterator(walker)
+
+    assert [loop.record.planned_rounds for loop in line.registry.all()] == left
+
+
 def test_fits_that_are_about_as_long_are_one_loop(line: Line) -> None:
     for steps in (100, 101, 60, 199):
         line.iterator(Walker(steps))

@@ -32,7 +32,7 @@ def told_at_trains(
     if is_there:
         script.write_text(source, encoding="utf-8")
 
-    def trains(*_: Any) -> None:
+    def trains(*_: Any, **__: Any) -> None:
         # Those of the test, which stand behind, are no script's.
         told.append(tells(one for one in frames() if one.f_code.co_filename == str(script)))
         raise ComeHereError
@@ -148,6 +148,25 @@ def test_rounds_that_a_number_of_steps_ends_are_not_known(
         "for step in range(EPOCHS):\n    set_anew_step = 0\n    trains()\n"
         f"    if given.limit and {counter} >= given.limit:\n        break\n"
     )
+    assert told_at_trains(tmp_path, source, rounds_around, **names) == rounds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rounds"),
+    [
+        ("x, epochs=count", None),
+        ("x,\n        epochs=2 * stage[0]", None),
+        ("x, epochs=EPOCHS", 2),
+        ("x, epochs=count, initial_epoch=count - 1", 2),
+        ("rate, verbose=count", 2),
+    ],
+)
+def test_rounds_that_have_each_their_own_epochs_are_not_known(
+    tmp_path: Path, arguments: str, rounds: int | None
+) -> None:
+    """Unless each goes on where the one before has ended."""
+    source = f"for count, *stage in [(2, 2), (5, 5)]:\n    trains(\n        {arguments}\n    )\n"
+    names = {"x": None, "rate": 0.1, "EPOCHS": 3}
     assert told_at_trains(tmp_path, source, rounds_around, **names) == rounds
 
 
