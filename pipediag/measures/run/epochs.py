@@ -31,6 +31,10 @@ one stretch in an epoch and two."""
 _SHORTER_OF_SEVERAL = 2.0
 """Factor where several trainings were seen, whose epochs may have different lengths. Own choice."""
 
+_LEAST_LONGER = 1.2
+"""Factor from which on a longer first epoch filled a cache, or read files that were not in memory.
+Own choice: first epochs are a little slower anyway."""
+
 _FEWEST_AGAIN = 2
 """Own choice: a single time is that of a last batch that is smaller."""
 
@@ -85,6 +89,13 @@ class Epochs:
     @property
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
+
+    def longer_at_first_ns(self, usual_ns: float, wait_ns: float = 0.0) -> int:
+        """Return what the first epoch took more than usual ones do, once it has ended: its time in
+        steps, without a wait that is among them."""
+        if not self.ends_seen or self.steps_ns[0] - wait_ns < _LEAST_LONGER * usual_ns:
+            return 0
+        return round(self.steps_ns[0] - wait_ns - usual_ns)
 
     def are_interrupted_within(
         self, loop: RecordedLoop, epoch_ns: float, epochs_counted: float

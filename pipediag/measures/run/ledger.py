@@ -73,7 +73,7 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
     step = steady.get(last.id) if last is not None else None
     epochs = epochs_of(spent, last.id) if last else Epochs([], [], {})
     if last is not None and step is not None:
-        settle_cache_fill(amounts, recording, last, epochs, step.ns)
+        epochs = settle_cache_fill(amounts, recording, last, epochs, step.ns)
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
         epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
@@ -238,27 +238,27 @@ def rejoined(spent: list[Spent], loops: Iterable[RecordedLoop]) -> list[Spent]:
 
 WHAT = "filling the cache in the first epoch"
 
-_LEAST_LONGER = 1.2
-"""Factor from which on a longer first epoch filled a cache. Own choice: first epochs are a little
-slower without a cache as well."""
-
 
 def settle_cache_fill(
     amounts: Amounts, recording: Recording, loop: RecordedLoop, epochs: Epochs, step_ns: float
-) -> None:
-    """Give the time that fills a cache a place of its own: it comes once, and in no other epoch."""
+) -> Epochs:
+    """Give the time that fills a cache a place of its own: it comes once, and in no other epoch.
+
+    Return the epochs without that time.
+    """
     cache = next((op for op in recording.upstream(loop.root_op_id) if op.kind in CACHES), None)
     if cache is None or len(epochs.steps_ns) < 2:
-        return
+        return epochs
     per_epoch = loop.keras.steps_per_epoch if loop.keras else None
     # The last epoch may have been cut short.
     whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
     usual_ns = per_epoch * step_ns / loop.batches_per_call if per_epoch else float(median(whole))
-    if epochs.steps_ns[0] < _LEAST_LONGER * usual_ns:
-        return
-    place = Place("steps", WHAT, cache.file, cache.line, loop.id)
-    amounts.move(round(epochs.steps_ns[0] - usual_ns), steps_of(loop), place)
-    amounts.count[place] = 1
+    longer_ns = epochs.longer_at_first_ns(usual_ns)
+    if longer_ns:
+        place = Place("steps", WHAT, cache.file, cache.line, loop.id)
+        amounts.move(longer_ns, steps_of(loop), place)
+        amounts.count[place] = 1
+    return replace(epochs, steps_ns=[epochs.steps_ns[0] - longer_ns, *epochs.steps_ns[1:]])
 
 
 def epochs_taken(epochs: Epochs, loop: RecordedLoop, step: Projected | None) -> float | None:

@@ -167,6 +167,8 @@ class Projection:
     scope: RunScope = "run"
     """The whole that is projected; if it is not `run`, it consists of these places alone."""
     places: dict[Place, Projected] = field(default_factory=dict)
+    longer_ns: int = 0
+    """Time that the first epoch's steps took more than those of others; it comes once."""
     missing: str | None = None
     """Reason why the whole is not the run."""
     not_seen: list[str] = field(default_factory=list)
@@ -223,6 +225,9 @@ class Projection:
             again = one.share(1 + rounds.left)
             again = replace(again, count=one.count and one.count * (1 + rounds.left))
             self.places[place] = again.plus_ns(before_ns.get(place, 0))
+        place = steps_of(self.loop)
+        whole = self.places[place]
+        self.places[place] = replace(whole.plus_ns(self.longer_ns), count=whole.count)
         self.places = {**rounds.others, **self.places}
         self.not_seen += [*rounds.not_seen, AFTERWARDS]
         if known and self.loop.keras and "EarlyStopping" in self.loop.keras.deciding_callbacks:
@@ -287,6 +292,8 @@ class Projection:
         whole = projected([max(0, round(ns - wait)) for ns in self.epochs.whole_ns], count)
         few = len(self.epochs.whole_ns) < FEWEST_FOR_INTERVAL
         scattered = steady.share(whole.ns / steady.ns) if few else whole
+        first = 0 if self.epochs.starts_ns else self._starts()[0]
+        self.longer_ns = self.epochs.longer_at_first_ns(whole.ns / count, first)
         return Projected(whole.ns, steady.count, scattered.limits_ns)
 
     def _scale(self, steps: float) -> None:

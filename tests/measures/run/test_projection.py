@@ -292,6 +292,32 @@ def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_
     assert row(report, "epoch_start").seconds == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize(
+    ("first_s", "rounds", "steps_s"),
+    [
+        (30.0, 1, 30.0 + 19 * 2.0),
+        (2.3, 1, 20 * 2.0),  # no more than epochs differ
+        (30.0, 3, 30.0 + 59 * 2.0),  # in later rounds, the files are in memory
+    ],
+)
+def test_what_a_slow_first_epoch_took_more_comes_once(
+    first_s: float, rounds: int, steps_s: float
+) -> None:
+    """As it reads files that are not in memory yet."""
+    run = Written()
+    run.span("script", 0.0, None)
+    run.span("fit", 0.0, None, "fit", FIT_LINE)
+    start_s = 0.0
+    for took_s in (first_s, 2.0, 2.0, 1.0):
+        run.epoch(start_s, start_s + 0.5, start_s + 0.5 + took_s)
+        start_s += took_s + 1.0
+    loop = fit_loop(epochs=20, iterators=4, planned_rounds=rounds)
+    report = ledger(run, recording_of(loop), start_s - 0.5, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(steps_s)
+    assert row(report, "steps").count == 20 * rounds * 200
+
+
 @pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])
 def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
     planned: int | None, scope: str
