@@ -153,7 +153,9 @@ def reorders(operation: RecordedOperation) -> bool:
     parameters = operation.parameters
     if operation.kind == "shuffle":
         return parameters.get("reshuffle_each_iteration") is not False
-    return operation.kind == "list_files" or parameters.get("deterministic") is False
+    if operation.kind == "list_files":
+        return parameters.get("shuffle") is not False
+    return parameters.get("deterministic") is False
 
 
 def is_random(node: Node) -> bool:
