@@ -34,7 +34,7 @@ from pipediag.rules.epoch_start import foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, matters, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
 from pipediag.session.edits import Change, Check, Edit, Insert, Move
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, also
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import BATCHING, CACHES, CUTS, INFINITE_CARDINALITY
@@ -115,11 +115,6 @@ def _against(
         f"{memory_size(available_bytes(session))} of free memory. Cache to a large and fast disk "
         "with `.cache(path)`, or store the results once."
     )
-
-
-def also(condition: str | None, further: str) -> str:
-    """Return a finding's condition with a further one, or that alone."""
-    return f"if {further}" if condition is None else f"{condition}, and {further}"
 
 
 def fits_in_memory(session: Session, size: float) -> bool:

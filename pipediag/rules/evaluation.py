@@ -25,13 +25,13 @@ from pipediag.facts.pipeline import (
     upstream_of,
 )
 from pipediag.facts.run import faster_ends, faster_loop, rows_of_loop
-from pipediag.rules.caching import also, cache_of, fits_in_memory, steps_in_time
+from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
 from pipediag.rules.script_work import hot_functions
 from pipediag.session.edits import Check, CompileCall, Edit, PredictOnBatch
-from pipediag.session.findings import Finding
+from pipediag.session.findings import Finding, also
 from pipediag.session.ledger import (
     BETWEEN_ROUNDS,
     FURTHER_ROUNDS,

@@ -44,7 +44,7 @@ from pipediag.session.edits import (
     saves_traces,
 )
 from pipediag.session.files import SESSION_FILE
-from pipediag.session.findings import Finding, Verdict
+from pipediag.session.findings import Finding, Verdict, without_its_first
 from pipediag.session.ledger import Run
 from pipediag.session.messages import ChildResult, RunSettings
 from pipediag.session.model import OtherProcesses, Script, Session
@@ -254,7 +254,8 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
     same = trial.same_elements
     if same is not None and same >= ENOUGH_THE_SAME:
         advice = f"{finding.advice} In two passes the first {same:,} elements were the same."
-        return tried.but(condition=None, effect_on_results="same results", advice=advice)
+        left = without_its_first(finding.condition)
+        return tried.but(condition=left, effect_on_results="same results", advice=advice)
     if check == "outputs" and finding.edit is not None and trial.speedup is not None:
         advice = f"{finding.advice} The model's outputs were the same for the batches compared."
         mixes_less = any(isinstance(change, Replace) for change in finding.edit.changes)

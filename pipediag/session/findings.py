@@ -18,6 +18,20 @@ from pipediag.vocabulary import (
     VerdictSeverity,
 )
 
+_ALSO = ", and "
+
+
+def also(condition: str | None, further: str) -> str:
+    """Return a finding's condition with a further one, or that alone."""
+    return f"if {further}" if condition is None else f"{condition}{_ALSO}{further}"
+
+
+def without_its_first(condition: str | None) -> str | None:
+    """Return what is left of a condition where two passes over the data of a cache have shown the
+    first part of it, that they give the same elements."""
+    _, _, further = (condition or "").partition(_ALSO)
+    return also(None, further) if further else None
+
 
 class SourceExcerpt(Record):
     file: str

@@ -17,6 +17,7 @@ from pipediag.estimates import (
 )
 from pipediag.facts.run_gain import fills_a_cache
 from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
+from pipediag.session.findings import without_its_first
 from pipediag.session.messages import BlockRun
 from pipediag.session.trials import REFUSED_TOGETHER, WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials import Decided, Variant, VariantRefusedError
@@ -172,8 +173,8 @@ class Contest:
             entering.caveats = list(dict.fromkeys(one for one in caveats if one))
             entering.same_elements = same = prepared.same_elements
             if same is not None and same >= ENOUGH_THE_SAME:
-                # The condition of a cache holds: two passes gave the same elements.
-                entering.candidate = replace(candidate, condition=None)
+                condition = without_its_first(candidate.condition)
+                entering.candidate = replace(candidate, condition=condition)
             # Trace the step as written again, to compare with the edit's own trace, if enough time
             # is left for rounds.
             changes, took_s = candidate.edit.changes, self._bench.used_s() - began_s

@@ -34,7 +34,7 @@ from pipediag.session.edits import (
     Insert,
     Replace,
 )
-from pipediag.session.findings import Patch
+from pipediag.session.findings import Patch, also
 from pipediag.session.messages import TIMELINE_FILE, ChildResult, RunSettings, encode
 from pipediag.session.model import Script, Session
 from pipediag.session.recorded_loops import GraphStep
@@ -220,6 +220,13 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
     assert (finding.condition, finding.effect_on_results) == (condition, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
+
+
+def test_elements_that_are_the_same_do_not_show_that_all_of_them_fit_in_memory() -> None:
+    cache = named("cache", condition=also("if so", "all of its data fits"))
+    found = trial("confirmed", 2.0).model_copy(update={"same_elements": 640})
+    concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
+    assert [one.condition for one in concluded.findings] == [also(None, "all of its data fits")]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.session.edits import Insert
+from pipediag.session.findings import also
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import candidates, together
 from pipediag.trials.contest import FINAL_ROUNDS
@@ -116,10 +117,17 @@ def test_where_one_of_several_can_not_be_with_a_cache_the_others_are_in() -> Non
     assert dropped(found).keys() == {"b"}
 
 
-@pytest.mark.parametrize(("same", "combined"), [(5_000, ["a", "b"]), (20, ["b"])])
-def test_a_condition_that_was_seen_to_hold_is_none(same: int, combined: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("same", "further", "combined"),
+    [(5_000, None, ["a", "b"]), (20, None, ["b"]), (5_000, "its data fits in memory", ["b"])],
+)
+def test_a_condition_that_was_seen_to_hold_is_none(
+    same: int, further: str | None, combined: list[str]
+) -> None:
     edits = made("ab")
-    edits[0] = edits[0].model_copy(update={"condition": "if the data is the same"})
+    condition = "if the data is the same"
+    condition = also(condition, further) if further else condition
+    edits[0] = edits[0].model_copy(update={"condition": condition})
     executor = FakeExecutor({"a": 5.0, "b": 2.0}, same_elements={"a": same})
     outcome = try_edits(executor, edits, 120.0)
     assert outcome.trials["a"].same_elements == same
