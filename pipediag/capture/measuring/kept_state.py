@@ -52,6 +52,10 @@ class TrainingState:
         known = {id(variable) for variable, _ in self._values}
         return [variable for variable in _variables() if id(variable) not in known]
 
+    def counters(self) -> list[tuple[Any, Any]]:
+        """Return the single integers among the variables with their values of now."""
+        return [(variable, variable.numpy()) for variable, value in self._values if _counts(value)]
+
     def restore_values(self) -> None:
         """Put the values of the variables back, and leave the generators as they are.
 
@@ -78,6 +82,16 @@ def _assigned(variable: Any, value: Any) -> bool:
         let_pass(error)
         return False
     return True
+
+
+def _counts(value: Any) -> bool:
+    # The value of a single string is bytes, which have neither.
+    return getattr(value, "ndim", None) == 0 and value.dtype.kind in "iu"
+
+
+def _let_go_on(counters: list[tuple[Any, Any]]) -> None:
+    for variable, value in counters:
+        variable.assign(value)
 
 
 def lacks_memory() -> str | None:
@@ -122,8 +136,9 @@ class KeptState:
         self._guard = guard
         self._note = note
         self._before_saving = guard.entry(
-            "putting the training back before it is saved", lambda *_, **__: self.show()
+            "putting the training back before it is saved", lambda *_, **__: self._show_saved()
         )
+        self._after_saving = guard.entry("letting counters go on behind a save", _let_go_on)
         self._state: TrainingState | None = None
         self.lost: str | None = None
         """Reason why the training could not be restored; the script is stopped then."""
@@ -148,6 +163,16 @@ class KeptState:
         if self._state is not None:
             self._put_back(self._state.restore_values)
 
+    def _show_saved(self) -> list[tuple[Any, Any]] | None:
+        """Restore the variables, and return the counters that our steps have come to.
+
+        A script may save by them, as every thousand steps: set back, they would come to the same
+        save again and again.
+        """
+        counters = self._state.counters() if self._state is not None else None
+        self.show()
+        return counters
+
     def _put_back(self, restore: Callable[[], None]) -> None:
         try:
             restore()
@@ -162,5 +187,5 @@ class KeptState:
             *owner, name = path.split(".")
             place = functools.reduce(getattr, owner, module)
             if hasattr(place, name):
-                hook = self._guard.before(getattr(place, name), self._before_saving)
-                self._guard.replace(place, name, hook)
+                around = self._before_saving, self._after_saving
+                self._guard.replace(place, name, self._guard.around(getattr(place, name), *around))

@@ -119,9 +119,9 @@ def test_an_error_of_the_profilers_is(profiler: Profiler, session: Any) -> None:
 
 
 class Variable:
-    def __init__(self, values: Any, room: int = 1 << 30) -> None:
+    def __init__(self, values: Any, room: int = 1 << 30, kind: str = "f") -> None:
         self.name = "table"
-        self.values = np.array(values, dtype="f")
+        self.values = np.array(values, dtype=kind)
         self.room = room
 
     def numpy(self) -> Any:
@@ -155,6 +155,29 @@ def test_one_that_can_not_be_put_back_does_not_keep_the_others(variables: list[V
 
     assert [float(one.values.mean()) for one in variables] == [2.0, 2.0, 3.0]
     assert random.random() == drawn, "the generators are put back all the same"
+
+
+def test_a_save_has_the_scripts_values_and_counters_go_on_behind_it(
+    variables: list[Variable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is saved every so many steps is otherwise saved too often in our own steps."""
+    monkeypatch.setattr(kept_state, "lacks_memory", lambda: None)
+    step = Variable(7, kind="int64")
+    variables.append(step)
+    saved: list[list[float]] = []
+    module = SimpleNamespace(save=lambda: saved.append([float(v.values.mean()) for v in variables]))
+    kept = KeptState(Guard(print), print)
+    kept.show_before(("save",), module)
+    module.save()
+    assert kept.keep() is None
+    train(variables)
+    module.save()
+    after = [float(one.values.mean()) for one in variables]
+    kept.give_back()
+
+    assert saved == [[1.0, 2.0, 3.0, 7.0]] * 2
+    assert after == [1.0, 2.0, 3.0, 8.0]
+    assert step.numpy() == 7
 
 
 def test_where_that_fails_nothing_more_is_tried(
