@@ -377,4 +377,5 @@ class RecordedLoop(LoopFacts):
     iterators_in_trials: int = 0
     """Iterators among these whose steps were made for trials, and are not counted."""
     data_steps: int | None = None
-    """Batches of its dataset, where that tells its length."""
+    """Batches of its dataset, or those that its own loop takes of them: where the dataset tells its
+    length, or the source tells where the loop leaves it."""

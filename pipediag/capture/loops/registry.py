@@ -5,17 +5,15 @@ The source is read as a syntax tree; nothing of it is run."""
 from __future__ import annotations
 
 import ast
-import linecache
 import math
 import operator
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -32,6 +30,8 @@ from pipediag.capture.callsites import (
     wraps_its_data,
 )
 from pipediag.capture.loops.loop import Consumer, Loop, MadeBy
+from pipediag.capture.loops.syntax import around, calls_in, in_body, lines_of, parsed
+from pipediag.capture.loops.taken import most_of_line
 from pipediag.capture.pipelines.functions import UNKNOWN, value_of
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
 from pipediag.capture.process import let_pass
@@ -40,34 +40,6 @@ from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.step_source import called_name
 from pipediag.vocabulary import EVALUATING, LoopKind
-
-
-@lru_cache(maxsize=64)
-def parsed(file: str) -> ast.Module | None:
-    """Return the syntax tree of a file; None where there is no source, or none of Python's."""
-    source = "".join(linecache.getlines(file))
-    try:
-        return ast.parse(source) if source else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def around(tree: ast.AST, line: int) -> Iterator[ast.AST]:
-    """Iterate over the nodes around a line, the outermost first."""
-    within: ast.AST | None = tree
-    while within is not None:
-        following = None
-        for child in ast.iter_child_nodes(within):
-            if line in _lines_of(child):
-                following = child
-        if following is not None:
-            yield following
-        within = following
-
-
-def _lines_of(node: ast.AST) -> range:
-    return range(getattr(node, "lineno", 0), (getattr(node, "end_lineno", None) or -1) + 1)
-
 
 _WHOLE = frozenset({"list", "tuple", "set", "sorted", "sum", "len", "max", "min", "any", "all"})
 """Functions of Python's that go through all that they are given."""
@@ -90,18 +62,14 @@ def only_reads(frames: Iterable[FrameType]) -> bool:
     if not nodes:
         return False
     if isinstance(nodes[-1], _Iteration):
-        return all(called_name(call) in _CALLS_NO_MODEL for call in _calls_in(_repeated(nodes[-1])))
-    return any(called_name(call) in _WHOLE for call in _calls_in([nodes[-1]]))
+        return all(called_name(call) in _CALLS_NO_MODEL for call in calls_in(_repeated(nodes[-1])))
+    return any(called_name(call) in _WHOLE for call in calls_in([nodes[-1]]))
 
 
 def _repeated(loop: _Iteration) -> list[ast.AST]:
     if isinstance(loop, ast.For | ast.AsyncFor):
         return [*loop.body]
     return [loop.key, loop.value] if isinstance(loop, ast.DictComp) else [loop.elt]
-
-
-def _calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
-    return [node for one in written for node in ast.walk(one) if isinstance(node, ast.Call)]
 
 
 _AS_LONG = frozenset({"enumerate", "reversed", "sorted", "list", "tuple", "tqdm"})
@@ -158,10 +126,10 @@ def _loops_around(frame: FrameType) -> list[ast.expr | None]:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 loops = []
-            case ast.For() if _in_body(node, line):
+            case ast.For() if in_body(node, line):
                 known = not (_has_a_limit(node, frame) or _sets_epochs(node, line))
                 loops.append(node.iter if known else None)
-            case ast.AsyncFor() | ast.While() if _in_body(node, line):
+            case ast.AsyncFor() | ast.While() if in_body(node, line):
                 loops.append(None)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 if not _begins(frame, node):
@@ -193,10 +161,6 @@ def _place(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
     return (node.lineno, node.col_offset), end
 
 
-def _in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
-    return loop.body[0].lineno <= line <= (loop.body[-1].end_lineno or 0)
-
-
 def _has_a_limit(loop: ast.For, frame: FrameType) -> bool:
     """Return True for a loop that steps may end, as `if step >= args.max_steps: break` does where
     that is a number, and the steps are not those of one epoch."""
@@ -222,10 +186,10 @@ def _sets_epochs(loop: ast.For, line: int) -> bool:
     """Return True if each round gives the call at a line epochs of its own, as in
     `for rate, count in stages: model.fit(data, epochs=count)`."""
     of_a_round = {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-    for call in _calls_in(loop.body):
+    for call in calls_in(loop.body):
         given = {one.arg: one.value for one in call.keywords}
         # With `initial_epoch`, each round has those behind the last one's.
-        if line in _lines_of(call) and "epochs" in given and "initial_epoch" not in given:
+        if line in lines_of(call) and "epochs" in given and "initial_epoch" not in given:
             named = {one.id for one in ast.walk(given["epochs"]) if isinstance(one, ast.Name)}
             return bool(named & of_a_round)
     return False
@@ -235,6 +199,16 @@ def _size_of(iterated: ast.expr, frame: FrameType) -> int | None:
     """Return the rounds of a loop over that; None where it is unknown."""
     value = _read(iterated, {**frame.f_globals, **locals_of(frame)})
     return len(value) if type(value) in _SIZED else None
+
+
+def most_taken(frames: Iterable[FrameType]) -> int | None:
+    """Return the batches that the user's innermost line takes at most of the data whose iterator it
+    makes; None where the source does not tell."""
+    frame = next((one for one in frames if is_users(one.f_code.co_filename)), None)
+    tree = parsed(frame.f_code.co_filename) if frame is not None else None
+    if frame is None or tree is None:
+        return None
+    return most_of_line(tree, frame.f_lineno, _read, {**frame.f_globals, **locals_of(frame)})
 
 
 def _read(written: ast.expr, names: dict[str, Any]) -> Any:
@@ -371,7 +345,7 @@ class LoopRegistry:
         at = (site.file, site.line) if site else (None, None)
         place = (*at, phase.method if phase else "")
         kind: LoopKind = "keras" if phase else "distributed" if distributed else "eager"
-        made_by = self._lines_of(dataset) if phase is None else frozenset()
+        made_by = self.lines_of(dataset) if phase is None else frozenset()
         with self._lock:
             at_place = self._by_place.setdefault(place, [])
             loop = self._loop_among(at_place, phase, made_by)
@@ -461,6 +435,11 @@ class LoopRegistry:
             # What `distribute_datasets_from_function` makes has a batch for each replica.
             record.batch_size = record.batch_size and record.batch_size * record.replicas
             record.data_steps = record.data_steps and -(-record.data_steps // record.replicas)
+        # A generator of the script's may hand on several of one batch.
+        own = record.kind != "keras" and call_site() == call_site(consuming_frames())
+        most = most_taken(frames()) if own else None
+        if most:
+            record.data_steps = min(most, record.data_steps or most)
 
     def describe_keras(self, loop: Loop) -> None:
         """Read the model from the frame of its `fit`, once it has been built by a first step."""
@@ -483,7 +462,7 @@ class LoopRegistry:
                 f"The {trainer.name} model could not be described: {type(error).__name__}: {error}"
             )
 
-    def _lines_of(self, dataset: Any) -> MadeBy:
+    def lines_of(self, dataset: Any) -> MadeBy:
         """Return the calls that made a dataset, along first inputs; none where they are unknown."""
         root = self.runtime.original_of(dataset)
         if root is None:

@@ -196,6 +196,21 @@ def test_one_line_that_trains_on_one_dataset_and_validates_on_another_is_two_loo
     assert [loop.record.id for loop in seen] == ["loop1", "loop2", "loop1", "loop2", "loop1"]
 
 
+@pytest.mark.parametrize(
+    ("held", "taken", "steps"),
+    [(500, 100, 100), (50, 100, 50), (-1, 100, 100), (500, None, 500), (-1, None, None)],
+)
+def test_a_loop_has_the_steps_that_it_takes_of_its_data(
+    held: int, taken: int | None, steps: int | None, own: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "most_taken", lambda _: taken)
+    monkeypatch.setattr(ToyRuntime, "describe_dataset", lambda _, data, __: data)
+    data = made_at(own, 4)
+    own.registry.recorder.recording.operations[-1].cardinality = held
+
+    assert own.iterator(None, dataset=data).record.data_steps == steps
+
+
 def test_iterators_for_the_same_steps_are_of_one_loop(own: Line) -> None:
     """As those of `zip(one, other)`, in the first epoch and in the next one."""
     one, other = made_at(own, 4), made_at(own, 5)

@@ -6,6 +6,7 @@ import math
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from textwrap import dedent
 from types import FrameType
@@ -16,7 +17,7 @@ import pytest
 
 from pipediag.capture import callsites
 from pipediag.capture.callsites import call_site, consuming_frames, frames
-from pipediag.capture.loops.registry import only_reads, rounds_around
+from pipediag.capture.loops.registry import most_taken, only_reads, rounds_around
 
 
 class ComeHereError(Exception):
@@ -168,6 +169,45 @@ def test_rounds_that_have_each_their_own_epochs_are_not_known(
     source = f"for count, *stage in [(2, 2), (5, 5)]:\n    trains(\n        {arguments}\n    )\n"
     names = {"x": None, "rate": 0.1, "EPOCHS": 3}
     assert told_at_trains(tmp_path, source, rounds_around, **names) == rounds
+
+
+TAKEN = [
+    ("for step, batch in enumerate(data):\n    if step >= 100:\n        break", 101),
+    ("for step, batch in enumerate(data):\n    if step == MOST - 1:\n        break", 50),
+    ("for step, batch in enumerate(data, 1):\n    if MOST and step >= MOST:\n        break", 50),
+    ("for step, (x, y) in enumerate(data):\n    if step + 1 > MOST:\n        break", 51),
+    ("for batch in data:\n    done += 1\n    if done == MOST:\n        break", 47),
+    ("for batch in data:\n    if done == MOST:\n        break\n    done += 1", 48),
+    ("for step, batch in zip(range(MOST), data):\n    pass", 50),
+    ("for batch in islice(data, MOST):\n    pass", 50),
+    ("it = iter(data)\nfor _ in range(200):\n    loss += step(next(it))", 200),
+    ("it = iter(data)\nfor _ in range(3):\n    for _ in range(MOST):\n        next(it)", 150),
+    ("for _ in range(3):\n    it = iter(data)\n    for _ in range(MOST):\n        next(it)", 50),
+    ("it = iter(data)\nfirst = next(it)\nfor _ in range(MOST):\n    next(it)", 51),
+]
+UNBOUNDED = [
+    "for step, batch in enumerate(data):\n    if batch >= 100:\n        break",
+    "for step, batch in enumerate(data):\n    if step >= unknown:\n        break",
+    "for step, batch in enumerate(data):\n    if short and step >= 9:\n        break",
+    "for step, batch in enumerate(data):\n    if step >= 100:\n        log()",
+    "for step, batch in enumerate(data):\n    if step % 100 == 99:\n        break",
+    "for batch in data:\n    if done >= MOST:\n        break",  # which nothing counts
+    "it = iter(data)\nwhile True:\n    step(next(it))",
+    "it = iter(data)\nfor _ in range(200):\n    step(it)",
+    "it = iter(data)\nfor _ in range(200):\n    step(next(it))\nstep(it)",
+    "it = iter(data)\nfor _ in range(200):\n    if done:\n        next(it)",
+    "it = iter(data)\ndef step():\n    next(it)\nfor _ in range(200):\n    step()",
+    "it = iter(data)\nfor _ in range(200):\n    next(it)\nit = iter(data)",
+    "it = [iter(data)]",
+]
+
+
+@pytest.mark.parametrize(("source", "most"), [*TAKEN, *((one, None) for one in UNBOUNDED)])
+def test_the_batches_that_the_source_takes_of_its_data_at_most(
+    tmp_path: Path, source: str, most: int | None
+) -> None:
+    names = {"MOST": 50, "done": 3, "short": False, "islice": islice}
+    assert told_at_trains(tmp_path, source, most_taken, **names) == most
 
 
 NESTED = """

@@ -17,7 +17,7 @@ from typing import Any
 from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of, unwrap
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.loops.registry import parsed
+from pipediag.capture.loops.syntax import parsed
 from pipediag.capture.pipelines.functions import (
     of_any_rows,
     value_of,
