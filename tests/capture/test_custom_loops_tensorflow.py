@@ -265,3 +265,36 @@ def test_one_line_that_trains_and_validates_is_two_loops(capturing: Capturing) -
         for loop in (training, validation):
             assert (loop.steps, loop.iterators, loop.planned_rounds) == (120, 4, 4)
         assert not run.windows(validation)
+
+
+IN_PARTS = """
+    import tensorflow as tf
+
+    data = tf.data.Dataset.range(640).map(lambda i: tf.cast(i, tf.float32)).batch(4)
+    weights = tf.Variable(1.0)
+
+    @tf.function
+    def train(x):
+        weights.assign_sub(0.01 * tf.reduce_mean(x))
+
+    for epoch in range(2):
+        for step, x in enumerate(data):  # left
+            if step >= 40:
+                break
+            train(x)
+
+    batches = iter(data.repeat())  # asked
+    for _ in range(50):
+        train(next(batches))
+
+    for x in data:  # whole
+        train(x)
+"""
+
+
+def test_a_loop_that_takes_a_part_of_its_data_is_as_long_as_that(capturing: Capturing) -> None:
+    run = capturing(IN_PARTS, run_to_end=True)
+    assert run.status == 0, run.stderr
+    found = [run.loops(mark)[0] for mark in ("left", "asked", "whole")]
+    assert [loop.data_steps for loop in found] == [41, 50, 160]
+    assert [loop.steps for loop in found] == [82, 50, 160]
