@@ -175,3 +175,25 @@ def test_environment(fits: Captured) -> None:
     assert not environment.legacy_keras
     assert {loop.keras.legacy for loop in fits.recording.loops if loop.keras} == {False}
     assert [device.kind for device in environment.devices] == ["CPU"]
+
+
+STAGES = """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    data = tf.data.Dataset.from_tensor_slices((np.ones((400, 3)), np.ones((400, 1)))).batch(8)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    for rate, count in [(0.1, 1), (0.01, 3)]:
+        model.fit(data, epochs=count, verbose=0)  # stages
+    for size in (10, 10, 40, 40, 40):
+        model.fit(data.take(size), epochs=2, verbose=0)  # sizes
+"""
+
+
+def test_a_longer_fit_of_a_loop_has_the_rounds_that_are_left(capturing: Capturing) -> None:
+    run = capturing(STAGES, run_to_end=True)
+    assert run.status == 0, run.stderr
+    assert [loop.planned_rounds for loop in run.loops("stages")] == [None, None]
+    assert [loop.planned_rounds for loop in run.loops("sizes")] == [5, 3]
