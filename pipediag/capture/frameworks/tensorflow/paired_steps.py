@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from pipediag.capture.callsites import frames, is_users, locals_of, package_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.loops.registry import parsed, rounds_around
+from pipediag.capture.loops.registry import rounds_around
+from pipediag.capture.loops.syntax import parsed
 from pipediag.capture.pipelines.functions import (
     operations_of,
     value_of,
