@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
+from types import ModuleType
+
+from pipediag.capture.callsites import is_users, package_of
 
 
 @lru_cache(maxsize=64)
@@ -44,3 +48,45 @@ def in_body(loop: ast.For | ast.AsyncFor | ast.While, line: int) -> bool:
 def calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
     """Return all calls within these nodes."""
     return [node for one in written for node in ast.walk(one) if isinstance(node, ast.Call)]
+
+
+def other_files(file: str | None = None) -> list[ast.Module]:
+    """Return the syntax trees of the script's modules, but for that of the file."""
+    modules = [one for one in [*sys.modules.values()] if isinstance(one, ModuleType)]
+    files = {str(vars(one).get("__file__")) for one in modules} - {file}
+    own = (one for one in files if one.endswith(".py") and package_of(one) is None)
+    return [tree for one in own if is_users(one) and (tree := parsed(one)) is not None]
+
+
+_BETWEEN_EPOCHS = ("on_epoch_begin", "on_epoch_end")
+_REORDERING = ("permutation", "permuted", "sample", "shuffle")
+
+
+def reordered_in_loops(trees: Iterable[ast.AST], names: Container[str]) -> str | None:
+    """Return the name, of those given, of a variable or an attribute that is shuffled, or set to a
+    shuffled or drawn order, in a loop or at an epoch's begin or end; None where none is."""
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        between = isinstance(node, ast.FunctionDef) and node.name in _BETWEEN_EPOCHS
+        if not between and not isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            continue
+        for inner in ast.walk(node):
+            match inner:
+                case ast.Call(args=[changed, *_]) if _name(inner.func) == "shuffle":
+                    pass
+                case ast.Assign(targets=[changed], value=ast.Call(func=made)):
+                    if _name(made) not in _REORDERING:
+                        continue
+                case _:
+                    continue
+            if (name := _name(changed)) in names:
+                return name
+    return None
+
+
+def _name(node: ast.expr) -> str | None:
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(value=value):
+            return _name(value)
+    return None

@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from math import prod
+from types import CodeType
 from typing import Any, NamedTuple
 
-from pipediag.capture.callsites import is_keras_class
+from pipediag.capture.callsites import is_keras_class, is_users, unwrap
+from pipediag.capture.loops.syntax import other_files, reordered_in_loops
 from pipediag.capture.pipelines.functions import closure_of
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
@@ -396,9 +398,29 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
         raise NotReplayableError(
             f"{PASSES_DIFFER}: {difference}. A cache would repeat those of the first epoch."
         )
+    generators = (node.call.generator for node in above if node.call is not None)
+    if any(map(_is_reordered, filter(None, generators))):
+        return 0
     same = min(first.elements, second.elements, key=len)
     batched = any(one.kind in BATCHING for one in graph.node(place).operations)
     return sum(_rows(one) for one in same) if batched else len(same)
+
+
+def _is_reordered(generator: Any) -> bool:
+    """Return True if the script shuffles in a loop what a generator reads: passes that follow each
+    other at once are the same, and those of two epochs are not."""
+    names, waiting, seen = set[str](), [generator], set[CodeType]()
+    while waiting:
+        function = unwrap(waiting.pop())
+        code = getattr(function, "__code__", None)
+        if code is None or code in seen or not is_users(code.co_filename):
+            continue
+        seen.add(code)
+        own = {*code.co_names, *code.co_freevars}
+        known = function.__globals__ | closure_of(function)
+        waiting += [known[name] for name in own & known.keys() if callable(known[name])]
+        names |= own
+    return reordered_in_loops(other_files(), names) is not None
 
 
 def _rows(batch: Any) -> int:

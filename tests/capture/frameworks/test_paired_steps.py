@@ -12,8 +12,8 @@ import pytest
 from pipediag.capture.frameworks.tensorflow.paired_steps import (
     called_again,
     for_any_batch,
-    other_files,
 )
+from pipediag.capture.loops.syntax import other_files
 from tests.capture.loops.test_source import told_at_trains
 
 TEXT, IMAGE = (None, None), (None, 28, 28, 1)

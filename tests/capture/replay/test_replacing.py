@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,9 @@ import numpy as np
 import pytest
 
 from pipediag.capture.pipelines.calls import Call
-from pipediag.capture.replay import NotReplayableError, replacing
+from pipediag.capture.replay import NotReplayableError, rebuilding, replacing
 from pipediag.capture.replay.graph import Node, reorders
-from pipediag.capture.replay.rebuilding import refuse_to_disturb
+from pipediag.capture.replay.rebuilding import _is_reordered, refuse_to_disturb
 from pipediag.capture.replay.replacing import (
     _made_ahead,
     _mixed_by_threads,
@@ -212,3 +213,27 @@ def test_what_may_give_another_order_in_another_pass(
 ) -> None:
     operation = RecordedOperation("op1", kind, "op1", None, None, parameters=parameters)
     assert reorders(operation) is expected
+
+
+ORDER = [1, 2, 3]
+
+
+def rows() -> Iterator[int]:
+    yield from ORDER
+
+
+@pytest.mark.parametrize(
+    ("code", "reordered"),
+    [
+        ("for epoch in range(3):\n    rng.shuffle(ORDER)\n    train()", True),
+        ("while True:\n    ORDER = rng.permutation(9)", True),
+        ("class C:\n    def on_epoch_end(self, *_):\n        random.shuffle(data.ORDER)", True),
+        ("rng.shuffle(ORDER)\nfor epoch in range(3):\n    train()", False),
+        ("for epoch in range(3):\n    rng.shuffle(others)\n    ORDER = []", False),
+    ],
+)
+def test_what_a_loop_shuffles_is_not_the_same_in_each_epoch(
+    code: str, reordered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuilding, "other_files", lambda: [ast.parse(code)])
+    assert _is_reordered(rows) == reordered

@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
-from pipediag.capture.callsites import frames, is_users, locals_of, package_of
+from pipediag.capture.callsites import frames, is_users, locals_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import rounds_around
-from pipediag.capture.loops.syntax import parsed
+from pipediag.capture.loops.syntax import other_files
 from pipediag.capture.pipelines.functions import (
     operations_of,
     value_of,
@@ -214,14 +214,6 @@ def called_again(stack: Iterator[FrameType]) -> bool:
     frame = next(stack)
     # A module's name, or that of a notebook's cell, begins with a bracket.
     return not frame.f_code.co_name.startswith("<") and rounds_around(stack) != 1
-
-
-def other_files(file: str) -> list[ast.Module]:
-    """Return the syntax trees of the script's modules, but for that of the file."""
-    modules = [one for one in [*sys.modules.values()] if isinstance(one, ModuleType)]
-    files = {str(vars(one).get("__file__")) for one in modules} - {file}
-    own = (one for one in files if one.endswith(".py") and package_of(one) is None)
-    return [tree for one in own if is_users(one) and (tree := parsed(one)) is not None]
 
 
 def _given(step: _Step, frame: FrameType) -> dict[str, Any]:
