@@ -103,6 +103,8 @@ def command(
     if apply and status is ExitStatus.GATE_FAILED:
         say("Nothing was changed. Without --verify, --apply applies the patch all the same.")
     elif apply:
+        if INTERRUPTS.came:
+            raise KeyboardInterrupt
         measured_files(patch)  # one may have been edited during the runs
         write_files(contents)
         for name in contents:

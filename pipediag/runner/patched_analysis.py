@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipediag.errors import PipediagError
+from pipediag.errors import ExitStatus, PipediagError
+from pipediag.facts.script import cut_short, ending, script_failure
 from pipediag.patching.making import measured_files, patched_files, unified
 from pipediag.runner.analysis import BUDGET_S, AnalysisRequest, analyse
 from pipediag.runner.progress import OnProgress
@@ -39,7 +40,8 @@ def analyse_patched(
     """Analyse a script with patched files in place of its own, which stay as they are.
 
     The second report is written to `report`. Raises PipediagError: the script can't be run again or
-    could not be measured, or one of its files was edited meanwhile.
+    failed with the patch, or one of its files was edited meanwhile. KeyboardInterrupt: Ctrl-C ended
+    it.
     """
     script = session.script
     folder = Path(script.directory or "")
@@ -73,6 +75,7 @@ def analyse_patched(
         request = replace(request, epochs=session.run.epochs_planned)
     with _in_directory(folder):
         found = analyse(request, on_progress).session
+    _refuse_what_failed(session, found)
     if session.patch is not None:
         measured_files(session.patch)
     own = {other: path for path, other in copies.items()}
@@ -87,6 +90,20 @@ def analyse_patched(
         for path, data in sorted(files.items())
     )
     return PatchedAnalysis(found, files, diff)
+
+
+def _refuse_what_failed(first: Session, found: Session) -> None:
+    """Refuse a patched script that failed and would not have done so without the patch. What ran
+    out of time may have shown enough."""
+    script = found.script
+    if script.outcome == "interrupted":
+        raise KeyboardInterrupt
+    worse = cut_short(script) and not cut_short(first.script) and script.outcome != "timed-out"
+    if worse or script_failure(found) is not None:
+        raise PipediagError(
+            f"The patched script failed: {ending(script)} Nothing was changed.",
+            ExitStatus.SCRIPT_FAILED,
+        )
 
 
 def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:

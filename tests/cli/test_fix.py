@@ -24,7 +24,7 @@ from pipediag.session.ledger import Run, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
 from pipediag.session.trials import Combined, DroppedEdit, Trial, TrialRun
-from pipediag.vocabulary import RunScope
+from pipediag.vocabulary import RunScope, ScriptOutcome
 from tests.factories import make_finding, make_session
 from tests.ledgers import make_gain, make_run
 from tests.records import make_breakdown, make_operation, make_pipeline
@@ -132,6 +132,51 @@ def test_the_second_analysis_has_the_options_of_the_first_and_multiplies_only_wh
     assert result.exception is None
     assert [(one.epochs, one.rerun, one.budget_s) for one in asked] == [(20, True, 120.0)]
     assert ("Together" in result.stderr) is together
+
+
+def analysed_again(
+    script: Path, monkeypatch: pytest.MonkeyPatch, first: Session, second: Script
+) -> Result:
+    """`fix --again --apply` where the run of the patched script ends as `second` says."""
+    found = first.but(script=second, findings=[], patch=None)
+    monkeypatch.setattr(patched_analysis, "analyse", lambda *_: SimpleNamespace(session=found))
+    return fix(save_session(first, script.parent), "--again", "--apply")
+
+
+@pytest.mark.parametrize("outcome", ["raised", "exited", "interrupted", "finished", "timed-out"])
+def test_nothing_is_changed_where_the_patched_script_failed_or_was_interrupted(
+    script: Path, monkeypatch: pytest.MonkeyPatch, outcome: ScriptOutcome
+) -> None:
+    """Both sessions have steps: a script that ran out of time has shown enough."""
+    first = with_patches(session(script, PARALLEL), LATER)
+    status = 1 if outcome in ("raised", "exited") else None
+    ended = first.script.but(outcome=outcome, status=status)
+    result = analysed_again(script, monkeypatch, first, ended)
+    well = outcome in ("finished", "timed-out")
+    assert script.read_bytes() == (CHANGED if well else TEXT).encode()
+    if outcome in ("raised", "exited"):
+        assert isinstance(result.exception, PipediagError)
+        assert result.exception.status == ExitStatus.SCRIPT_FAILED
+    assert (result.exit_code == 0) is well
+
+
+def test_a_script_that_ended_so_without_the_patch_has_not_failed_by_it(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = with_patches(session(script, PARALLEL), LATER)
+    first = first.but(script=first.script.but(outcome="exited", status=1))
+    assert analysed_again(script, monkeypatch, first, first.script).exit_code == 0
+    assert script.read_bytes() == CHANGED.encode()
+
+
+def test_ctrl_c_before_the_files_are_written_leaves_them(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(script)
+    monkeypatch.setattr("pipediag.cli.fix.INTERRUPTS", SimpleNamespace(came=True))
+    monkeypatch.setattr("pipediag.cli.fix._verify", lambda *_: ExitStatus.DONE)
+    assert fix(path, "--verify", "--apply").exit_code != 0
+    assert script.read_bytes() == TEXT.encode()
 
 
 def test_an_edited_file_is_not_touched(script: Path) -> None:
