@@ -100,7 +100,7 @@ def command(
     if again:
         contents, promise = _analysed_again(loaded, contents, path)
     status = _verify(loaded, contents, rounds, promise) if verify else ExitStatus.DONE
-    if apply and status is ExitStatus.GATE_FAILED:
+    if apply and status is not ExitStatus.DONE:
         say("Nothing was changed. Without --verify, --apply applies the patch all the same.")
     elif apply:
         if INTERRUPTS.came:
@@ -148,7 +148,7 @@ def _analysed_again(
     first, second = promised(session), promised(found.session)
     together = None
     # The second analysis may be about less of the run than the first one.
-    if first and second and first.scope == second.scope:
+    if first and second and (first.scope, first.basis) == (second.scope, second.basis):
         together = gain_of_both(first, second)
     say(f"Patch of the first analysis: {gain(first) or 'its gain is not known'}.")
     say(f"What the second one adds to it: {gain(second) or 'nothing more was confirmed'}.")
@@ -312,6 +312,8 @@ def _verify(
         same = compared(*both, tell=tell)
         say(f"pipediag: {rounds} runs of each version to the end")
         found, script_s = obtained(both, rounds, tell=tell)
+    if said is not None and said.basis != "measured":
+        said = None
     promise = gain_of_whole(said, session.run, script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
@@ -322,7 +324,10 @@ def _verify(
     for sentence in same:
         say(sentence)
     if promise is None:
-        return ExitStatus.INCONCLUSIVE
+        # What is obtained has to show alone that the patch is worth making.
+        if found.low > 1.0:
+            return ExitStatus.DONE
+        return ExitStatus.GATE_FAILED if found.high < 1.0 else ExitStatus.INCONCLUSIVE
     if kept(promise, found):
         say("The two intervals overlap: the promise is kept.")
         return ExitStatus.DONE

@@ -95,9 +95,10 @@ def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | Non
 
 
 def kept(promised: RunGain, found: Estimate) -> bool:
-    """Return True if the interval of what was promised and that of what was obtained overlap."""
+    """Return True if the interval of what was promised and that of what was obtained overlap, and
+    no loss was obtained where a gain was promised."""
     low, high = promised.ci95 or (promised.speedup, promised.speedup)
-    return low <= found.high and found.low <= high
+    return low <= found.high and found.low <= high and not found.high < 1.0 < promised.speedup
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from click.testing import CliRunner, Result
 
 from pipediag.cli.fix import command
 from pipediag.errors import ExitStatus, PipediagError
+from pipediag.estimates import Estimate
 from pipediag.facts.promise import promised
 from pipediag.reporters import sections
-from pipediag.runner import patched_analysis
+from pipediag.runner import native_runs, patched_analysis
 from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters
@@ -301,7 +302,19 @@ def test_verifies_by_running_both(
     assert (sorted(left), list(elsewhere.iterdir())) == (before, [])
 
 
-def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> None:
+def verified(monkeypatch: pytest.MonkeyPatch, path: Path, found: Estimate, *said: str) -> Result:
+    """`fix --verify --apply` where the runs obtain that, and show that of batches and losses."""
+    monkeypatch.setattr(native_runs, "compared", lambda *_, **_tell: list(said))
+    monkeypatch.setattr(native_runs, "obtained", lambda *_, **_tell: (found, 10.0))
+    return fix(path, "--verify", "--apply")
+
+
+UNSURE = Estimate(1.1, 0.7, 1.7, 3)
+
+
+def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All that the session saw comes once, so nothing of this run gets any faster."""
     made = session(script, PARALLEL, speedup=20.0)
     (finding,) = made.findings
@@ -310,10 +323,65 @@ def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(script: Path) -> 
     ledger = Run(scope="1000_steps", total_s=3600.0, pipediag_s=0.0, parts=[], spans=[once])
     findings = [finding.model_copy(update={"for_run": gain})]
     made = with_patches(made.model_copy(update={"findings": findings, "run": ledger}), LATER)
-    result = fix(save_session(made, script.parent), "--verify", "--rounds", "2")
+    result = verified(monkeypatch, save_session(made, script.parent), UNSURE)
     assert "for 1,000 steps" in result.stderr
     assert "took longer than all of it does now" in result.stderr
     assert result.exit_code == ExitStatus.INCONCLUSIVE.value
+
+
+@pytest.mark.parametrize("basis", ["at most", None])
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        (Estimate(1.3, 1.1, 1.5, 3), ExitStatus.DONE),
+        (Estimate(0.6, 0.5, 0.7, 3), ExitStatus.GATE_FAILED),
+        (UNSURE, ExitStatus.INCONCLUSIVE),
+    ],
+)
+def test_without_a_measured_promise_the_patch_has_to_be_faster(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    basis: str | None,
+    found: Estimate,
+    status: ExitStatus,
+) -> None:
+    """An upper bound is no promise: less is no failure, and it is not kept by any interval."""
+    made = session(script, PARALLEL, speedup=9.0)
+    (finding,) = made.findings
+    gain = make_gain(9.0, 10.0, ci95=None, basis=basis) if basis else None
+    made = with_patches(made.but(findings=[finding.but(for_run=gain)]), LATER)
+    result = verified(monkeypatch, save_session(made, script.parent), found)
+    assert result.exit_code == status.value
+    changed = status is ExitStatus.DONE
+    assert script.read_bytes() == (CHANGED if changed else TEXT).encode()
+
+
+NARROW, WIDE = (1.4, 1.6), (0.8, 2.2)
+
+
+@pytest.mark.parametrize(
+    ("ci95", "found", "status"),
+    [
+        (NARROW, UNSURE, ExitStatus.DONE),
+        (NARROW, Estimate(3.0, 2.8, 3.2, 3), ExitStatus.DONE),
+        (NARROW, Estimate(1.2, 1.1, 1.3, 3), ExitStatus.GATE_FAILED),
+        (WIDE, Estimate(1.2, 1.1, 1.3, 3), ExitStatus.DONE),
+        (WIDE, Estimate(0.9, 0.85, 0.95, 3), ExitStatus.GATE_FAILED),
+    ],
+)
+def test_a_measured_promise_is_kept_where_intervals_overlap_and_the_run_is_not_slower(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ci95: tuple[float, float],
+    found: Estimate,
+    status: ExitStatus,
+) -> None:
+    made = session(script, PARALLEL)
+    (finding,) = made.findings
+    gain = make_gain(1.5, 10.0, ci95=ci95)
+    made = with_patches(made.but(findings=[finding.but(for_run=gain)]), LATER)
+    result = verified(monkeypatch, save_session(made, script.parent), found)
+    assert result.exit_code == status.value
 
 
 @pytest.mark.parametrize("edited", [True, False])
