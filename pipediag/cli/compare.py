@@ -51,7 +51,7 @@ _Side = Literal["base", "head"]
     "--results/--no-results",
     default=True,
     show_default=True,
-    help="With SCRIPT: also compare the first batches and losses, in three short seeded runs.",
+    help="With SCRIPT: also compare the first batches and losses, in short seeded runs.",
 )
 @click.option(
     "--timeout",
@@ -168,7 +168,7 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
     from pipediag.runner.native_runs import TIMEOUT_S, compared, native_run
     from pipediag.session.messages import RunSettings
 
-    say("pipediag: three short seeded runs, to compare batches and losses")
+    say("pipediag: short seeded runs, to compare batches and losses")
     script, *arguments = options["script"]
     settings = RunSettings(script, tuple(arguments), options["module"], capture_directory="")
     with TemporaryDirectory(prefix="pipediag-compare-") as folder:
@@ -176,12 +176,13 @@ def _results(directories: dict[_Side, Path], options: dict[str, Any]) -> list[st
             native_run(side, settings, directory, Path(folder, f"{side}.json"))
             for side, directory in directories.items()
         )
-        return compared(
+        found = compared(
             base,
             head,
             options["timeout"] or TIMEOUT_S,
             tell=lambda name, wall_s: say(f"ran {name}: {wall_s:.1f} s"),
         )
+    return [one.sentence for one in found]
 
 
 def _turns(rounds: int) -> Iterator[tuple[int, _Side]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
+    from pipediag.runner.native_runs import Said
     from pipediag.session.findings import LeftOut, Patch
     from pipediag.session.ledger import RunGain
     from pipediag.session.model import Session
@@ -304,11 +305,11 @@ def _verify(
     def tell(name: str, wall_s: float) -> None:
         nonlocal done
         done += 1
-        say(f"ran {name}: {wall_s:.1f} s ({done} of {3 + 2 * rounds} runs)")
+        say(f"ran {name}: {wall_s:.1f} s ({done} of at most {4 + 2 * rounds} runs)")
 
     with versions(session, contents) as both:
         # First, so that the script's files are those of a full run in the end.
-        say("pipediag: three short seeded runs, to compare batches and losses")
+        say("pipediag: short seeded runs, to compare batches and losses")
         same = compared(*both, tell=tell)
         say(f"pipediag: {rounds} runs of each version to the end")
         found, script_s = obtained(both, rounds, tell=tell)
@@ -321,8 +322,11 @@ def _verify(
     elif promise != said:
         say(f"With what happens once per run, that is {gain(promise)} for the script.")
     say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
-    for sentence in same:
-        say(sentence)
+    for one in same:
+        say(one.sentence)
+    results = _results(session, same)
+    if results is not ExitStatus.DONE:
+        return results
     if promise is None:
         # What is obtained has to show alone that the patch is worth making.
         if found.low > 1.0:
@@ -334,3 +338,24 @@ def _verify(
     more = found.low > promise.speedup
     say("It obtains more than was promised." if more else "It obtains less than was promised.")
     return ExitStatus.DONE if more else ExitStatus.GATE_FAILED
+
+
+def _results(session: Session, same: Sequence[Said]) -> ExitStatus:
+    """Compare what was seen of batches and losses with what the patch may change in them."""
+    written = session.patch.edits if session.patch is not None else []
+    effects = {
+        one.effect_on_results
+        for one in session.findings
+        if one.edit is not None and one.edit.id in written
+    }
+    batches, losses = same[0].found, same[-1].found
+    if batches == "different" and effects == {"same results"}:
+        say("The batches differ, and no change of the patch should make them do so.")
+        return ExitStatus.GATE_FAILED
+    if losses != "different" or effects & {"changes a hyper-parameter", "corrects results"}:
+        return ExitStatus.DONE
+    if batches != "equal" and "same up to order or rounding" in effects:
+        say("The losses differ; whether that comes from another order alone is not known.")
+        return ExitStatus.INCONCLUSIVE
+    say("The losses differ, and no change of the patch should make them do so.")
+    return ExitStatus.GATE_FAILED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import random
 import subprocess
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -162,13 +163,26 @@ class Seen:
     losses: list[float]
 
 
+@dataclass(frozen=True)
+class Said:
+    """What is said of batches or losses."""
+
+    sentence: str
+    found: Literal["equal", "reordered", "different"] | None = None
+    """`equal` and `reordered` also up to rounding; `different`: by more than chance. None where
+    that is not known."""
+
+
 def compared(
     old: NativeRun,
     new: NativeRun,
     timeout_s: float = TIMEOUT_S,
     tell: Tell = lambda *_: None,
-) -> list[str]:
-    """Run both with one seed, the old one with another too; return sentences on what they did."""
+) -> list[Said]:
+    """Run both with one seed, the old one with another too; return what is to say of both.
+
+    Where batches differ, the old one is run once more: they may differ from run to run.
+    """
     try:
         with tempfile.TemporaryDirectory(prefix="pipediag-results-") as folder:
             place = Path(folder, "results.json")
@@ -177,9 +191,14 @@ def compared(
                 return [of_batches(first, first), of_losses(first, first, first)]
             others = ((new, 1), (old, 2))
             runs = [first, *(_seen(*each, place, timeout_s, tell) for each in others)]
+            batches = of_batches(*runs[:2])
+            if batches.found == "different":
+                again = _seen(old, 1, place, timeout_s, tell)
+                if of_batches(first, again).found == "different":
+                    batches = Said(f"{batches.sentence} Two runs of the old one differ, too.")
     except PipediagError as error:
-        return [f"Batches and losses were not compared: {error}"]
-    return [of_batches(*runs[:2]), of_losses(*runs)]
+        return [Said(f"Batches and losses were not compared: {error}")]
+    return [batches, of_losses(*runs)]
 
 
 def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float, tell: Tell) -> Seen:
@@ -192,20 +211,21 @@ def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float, tell: Tell) 
     return Seen(**json.loads(place.read_text(encoding="utf-8")))
 
 
-def of_batches(old: Seen, new: Seen) -> str:
+def of_batches(old: Seen, new: Seen) -> Said:
     """Return whether the first batches are equal, equal up to order, or different."""
     for side, seen in (("old", old), ("new", new)):
         if problem := seen.problem or (None if seen.rows else "none was taken"):
-            return f"Batches were not compared: the {side} version's could not be read: {problem}."
+            why = f"the {side} version's could not be read: {problem}"
+            return Said(f"Batches were not compared: {why}.")
     count = min(len(old.rows), len(new.rows))
     rows = old.rows[:count], new.rows[:count]
     begin = f"Batches: the first {count:,} rows are"
     if alike := _alike(*rows):
-        return f"{begin} {alike}."
+        return Said(f"{begin} {alike}.", "equal")
     if alike := _alike(sorted(rows[0]), sorted(rows[1])):
-        return f"{begin} {alike} up to order."
+        return Said(f"{begin} {alike} up to order.", "reordered")
     shared = sum((Counter(map(tuple, rows[0])) & Counter(map(tuple, rows[1]))).values())
-    return f"{begin} different: {shared:,} of them are in both versions."
+    return Said(f"{begin} different: {shared:,} of them are in both versions.", "different")
 
 
 def _alike(old: Sequence[Row], new: Sequence[Row]) -> str | None:
@@ -223,22 +243,26 @@ def _alike(old: Sequence[Row], new: Sequence[Row]) -> str | None:
     return "equal up to rounding" if close else None
 
 
-def of_losses(old: Seen, new: Seen, other_seed: Seen) -> str:
+def of_losses(old: Seen, new: Seen, other_seed: Seen) -> Said:
     """Return whether the losses are equal, or differ by no more than another seed makes them."""
     count = min(len(one.losses) for one in (old, new, other_seed))
     if not count:
-        return "Losses were not compared: no step computed gradients with tf.GradientTape."
+        return Said("Losses were not compared: no step computed gradients with tf.GradientTape.")
     first, second, other = (np.array(one.losses[:count]) for one in (old, new, other_seed))
     begin = f"Losses: those of the first {count} steps"
     if np.array_equal(first, second, equal_nan=True):
-        return f"{begin} are equal."
+        return Said(f"{begin} are equal.", "equal")
     if np.allclose(first, second, rtol=ROUNDING, equal_nan=True):
-        return f"{begin} are equal up to rounding."
+        return Said(f"{begin} are equal up to rounding.", "equal")
     apart, by_seed = (float(np.abs(first - one).mean()) for one in (second, other))
     differ = f"differ by {apart:.3g} on average"
     if np.allclose(first, other, rtol=ROUNDING, equal_nan=True):
-        return f"{begin} {differ}; the script sets its own seed, so seeds were not compared."
+        return Said(f"{begin} {differ}; the script sets its own seed, so seeds were not compared.")
     by_another = f"another seed makes the old version differ by {by_seed:.3g}"
     if apart <= NOISE * by_seed:
-        return f"{begin} agree as closely as two seeds do: they {differ}; {by_another}."
-    return f"{begin} differ by more than two seeds do: by {apart:.3g} on average; {by_another}."
+        return Said(f"{begin} agree as closely as two seeds do: they {differ}; {by_another}.")
+    return Said(
+        f"{begin} differ by more than two seeds do: by {apart:.3g} on average; {by_another}.",
+        # Losses that are no numbers without the change, too, say nothing of it.
+        None if math.isnan(by_seed) else "different",
+    )

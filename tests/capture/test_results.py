@@ -61,7 +61,7 @@ def test_each_value_of_a_row_counts(before: Any, change: Any, said: str) -> None
     old = changed(before)
     new = old.copy()
     change(new)
-    assert said in of_batches(Seen(rows(old), None, []), Seen(rows(new), None, []))
+    assert said in of_batches(Seen(rows(old), None, []), Seen(rows(new), None, [])).sentence
 
 
 def test_rows_of_other_shapes_are_read() -> None:

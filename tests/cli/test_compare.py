@@ -114,7 +114,9 @@ def measuring(
 
         monkeypatch.setattr(pipediag.cli.compare, "analyze_afresh", analyze)
         monkeypatch.setattr(
-            native_runs, "compared", lambda *_, **_tell: ["Batches: they are equal."]
+            native_runs,
+            "compared",
+            lambda *_, **_tell: [native_runs.Said("Batches: they are equal.")],
         )
         return calls
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import stat
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -18,6 +20,7 @@ from pipediag.facts.promise import promised
 from pipediag.reporters import sections
 from pipediag.runner import native_runs, patched_analysis
 from pipediag.runner.analysis import AnalysisRequest
+from pipediag.runner.native_runs import Said
 from pipediag.runner.source_files import with_patches
 from pipediag.session.edits import Change, Edit, Insert, SetModel, SetParameters
 from pipediag.session.findings import Patch
@@ -25,7 +28,7 @@ from pipediag.session.ledger import Run, RunSpan
 from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
 from pipediag.session.trials import Combined, DroppedEdit, Trial, TrialRun
-from pipediag.vocabulary import RunScope, ScriptOutcome
+from pipediag.vocabulary import EffectOnResults, RunScope, ScriptOutcome
 from tests.factories import make_finding, make_session
 from tests.ledgers import make_gain, make_run
 from tests.records import make_breakdown, make_operation, make_pipeline
@@ -302,11 +305,20 @@ def test_verifies_by_running_both(
     assert (sorted(left), list(elsewhere.iterdir())) == (before, [])
 
 
-def verified(monkeypatch: pytest.MonkeyPatch, path: Path, found: Estimate, *said: str) -> Result:
+NOTHING = Said("Batches and losses were not compared.")
+
+
+def verified(
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+    found: Estimate,
+    *said: Said,
+    options: Sequence[str] = (),
+) -> Result:
     """`fix --verify --apply` where the runs obtain that, and show that of batches and losses."""
-    monkeypatch.setattr(native_runs, "compared", lambda *_, **_tell: list(said))
+    monkeypatch.setattr(native_runs, "compared", lambda *_, **_tell: list(said) or [NOTHING])
     monkeypatch.setattr(native_runs, "obtained", lambda *_, **_tell: (found, 10.0))
-    return fix(path, "--verify", "--apply")
+    return fix(path, "--verify", "--apply", *options)
 
 
 UNSURE = Estimate(1.1, 0.7, 1.7, 3)
@@ -382,6 +394,46 @@ def test_a_measured_promise_is_kept_where_intervals_overlap_and_the_run_is_not_s
     made = with_patches(made.but(findings=[finding.but(for_run=gain)]), LATER)
     result = verified(monkeypatch, save_session(made, script.parent), found)
     assert result.exit_code == status.value
+
+
+SAME, REORDERS, SMALLER = (
+    "same results",
+    "same up to order or rounding",
+    "changes a hyper-parameter",
+)
+
+
+@pytest.mark.parametrize(
+    ("effect", "batches", "losses", "status"),
+    [
+        (SAME, "reordered", None, ExitStatus.DONE),
+        (SAME, "different", None, ExitStatus.GATE_FAILED),
+        (SAME, None, "different", ExitStatus.GATE_FAILED),
+        # Random draws go to other elements, and the first files that are read may be others.
+        (REORDERS, "different", "equal", ExitStatus.DONE),
+        (REORDERS, "different", "different", ExitStatus.INCONCLUSIVE),
+        (REORDERS, "equal", "different", ExitStatus.GATE_FAILED),
+        ("not known", "different", "different", ExitStatus.GATE_FAILED),
+        (SMALLER, "different", "different", ExitStatus.DONE),
+    ],
+)
+def test_a_patch_that_changes_other_results_than_it_may_is_not_applied(
+    script: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    effect: EffectOnResults,
+    batches: Any,
+    losses: Any,
+    status: ExitStatus,
+) -> None:
+    made = session(script, PARALLEL)
+    (finding,) = made.findings
+    made = with_patches(made.but(findings=[finding.but(effect_on_results=effect)]), LATER)
+    path, said = save_session(made, script.parent), (Said("", batches), Said("", losses))
+    options = ["--with", finding.rule] if effect == SMALLER else []
+    result = verified(monkeypatch, path, Estimate(2.0, 1.9, 2.1, 3), *said, options=options)
+    assert result.exit_code == status.value
+    changed = status is ExitStatus.DONE
+    assert script.read_bytes() == (CHANGED if changed else TEXT).encode()
 
 
 @pytest.mark.parametrize("edited", [True, False])

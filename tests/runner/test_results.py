@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -40,14 +41,14 @@ def seen(rows: list[Any] = ROWS, losses: list[float] = (), **other: Any) -> Seen
     ],
 )
 def test_batches_are_equal_or_the_sentence_says_how_they_differ(new: Seen, said: str) -> None:
-    assert said in of_batches(seen(), new)
+    assert said in of_batches(seen(), new).sentence
 
 
 def test_a_large_component_hides_no_other() -> None:
     flipped = [[*row[:2], 1.0 - row[2]] for row in SALARIES]
-    assert "are different" in of_batches(seen(SALARIES), seen(flipped))
+    assert "are different" in of_batches(seen(SALARIES), seen(flipped)).sentence
     rounded = [[row[0], row[1] + 1e-2, row[2]] for row in SALARIES]
-    assert "up to rounding" in of_batches(seen(SALARIES), seen(rounded))
+    assert "up to rounding" in of_batches(seen(SALARIES), seen(rounded)).sentence
 
 
 @pytest.mark.parametrize(
@@ -62,12 +63,12 @@ def test_a_large_component_hides_no_other() -> None:
 )
 def test_losses_agree_within_what_another_seed_changes(new: list[float], said: str) -> None:
     old, other_seed = seen(losses=[3.0, 2.0, 1.0]), seen(losses=[3.1, 1.9, 1.1])
-    assert said in of_losses(old, seen(losses=new), other_seed)
+    assert said in of_losses(old, seen(losses=new), other_seed).sentence
 
 
 def test_seeds_say_nothing_where_the_script_sets_its_own() -> None:
     old = seen(losses=[3.0, 2.0])
-    said = of_losses(old, seen(losses=[3.1, 2.1]), seen(losses=[3.0, 2.0 + 1e-6]))
+    said = of_losses(old, seen(losses=[3.1, 2.1]), seen(losses=[3.0, 2.0 + 1e-6])).sentence
     assert "by 0.1 on average" in said
     assert "sets its own seed" in said
     assert "more than two seeds" not in said
@@ -86,8 +87,10 @@ def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(native_runs, "wall_s", wall_s)
     fast, slow = (NativeRun(name, (str(tmp_path),), tmp_path) for name in ("fast", "slow"))
-    assert all("not compared" in sentence for sentence in compared(fast, slow))
-    assert compared(slow, fast) == ["Batches and losses were not compared: slow had not ended."]
+    assert all("not compared" in one.sentence for one in compared(fast, slow))
+    assert [one.sentence for one in compared(slow, fast)] == [
+        "Batches and losses were not compared: slow had not ended."
+    ]
     assert runs == [("fast", native_runs.TIMEOUT_S), ("slow", native_runs.TIMEOUT_S)]
 
 
@@ -109,10 +112,36 @@ def test_two_versions_are_compared_beside_another_seed(
     command = ("start", "native", str(tmp_path))
     old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
     batches, losses = compared(old, new)
-    assert "rows are equal" in batches
-    assert "steps are equal" in losses
+    assert (batches.found, losses.found) == ("equal", "equal")
     assert sorted(name for name, _ in ran) == ["new", "old", "old"]
     assert len(set(ran)) == 3
+
+
+@pytest.mark.parametrize(("by_chance", "found"), [(False, "different"), (True, None)])
+def test_batches_that_differ_from_run_to_run_say_nothing_of_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_chance: bool, found: str | None
+) -> None:
+    ran: list[str] = []
+
+    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+        ran.append(run.name)
+        draw = float(len(ran)) if by_chance or run.name == "new" else 0.0
+        rows = [["a", draw], ["b", draw]]
+        Path(run.command[-2]).write_text(json.dumps({"rows": rows, "problem": None, "losses": []}))
+        return 1.0
+
+    monkeypatch.setattr(native_runs, "wall_s", wall_s)
+    command = ("start", "native", str(tmp_path))
+    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
+    assert compared(old, new)[0].found == found
+    assert ran.count("old") == 3
+
+
+def test_losses_that_are_no_numbers_without_the_change_say_nothing_of_it() -> None:
+    lost = seen(losses=[3.0, math.nan])
+    good, other = seen(losses=[3.0, 2.0]), seen(losses=[3.1, 2.1])
+    assert of_losses(lost, good, other).found is None
+    assert of_losses(good, lost, other).found == "different"
 
 
 TRAIN = """
