@@ -54,7 +54,8 @@ class _Replaced:
 
     def file(self, path: str) -> str:
         """The path of the file to run."""
-        if os.path.basename(path) not in self._names:  # noqa: PTH119
+        # `realpath` would look at each directory on the way to each module that is imported.
+        if os.path.basename(path) not in self._names and not os.path.islink(path):  # noqa: PTH114, PTH119
             return path
         return self._files.get(os.path.realpath(path), path)
 

@@ -308,6 +308,26 @@ def test_verifies_by_running_both(
 NOTHING = Said("Batches and losses were not compared.")
 
 
+def test_a_script_and_a_module_that_are_links_are_replaced(tmp_path: Path) -> None:
+    """Links with other names than their files: each is known by one path, and run by another."""
+    for name in ("train", "data"):
+        (tmp_path / f"{name}_v3.py").write_text(f"print('{name} as it was')\n")
+        (tmp_path / f"{name}.py").symlink_to(f"{name}_v3.py")
+    (tmp_path / "train_v3.py").write_text("import data\n")
+    contents = {
+        str(tmp_path / "train.py"): b"import sys, data\nsys.exit('patched script')\n",
+        str(tmp_path / "data_v3.py"): b"import sys\nprint('patched module', file=sys.stderr)\n",
+    }
+    made = make_session(
+        script=Script(path="train.py", args=[], directory=str(tmp_path), outcome="stopped")
+    )
+    with (
+        native_runs.versions(made, contents) as (_, patched),
+        pytest.raises(PipediagError, match=r"patched module\npatched script"),
+    ):
+        native_runs.wall_s(patched, None, 60.0)
+
+
 def verified(
     monkeypatch: pytest.MonkeyPatch,
     path: Path,
