@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pipediag.cli.common import format_option, load_gate_config, say, show_results
-from pipediag.errors import PipediagError
+from pipediag.errors import ExitStatus, PipediagError
 from pipediag.interrupts import INTERRUPTED, INTERRUPTS
+
+if TYPE_CHECKING:
+    from pipediag.session.model import Session
 
 ROUNDS = 5
 """Own choice: with five runs of each, a slow-down of a fifth is found if runs differ by 5 %."""
@@ -26,6 +30,7 @@ _MAIN = Path(__file__).absolute().parents[1] / "__main__.py"
 in PYTHONPATH would be run in its place."""
 _LOOK_S = 0.2
 """Interval at which signals are forwarded, seconds."""
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _Side = Literal["base", "head"]
 
 
@@ -88,6 +93,9 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
     from pipediag.session.store import load_runs
 
     before, after = ([session for _, session in load_runs([path], tell=say)] for path in recorded)
+    if options["script"]:
+        _refuse_mixed(before, base, head)
+        _refuse_mixed(after, head, base)
     result = compare_with_baseline(before, after, config, (str(base), str(head)))
     show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
     ctx.exit(result.status.value)
@@ -207,9 +215,36 @@ def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> Non
                 f"{directory} holds no {script}. Nothing was run. SCRIPT is a path from either "
                 "directory, and has to be in both: an absolute one is the same file for both."
             )
+    if not options["module"] and not base.samefile(head):
+        # Hard links may be those of a copy, of which other files were changed.
+        files = {os.path.realpath(directory / script) for directory in (base, head)}
+        if len(files) == 1:
+            raise PipediagError(
+                f"{script} is the same file for {base} and for {head}: {files.pop()}. Nothing was "
+                "run. SCRIPT has to be another file in either directory."
+            )
     for place in (options["output"] / name for name in ("base", "head", UNFINISHED)):
         if place.exists():
             raise PipediagError(
                 f"{place} is there already, and what is in it would be taken for runs of this "
                 "call. Nothing was run. Remove it, or choose another directory with -o."
             )
+
+
+def _refuse_mixed(sessions: Iterable[Session], own: Path, other: Path) -> None:
+    """Refuse sessions of one version that ran a file of the other one, which is imported from there
+    whatever the directory."""
+    mine, theirs = own.resolve(), other.resolve()
+    for session in sessions:
+        named = [*(loop.file for loop in session.loops), *(op.file for op in session.ops)]
+        for name in filter(None, named):
+            file = Path(os.path.realpath(Path(session.script.directory or "", name)))
+            if file.is_relative_to(mine) or not file.is_relative_to(theirs):
+                continue
+            if _INSTALLED.isdisjoint(file.parts):
+                raise PipediagError(
+                    f"The version in {own} ran {file}, so that the two were not compared. "
+                    "Is its package installed from there? Set PYTHONPATH=. or install each version "
+                    "in an environment of its own.",
+                    ExitStatus.INCONCLUSIVE,
+                )

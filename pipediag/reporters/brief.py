@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -205,7 +206,7 @@ def _verify(session: Session) -> list[str]:
         path = str(Path(path).relative_to(directory))
     ran = [*(["-m"] if script.module else []), path]
     there = [f"cd {shlex.quote(directory)}"] if directory is not None else []
-    if Path(path).is_absolute():
+    if Path(path).is_absolute() or Path(os.path.normpath(path)).parts[:1] == ("..",):
         # Both versions of the directory would run the same file.
         return [*there, shlex.join(["pipediag", "analyze", path, *script.args])]
     compared = ["pipediag", "compare", *ran[:-1], ".", "../new", "--", path, *script.args]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,10 +19,11 @@ from click.testing import CliRunner, Result
 
 import pipediag.cli.compare
 from pipediag.cli.compare import command
-from pipediag.errors import PipediagError
+from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner import native_runs
 from pipediag.session.model import Script, Session
 from tests.comparison.sides import run_of
+from tests.factories import make_loop
 from tests.probe import CHECKOUT
 from tests.records import make_environment
 
@@ -214,15 +216,51 @@ def test_sessions_made_before_a_run_that_fails_are_named(measuring: Any) -> None
         (("old", "absent", "--", "train.py"), "absent is no directory"),
         (("old", "new", "--", "test.py"), "old holds no test.py"),
         (("old", "new", "--", __file__), "an absolute one is the same file for both"),
+        (("old", "new", "--", "../both.py"), "same file"),
+        (("old", "new", "--", "link.py"), "same file"),
     ],
 )
 def test_what_cannot_be_run_is_one_line_before_anything_is(
     measuring: Any, arguments: tuple[str, ...], said: str
 ) -> None:
     calls = measuring(steps(10.0, 10.0))
+    Path("both.py").touch()
+    for side in ("old", "new"):
+        Path(side, "link.py").symlink_to("../both.py")
     with pytest.raises(PipediagError, match=said):
         compare(*arguments)
     assert not calls
+
+
+def test_one_directory_may_be_compared_with_itself(measuring: Any) -> None:
+    measuring(steps(10.0, 10.0))
+    assert compare("old", "old", "--", "train.py").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "mixed"),
+    [
+        ("new/pkg/data.py", True),
+        ("new/.venv/lib/site-packages/library/data.py", False),
+        ("old/pkg/data.py", False),
+        ("elsewhere/data.py", False),
+    ],
+)
+def test_a_version_that_ran_a_file_of_the_other_one_is_not_compared(
+    versions: Path, measuring: Any, file: str, mixed: bool
+) -> None:
+    """As where the package is installed from one of both directories."""
+
+    def measured(name: str, _count: int) -> Session:
+        return run_of(loops=[make_loop(file=str(versions / file))] if name == "old" else [])
+
+    measuring(measured)
+    if not mixed:
+        assert compare("old", "new", "--", "train.py").exit_code == 0
+        return
+    with pytest.raises(PipediagError, match=re.escape(file)) as raised:
+        compare("old", "new", "--", "train.py")
+    assert raised.value.status == ExitStatus.INCONCLUSIVE
 
 
 def test_seeded_runs_come_first_as_they_end_early(

@@ -186,6 +186,15 @@ def test_a_script_named_by_its_whole_path_is_named_from_its_directory(file: Path
     assert any("-- train.py" in command for command in brief.verify)
 
 
+@pytest.mark.parametrize("path", ["../train.py", "/work/run/../train.py", "/elsewhere/train.py"])
+def test_a_script_outside_its_directory_is_not_compared_with_itself(file: Path, path: str) -> None:
+    """A copy of the directory would run the same file."""
+    session = session_of(file, by_hand(file))
+    script = session.script.but(path=path, directory="/work/run")
+    (brief,) = briefs(session.but(script=script))
+    assert not any("compare" in command for command in brief.verify)
+
+
 @pytest.mark.parametrize("content", [None, "def broken(:\n", CODE.replace("slow", "fast")])
 def test_code_that_can_not_be_read_is_left_out(file: Path, content: str | None) -> None:
     file.unlink()
