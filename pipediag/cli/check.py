@@ -55,8 +55,8 @@ def command(
     """Check recorded sessions against the limits in [tool.pipediag].
 
     SESSION is a session.json, its directory, or a directory of the directories of several. Of
-    several runs of one script, that with the median step is judged; of several scripts, the worst
-    decides.
+    several runs of one script, that with the median step is judged; of several scripts, or workers
+    of a job, the worst decides.
 
     Exit status: 0 passed, 1 failed, 2 wrong usage or input, 3 a script failed too early, 4
     inconclusive.
@@ -72,8 +72,9 @@ def command(
     scripts = _by_script(load_runs(sessions, tell=say))
     if baseline and len(scripts) > 1:
         raise PipediagError(
-            "--baseline is of one script, and the sessions are of several. Nothing was checked. "
-            "Check the sessions of each script with a baseline of its own."
+            "--baseline is of one script, and the sessions are of several, or of several "
+            "directories or workers. Nothing was checked. Check the sessions of each with a "
+            "baseline of its own."
         )
     results = []
     for runs in scripts:
@@ -96,10 +97,16 @@ def command(
 
 
 def _by_script(loaded: Runs) -> list[Runs]:
-    scripts: dict[tuple[str, ...], Runs] = {}
+    """Return the runs of each script, of a job those of each worker.
+
+    Scripts that are alike in name alone may differ in all else, and the run in the middle of theirs
+    would hide the others.
+    """
+    scripts: dict[object, Runs] = {}
     for path, session in loaded:
-        script = session.script
-        scripts.setdefault((script.path, *script.args), []).append((path, session))
+        script, worker = session.script, session.environment.worker
+        which = (script.directory, script.path, script.module, worker and worker.name)
+        scripts.setdefault((which, *script.args), []).append((path, session))
     return list(scripts.values())
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePath
 from statistics import median
 from typing import Literal
 
@@ -356,6 +357,24 @@ def function_name(op: Operation) -> str:
 
 
 _LONGEST = 80
+
+
+def refuse_several_scripts(side: Iterable[Session]) -> None:
+    """Refuse what is not runs of one script, or of one worker of a job.
+
+    Raises PipediagError: names two of them.
+    """
+    names = set()
+    for session in side:
+        script, worker = session.script, session.environment.worker
+        name = script.path if script.module else PurePath(script.path).name
+        names.add(f"{name}, {worker.name}" if worker is not None else name)
+    if len(names) > 1:
+        both = "; ".join(clipped(name, _LONGEST) for name in sorted(names)[:2])
+        raise PipediagError(
+            f"These are not runs of one script, or of one worker of a job ({both}). Nothing was "
+            "compared. Name the sessions of one."
+        )
 
 
 def refuse_other_machines(base: Sequence[Session], head: Sequence[Session]) -> None:

@@ -16,6 +16,7 @@ from pipediag.comparison.quantities import (
     only_in,
     quantities,
     refuse_other_machines,
+    refuse_several_scripts,
     run_in_the_middle,
 )
 from pipediag.comparison.statistics import Change, Outcome
@@ -47,8 +48,10 @@ def compare_with_baseline(
 
     What is not judged, and what explains the rest, are notes.
 
-    Raises PipediagError: the sessions are of different machines.
+    Raises PipediagError: the sessions are of different machines, or a side is of several scripts.
     """
+    for side in (base, head):
+        refuse_several_scripts(side)
     result = GateResult(
         label=f"{labels[1]} against {labels[0]}",
         script=head[0].script.path,

@@ -9,9 +9,11 @@ from click.testing import CliRunner, Result
 from pipediag.cli.check import command
 from pipediag.errors import PipediagError
 from pipediag.session.model import Session
+from pipediag.session.worker import Worker
 from tests.comparison.sides import run_of
 from tests.factories import make_compute_bound_session, make_session
 from tests.gate.test_evaluation import make_inconclusive_session, make_script
+from tests.records import make_environment
 
 STRICT = "[tool.pipediag]\nmax-input-wait-percent = 20\n"
 
@@ -78,6 +80,25 @@ def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> No
     assert "70.0 % of the step" in result.stdout
 
 
+@pytest.mark.parametrize("apart", ["directory", "module", "worker"])
+def test_scripts_of_one_name_and_workers_of_a_job_are_judged_each(here: Path, apart: str) -> None:
+    (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
+    good, bad = make_compute_bound_session(), make_session(findings=[])
+    other = {"directory": "/repo/b"} if apart == "directory" else {"module": apart == "module"}
+    bad = bad.but(script=make_script(**other))
+    good = good.but(script=make_script(directory="/repo/a" if apart == "directory" else None))
+    if apart == "worker":
+        good, bad = (
+            one.but(environment=make_environment(worker=Worker(f"rank-{rank}", rank, 2, "Slurm")))
+            for rank, one in enumerate((good, bad))
+        )
+    paths = [write_session(here / "job" / name, one) for name, one in (("0", good), ("1", bad))]
+    assert check(paths[0]).exit_code == 0
+    assert check(*paths).exit_code == 1
+    with pytest.raises(PipediagError, match="--baseline is of one script"):
+        check(*paths, "--baseline", paths[0])
+
+
 def test_of_several_runs_of_a_script_one_odd_run_decides_nothing_and_a_failed_one_all(
     here: Path,
 ) -> None:
@@ -107,6 +128,8 @@ def test_a_baseline_is_of_one_script(here: Path) -> None:
     two = write_session(here / "two", named(run_of(), "two.py"))
     with pytest.raises(PipediagError, match="--baseline is of one script"):
         check(one, two, "--baseline", one)
+    with pytest.raises(PipediagError, match=r"one\.py.*two\.py"):
+        check(one, "--baseline", one, "--baseline", two)
 
 
 def test_the_output_file_gets_the_form_and_the_terminal_the_text(here: Path) -> None:

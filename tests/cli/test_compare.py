@@ -22,6 +22,7 @@ from pipediag.cli.compare import command
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.runner import native_runs
 from pipediag.session.model import Script, Session
+from pipediag.session.worker import Worker
 from tests.comparison.sides import run_of
 from tests.factories import make_loop
 from tests.probe import CHECKOUT
@@ -67,6 +68,26 @@ def test_another_machine_is_refused(tmp_path: Path) -> None:
     both = write(tmp_path / "a", run_of()), write(tmp_path / "b", run_of(environment=other))
     with pytest.raises(PipediagError, match=r"machines \(Example CPU: .*; Other CPU: "):
         compare(*both)
+
+
+def test_a_side_is_of_one_script_and_of_one_worker(tmp_path: Path) -> None:
+    """Runs of one script may have other arguments, and may be of other checkouts."""
+    script = run_of().script
+    runs = [
+        run_of(script=script.but(path=f"/{place}/train.py", directory=place, args=[place]))
+        for place in ("one", "two")
+    ]
+    base = write(tmp_path / "base", *runs)
+    assert compare(base, write(tmp_path / "same", *runs)).exit_code == 0
+    two = write(tmp_path / "two", runs[0], run_of(script=script.but(path="eval.py")))
+    workers = [Worker(f"rank-{rank}", rank, 2, "Slurm") for rank in range(2)]
+    job = write(
+        tmp_path / "job",
+        *(run_of(environment=make_environment(worker=one)) for one in workers),
+    )
+    for several in (two, job):
+        with pytest.raises(PipediagError, match="Nothing was compared"):
+            compare(base, several)
 
 
 def test_the_configuration_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
