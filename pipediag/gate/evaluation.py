@@ -15,7 +15,7 @@ from pipediag.comparison.quantities import (
     step_percent,
 )
 from pipediag.facts.names import RUN_PART
-from pipediag.facts.order import culprit_place
+from pipediag.facts.order import costs_the_run, culprit_place, is_for_you_to_decide
 from pipediag.facts.run import costliest_row
 from pipediag.facts.script import script_failure
 from pipediag.gate.config import VERDICT, GateConfig, RuleLevel
@@ -28,6 +28,7 @@ from pipediag.gate.result import (
     number,
     past_limit,
 )
+from pipediag.session.edits import timed_call
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import NOT_TRIED
@@ -296,10 +297,21 @@ def _speedup_left(session: Session) -> Measured | str:
 
 
 def _confirmed(session: Session) -> list[Finding]:
+    """Return findings whose confirmed edits make steps faster and need no decision of the user."""
     return [
         one
         for one in session.findings
         if one.trial.state == "confirmed"
         and one.trial.speedup is not None
+        and one.effect_on_results != "not safe here"
         and not one.about_results
+        and not is_for_you_to_decide(one)
+        and not costs_the_run(one)
+        and not _is_of_another_part(one)
     ]
+
+
+def _is_of_another_part(finding: Finding) -> bool:
+    """Return True if its speed-up is of evaluations, or of calls in callbacks, alone."""
+    called = finding.part == "epoch_end" and timed_call(finding.edit) is not None
+    return finding.part == "evaluation" or called

@@ -10,12 +10,12 @@ import pytest
 from pipediag.gate.config import GateConfig, load_config
 from pipediag.gate.evaluation import limit_checks
 from pipediag.gate.result import Check
-from pipediag.session.edits import Edit
+from pipediag.session.edits import CompileCall, Edit
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined, Trial, TrialRun
 from tests.factories import make_finding, make_session
-from tests.ledgers import make_part, make_run
+from tests.ledgers import make_gain, make_part, make_run
 from tests.records import make_breakdown
 
 
@@ -117,6 +117,30 @@ def test_alone_the_largest_counts() -> None:
 
 def a_run() -> TrialRun:
     return TrialRun(loop_id="loop_0", consumer="training", budget_s=60.0, used_s=20.0)
+
+
+CALL = Edit("compiled", "a compiled call", (CompileCall("train.py", 9, "model"),))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"condition": "if the generator yields the same data in every epoch"},
+        {"effect_on_results": "changes a hyper-parameter"},
+        {"effect_on_results": "not safe here"},
+        {"for_run": make_gain(0.9, 10.0)},
+        {"part": "evaluation"},
+        {"part": "epoch_end", "edit": CALL},
+    ],
+)
+def test_what_is_not_to_be_written_or_is_of_another_part_than_the_steps_is_not_left(
+    overrides: dict[str, Any],
+) -> None:
+    other = confirmed(5.0, **overrides)
+    check = speedup_check(make_session(trials=a_run(), findings=[other]))
+    assert (check.value, check.outcome) == (1.0, "pass")
+    check = speedup_check(make_session(findings=[other, confirmed(1.4)]))
+    assert (check.value, check.outcome) == (1.4, "fail")
 
 
 def test_where_trials_confirmed_nothing_nothing_is_left() -> None:
