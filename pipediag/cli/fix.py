@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,6 +143,7 @@ def _analysed_again(
     finally:
         progress.end()
     deliver(applicable(found.diff))
+    _say_root(session, found.contents)
     for one in (session, found.session):
         if one.patch is not None:
             _say_effects(one, one.patch)
@@ -212,8 +213,7 @@ def _print(session: Session, path: Path) -> None:
         _say_effects(session, patch)
         for sentence in patch.shared:
             say(sentence)
-        if (directory := session.script.directory) not in (None, str(Path.cwd())):
-            say(f"Paths in the patch are relative to {directory}.")
+        _say_root(session, [file.path for file in patch.files])
         first = next(filter(worth_doing, session.findings), None)
         if first is not None and (first.edit is None or first.edit.id not in patch.edits):
             say(f"The report's first change is not in the patch. By hand: {first.advice}")
@@ -223,6 +223,15 @@ def _print(session: Session, path: Path) -> None:
     if patch is None or patch.diff is None:
         _say_suggested(session, path)
         say("Nothing to write into the source.")
+
+
+def _say_root(session: Session, files: Iterable[str]) -> None:
+    from pipediag.patching.making import patch_root
+
+    if (directory := session.script.directory) is None:
+        return
+    if (root := patch_root(files, directory)) != str(Path.cwd()):
+        say(f"Paths in the patch are relative to {root}.")
 
 
 def _say_effects(session: Session, patch: Patch) -> None:

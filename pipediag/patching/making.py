@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from io import StringIO
@@ -24,10 +25,22 @@ from pipediag.session.model import Session
 _NO_END = "\\ No newline at end of file\n"
 
 
-def unified(path: str, before: bytes, after: bytes, directory: str | None = None) -> str:
-    """Return the change of one file, named relatively to a directory that it is below."""
+def patch_root(paths: Iterable[str], directory: str | None = None) -> str:
+    """Return the directory that a patch names its files from: the script's, or the nearest one that
+    holds all of the files, too."""
+    root = directory or "."
     try:
-        name = Path(path).relative_to(directory or Path.cwd()).as_posix()
+        folders = [os.path.dirname(os.path.realpath(path)) for path in paths]  # noqa: PTH120
+        return os.path.commonpath([os.path.realpath(root), *folders])
+    except (ValueError, OSError):
+        return root
+
+
+def unified(path: str, before: bytes, after: bytes, root: str = ".") -> str:
+    """Return the change of one file, named from a directory that it is below."""
+    try:
+        # `patch` and `git apply` follow no links, and refuse `..` in a name.
+        name = Path(os.path.realpath(path)).relative_to(os.path.realpath(root)).as_posix()
     except (ValueError, OSError):
         name = Path(path).as_posix().lstrip("/")
     if " " in name:
@@ -66,11 +79,10 @@ def make_patch(
             code = snippet(session, edit.changes)
             left_out.append(LeftOut(edit=edit.id, reason=str(error), snippet=code))
     changed = {path: data for path, data in sorted(after.items()) if data != before(path)}
-    folder = session.script.directory
+    root = patch_root(changed, session.script.directory)
     patch = Patch(
         edits=[edit.id for edit in kept],
-        diff="".join(unified(path, before(path), changed[path], folder) for path in changed)
-        or None,
+        diff="".join(unified(path, before(path), changed[path], root) for path in changed) or None,
         files=[PatchedFile(path=path, sha256=_sha256(before(path))) for path in changed],
         left_out=left_out,
         shared=shared,

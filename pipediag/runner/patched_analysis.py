@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipediag.errors import ExitStatus, PipediagError
 from pipediag.facts.script import cut_short, ending, script_failure
-from pipediag.patching.making import measured_files, patched_files, unified
+from pipediag.patching.making import measured_files, patch_root, patched_files, unified
 from pipediag.runner.analysis import BUDGET_S, AnalysisRequest, analyse
 from pipediag.runner.progress import OnProgress
 
@@ -85,9 +85,9 @@ def analyse_patched(
     for path, data in made.items():
         original = own.get(path, path)
         files[names.get(original, original)] = data
+    root = patch_root(files, script.directory)
     diff = "".join(
-        unified(path, Path(path).read_bytes(), data, script.directory)
-        for path, data in sorted(files.items())
+        unified(path, Path(path).read_bytes(), data, root) for path, data in sorted(files.items())
     )
     return PatchedAnalysis(found, files, diff)
 

@@ -93,6 +93,46 @@ def test_what_is_printed_is_what_patch_takes(script: Path, tmp_path: Path) -> No
     assert script.read_bytes() == CHANGED.encode()
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_a_patch_of_files_outside_the_scripts_directory_is_applied_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: bool
+) -> None:
+    """The script is `../train.py`, or a link to it, and imports by `sys.path.append("..")`."""
+    run, other = tmp_path / "run", tmp_path / "common" / "data.py"
+    for folder in (run, other.parent):
+        folder.mkdir()
+    monkeypatch.chdir(run)
+    script = tmp_path / "train.py"
+    for file in (script, other):
+        file.write_bytes(TEXT.encode())
+    named = run / "../train.py"
+    if link:
+        (named := run / "link.py").symlink_to("../train.py")
+    made = session(named, PARALLEL)
+    there = make_operation("there", "map", file=f"{run}/../common/data.py", line=4)
+    second = make_finding(
+        "other", edit=Edit("other", "a cache", (Insert("there", "cache"),)), trial=CONFIRMED
+    )
+    ops = [*made.ops, there]
+    made = made.but(
+        script=made.script.but(path="../train.py", directory=str(run)),
+        pipeline=make_pipeline(ops=ops, bottleneck_op_id=None),
+        findings=[*made.findings, second],
+        combined=Combined(speedup=2.0, ci95=(1.9, 2.1), findings=["edit", "other"]),
+    )
+    path = save_session(with_patches(made, LATER), run)
+    result = fix(path)
+    assert f"relative to {tmp_path}." in result.stderr
+    git = ["git", "apply"]
+    subprocess.run(git, cwd=tmp_path, input=result.stdout_bytes, check=True, timeout=60)
+    assert script.read_bytes() == CHANGED.encode()
+    assert b"cache()" in other.read_bytes()
+    for file in (script, other):
+        file.write_bytes(TEXT.encode())
+    assert fix(path, "--apply").exit_code == 0
+    assert script.read_bytes() == CHANGED.encode()
+
+
 def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> None:
     result = fix(saved(script), "--apply")
     assert result.exit_code == 0
