@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,10 +102,19 @@ def _write_perfetto(session: Session, directory: Path, output: Path) -> Path:
 
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:
-    """Return the sessions of a job's workers; none where one session is meant."""
+    """Return the sessions of a job's workers; none where one session is meant.
+
+    Raises PipediagError: all are runs that `compare` made.
+    """
     from pipediag.session.store import session_paths
 
     found = [run for one in given for run in session_paths(one)]
     # Runs that `compare` made are no workers.
     found = [run for run in found if run in given or not run.name.startswith("run-")]
+    if not found:
+        paths = shlex.join(map(str, given))
+        raise PipediagError(
+            f"{paths}: runs of a version, and no job. `pipediag compare BASE HEAD` compares those "
+            "of two versions; to see one of them, name its own directory."
+        )
     return [] if found == [*given[:1]] else found

@@ -65,6 +65,20 @@ def test_shows_the_newest_report_where_none_is_named(directory: Path) -> None:
     assert CliRunner().invoke(command).stdout == named.stdout
 
 
+@pytest.mark.usefixtures("directory")
+def test_runs_of_a_comparison_are_no_job() -> None:
+    """One of them may be shown, and both sides are compared."""
+    sides = ["compare/base", "compare/head"]
+    for side in sides:
+        for run in ("run-1", "run-2"):
+            Path(side, run).mkdir(parents=True)
+            save_session(trial_sessions.everything_tried(), Path(side, run))
+    for given in (sides, sides[:1]):
+        with pytest.raises(PipediagError, match="`pipediag compare"):
+            CliRunner().invoke(command, given, catch_exceptions=False)
+    assert CliRunner().invoke(command, ["compare/base/run-1"]).exit_code == 0
+
+
 @pytest.fixture
 def session_directory(tmp_path: Path) -> Path:
     save_session(factories.make_session(), tmp_path)
