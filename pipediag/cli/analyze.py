@@ -129,6 +129,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     args, note = script_arguments(options["args"], own)
     if note and not options["quiet"]:
         say(f"pipediag: {note}")
+    from pipediag.session.files import SESSION_FILE
+
     result = _analyse(options, args)
     if options["json_mode"]:
         from pipediag.session.record import to_json
@@ -138,7 +140,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         _show_summary(result, verbose=options["verbose"])
         if (earlier := result.kept_aside) is not None:
             compare = shlex.join(["pipediag", "compare", str(earlier), str(result.directory)])
-            say(f"pipediag: the earlier report is kept in {earlier}: {compare}")
+            # That of a job is of several workers.
+            more = f": {compare}" if (earlier / SESSION_FILE).exists() else ""
+            say(f"pipediag: the earlier report is kept in {earlier}{more}")
     status = _exit_status(result, gate, options)
     if status < 0:
         from pipediag.runner.signals import die_by

@@ -58,14 +58,17 @@ format_option = click.option(
 
 
 def newest_report() -> Path:
-    """Return the newest session below reports/, and say where it is.
+    """Return the newest session below reports/, which may be a worker's, and say where it is.
 
     Raises PipediagError: there is none.
     """
     from pipediag.facts.names import REPORTS
     from pipediag.session.files import SESSION_FILE
+    from pipediag.session.worker import WORKER_NAME
 
     found = list(Path(REPORTS).glob(f"*/{SESSION_FILE}"))
+    of_jobs = Path(REPORTS).glob(f"*/*/{SESSION_FILE}")
+    found += [file for file in of_jobs if WORKER_NAME.fullmatch(file.parent.name)]
     if not found:
         raise PipediagError(
             f"There is no report below {REPORTS}/. Name a session.json, or the directory that "

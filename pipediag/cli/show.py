@@ -54,7 +54,7 @@ def command(
 
     from pipediag.session.store import load_session
 
-    given = sessions or (newest_report(),)
+    given = sessions or _newest()
     of_job = sessions_of_job(given)
     if of_job:
         if formats:
@@ -99,6 +99,17 @@ def _write_perfetto(session: Session, directory: Path, output: Path) -> Path:
     read, _ = read_profiles([own if own.is_dir() else directory])
     write_perfetto(output / PERFETTO_FILE, read)
     return output / PERFETTO_FILE
+
+
+def _newest() -> tuple[Path, ...]:
+    """Return the newest session, or all of its job."""
+    from pipediag.session.worker import WORKER_NAME
+
+    newest = newest_report()
+    if not WORKER_NAME.fullmatch(newest.parent.name):
+        return (newest,)
+    of_job = newest.parent.parent.glob(f"*/{newest.name}")
+    return tuple(sorted(one for one in of_job if WORKER_NAME.fullmatch(one.parent.name)))
 
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:

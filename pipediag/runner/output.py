@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 from contextlib import ExitStack, suppress
@@ -14,8 +15,10 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import TRACE_DIRECTORY
+from pipediag.session.worker import WORKER_NAME
 
 CAPTURE_PREFIX = ".capture-"
+_IN_JOB = re.compile(rf"{WORKER_NAME.pattern}(\.\d+)?")
 _ANOTHER = "Choose another directory (`--output`, or `out` in Python)."
 
 
@@ -127,7 +130,9 @@ def _keep_aside(path: Path) -> Path | None:
     names = {entry.name for entry in path.iterdir()}
     if not names:
         return None
-    if not any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names):
+    own = any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names)
+    # Of a job: one for each worker, and those that were kept aside.
+    if not own and not all(map(_IN_JOB.fullmatch, names)):
         raise PipediagError(
             f"{path} is not empty and holds no pipediag report. Nothing was measured. {_ANOTHER}"
         )

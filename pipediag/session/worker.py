@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ _LAUNCHERS = (
     ("torchrun", "RANK", "WORLD_SIZE"),
 )
 """Launchers with their variables for a process's rank and for the number of processes."""
+
+WORKER_NAME = re.compile(r"(?:rank|worker|chief|master|evaluator|ps)-\d+")
+"""Name of a worker's directory, below that of the job's report."""
 
 
 @dataclass(frozen=True)

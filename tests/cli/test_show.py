@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from importlib import import_module
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from pipediag.cli import doctor, explain
+from pipediag.cli.common import newest_report
 from pipediag.cli.doctor import Check
 from pipediag.cli.main import COMMANDS
 from pipediag.cli.show import command
@@ -25,6 +27,7 @@ from pipediag.reporters.terminal.summary import render
 from pipediag.rules.registry import BY_ID
 from pipediag.session.store import save_session
 from tests import factories
+from tests.facts.test_job import of_worker
 from tests.reporters import trial_sessions
 from tests.trace.builder import TraceBuilder
 
@@ -63,6 +66,22 @@ def test_shows_the_newest_report_where_none_is_named(directory: Path) -> None:
 
     named = CliRunner().invoke(command, ["reports/newest"])
     assert CliRunner().invoke(command).stdout == named.stdout
+
+
+@pytest.mark.usefixtures("directory")
+def test_the_newest_report_may_be_of_a_job() -> None:
+    """Beside it lie the report of a run alone, and one of a patched script."""
+    older = ["reports/train", "reports/train/again", "reports/train/rank-1.1"]
+    job = ["reports/train/rank-0", "reports/train/rank-1"]
+    for age, place in enumerate([*job[::-1], *older]):
+        Path(place).mkdir(parents=True, exist_ok=True)
+        rank = int(place[-1]) if place[-1].isdigit() else 0
+        file = save_session(of_worker(rank), Path(place))
+        os.utime(file, (1e9 - age, 1e9 - age))
+    shown, named = CliRunner().invoke(command), CliRunner().invoke(command, job)
+    assert shown.exit_code == 0
+    assert shown.stdout == named.stdout
+    assert newest_report() == Path("reports/train/rank-1/session.json")
 
 
 @pytest.mark.usefixtures("directory")
