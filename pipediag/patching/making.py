@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
@@ -171,7 +170,7 @@ def _lines_of(diff: str | None) -> list[str]:
 
 
 def write_files(contents: Mapping[str, bytes]) -> None:
-    """Write all of the files, each whole, with its mode; links stay links.
+    """Write all of the files, each whole, with its mode and owner; links stay links.
 
     Raises:
         PipediagError: one could not be written. Those that were, the message names.
@@ -181,8 +180,7 @@ def write_files(contents: Mapping[str, bytes]) -> None:
             # All are there in full before the first one moves to its place.
             for path, content in contents.items():
                 target = Path(path).resolve()
-                mode = stat.S_IMODE(target.stat().st_mode)
-                files.enter_context(replacing(target, mode)).write(content)
+                files.enter_context(replacing(target, target.stat())).write(content)
     except (OSError, PipediagError) as error:
         reason = error if isinstance(error, OSError) else error.__cause__
         done = [path for path, content in contents.items() if current_file(path) == content]

@@ -6,9 +6,10 @@ import errno
 import json
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,11 +32,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+def replacing(path: Path, before: os.stat_result | None = None) -> Iterator[BinaryIO]:
     """Yield the file to write to, which moves to `path` when the block ends without an error.
 
-    It gets that mode, by default the one of a new file. Raises PipediagError, which says what to
-    do; what was at `path` is still there then.
+    It gets the mode of a new file, or mode and owner of the one that was there `before`. Raises
+    PipediagError, which says what to do; what was at `path` is still there then.
     """
     temporary: Path | None = None
     try:
@@ -44,9 +45,13 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
         temporary = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             yield file
-        if mode is None:
+        if before is None:
             os.umask(mask := os.umask(0))
             mode = 0o666 & ~mask
+        else:
+            mode = stat.S_IMODE(before.st_mode)
+            with suppress(OSError):  # nor where the user is not known to a container
+                os.chown(temporary, before.st_uid, before.st_gid)
         temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:

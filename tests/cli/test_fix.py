@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 import subprocess
 from collections.abc import Sequence
@@ -140,6 +142,25 @@ def test_applies_what_it_printed_and_keeps_mode_and_line_ends(script: Path) -> N
     assert stat.S_IMODE(script.stat().st_mode) == 0o750
     assert sorted(each.name for each in script.parent.iterdir()) == ["session.json", "train.py"]
     assert "changed" in result.stderr
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_changed_file_keeps_its_owner_where_that_is_allowed(
+    script: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool
+) -> None:
+    given: list[tuple[int, int]] = []
+
+    def chown(_: object, user: int, group: int) -> None:
+        given.append((user, group))
+        if not allowed:
+            raise OSError(errno.EPERM, "not permitted")
+
+    owner = script.stat().st_uid, script.stat().st_gid
+    monkeypatch.setattr(os, "chown", chown)
+    assert fix(saved(script), "--apply").exit_code == 0
+    assert given == [owner]
+    assert script.read_bytes() == CHANGED.encode()
+    assert stat.S_IMODE(script.stat().st_mode) == 0o750
 
 
 @pytest.mark.parametrize(("computed", "again"), [(10.0, True), (95.0, False)])
