@@ -107,6 +107,8 @@ def diagnose(
             module=settings.module,
             directory=None if settings.call else str(Path.cwd()),
             call=settings.call,
+            loop=settings.loop,
+            steps=settings.steps,
             status=child.script_status,
             outcome=child.outcome,
             detail=child.detail,
@@ -356,6 +358,7 @@ def record(run: EndedRun) -> Recorded:
     output, settings, rerun = run.output, run.settings, run.request.rerun
     try:
         untried = diagnose(run.child, run.host, settings, source=run.request.source)
+        untried = untried.but(script=untried.script.but(timeout_s=run.request.timeout_s))
         recording = read_recording(settings.recording_path) if rerun else None
         fault = run.tried.fault if run.tried is not None else None
         session = with_trials(untried, run.outcomes, fault or why_not_tried(run))

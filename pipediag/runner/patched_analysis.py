@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,23 +47,34 @@ def analyse_patched(
     script = session.script
     folder = Path(script.directory or "")
     main = os.path.realpath(folder / script.path)
-    if script.call is not None or not (script.module or Path(main).is_file()):
+    known = folder.is_dir() if script.module else Path(main).is_file()
+    if script.call is not None or not known:
         raise PipediagError(
             f"{script.path} can't be analysed again with the patch: only a module can, or a script "
             "that is still there. Apply the patch, and analyse it."
         )
-    # The main file, too: each of the program's files is known by one path then.
-    run = {} if script.module else {main: Path(main).read_bytes()}
-    run |= {os.path.realpath(path): data for path, data in contents.items()}
-    copies = {
-        path: _copy(path, data, folder, report.absolute() / FILES) for path, data in run.items()
-    }
+    try:
+        # The main file, too: each of the program's files is known by one path then.
+        run = {} if script.module else {main: Path(main).read_bytes()}
+        run |= {os.path.realpath(path): data for path, data in contents.items()}
+        copies = {
+            path: _copy(path, data, folder, report.absolute() / FILES) for path, data in run.items()
+        }
+    except OSError as error:
+        raise PipediagError(
+            f"The patched files could not be written to {report}: {error.strerror}. Nothing was "
+            "changed. Copy the report to a directory that can be written to, and name that one."
+        ) from error
     request = AnalysisRequest(
         script=script.path,
         args=tuple(script.args),
         module=script.module,
         output=report.absolute(),
         force=True,
+        steps=script.steps,
+        loop=loop_line(session, contents),
+        timeout_s=script.timeout_s,
+        device_memory_bytes=session.device_memory_bytes,
         rerun=script.second_run is not None,
         script_output_to_stderr=True,
         replaced_files=copies,
@@ -104,6 +116,28 @@ def _refuse_what_failed(first: Session, found: Session) -> None:
             f"The patched script failed: {ending(script)} Nothing was changed.",
             ExitStatus.SCRIPT_FAILED,
         )
+
+
+def loop_line(session: Session, contents: Mapping[str, bytes]) -> int | None:
+    """Return the line that `--loop` gave as it is in the patched files; None where it was changed,
+    as nothing is measured where no loop is at the line that is given."""
+    line, loop = session.script.loop, session.diagnosed_loop()
+    if line is None or loop is None or loop.file is None:
+        return None
+    file = os.path.realpath(Path(session.script.directory or "", loop.file))
+    after = next((data for path, data in contents.items() if os.path.realpath(path) == file), None)
+    if after is None:
+        return line
+    before = Path(file).read_bytes()
+    alike = SequenceMatcher(None, before.split(b"\n"), after.split(b"\n"), autojunk=False)
+    return next(
+        (
+            block.b + line - block.a
+            for block in alike.get_matching_blocks()
+            if block.a < line <= block.a + block.size
+        ),
+        None,
+    )
 
 
 def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:

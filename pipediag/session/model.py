@@ -105,6 +105,12 @@ class Script(Record):
     """One sentence on that: the exception, the signal, where it was stopped."""
     second_run: str | None = None
     """Outcome of running it a second time, for trials only (`--rerun`)."""
+    loop: int | None = None
+    """Line of the training loop that was asked for (`--loop`)."""
+    steps: int | None = None
+    """Measured steps that were asked for (`--steps`)."""
+    timeout_s: float | None = None
+    """Limit on its time (`--timeout`)."""
 
     @property
     def main_file(self) -> Path | None:
@@ -153,7 +159,7 @@ class Session(Record):
     created_at: str
     """ISO 8601, UTC."""
     script: Script
-    """Path or module, arguments, exit status, and how the script ended."""
+    """Path or module, arguments, exit status, how the script ended, and options of the analysis."""
     environment: Environment
     """Python, TensorFlow, Keras and its backend, machine and devices; a fingerprint of the machine.
     """

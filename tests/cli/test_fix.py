@@ -31,7 +31,7 @@ from pipediag.session.model import Script, Session
 from pipediag.session.store import save_session
 from pipediag.session.trials import Combined, DroppedEdit, Trial, TrialRun
 from pipediag.vocabulary import EffectOnResults, RunScope, ScriptOutcome
-from tests.factories import make_finding, make_session
+from tests.factories import make_finding, make_loop, make_session
 from tests.ledgers import make_gain, make_run
 from tests.records import make_breakdown, make_operation, make_pipeline
 
@@ -190,13 +190,46 @@ def test_the_second_analysis_has_the_options_of_the_first_and_multiplies_only_wh
     trials = TrialRun(
         loop_id="loop_0", consumer="training", budget_s=60.0, given_s=120.0, used_s=9.0
     )
-    twice = first.script.but(second_run="It was made.")
+    options = {"steps": 30, "timeout_s": 600.0, "second_run": "It was made."}
     run = make_run(epochs_planned=20, epochs_given=True)
-    first = first.but(trials=trials, script=twice, run=run)
+    first = first.but(
+        trials=trials, script=first.script.but(**options), run=run, device_memory_bytes=1 << 34
+    )
     result = fix(save_session(first, script.parent), "--again")
     assert result.exception is None
-    assert [(one.epochs, one.rerun, one.budget_s) for one in asked] == [(20, True, 120.0)]
+    (one,) = asked
+    assert (one.epochs, one.rerun, one.budget_s) == (20, True, 120.0)
+    assert (one.steps, one.timeout_s, one.device_memory_bytes) == (30, 600.0, 1 << 34)
     assert ("Together" in result.stderr) is together
+
+
+@pytest.mark.parametrize(("line", "moved"), [(2, 2), (4, 5), (3, None), (None, None)])
+def test_the_line_of_the_loop_is_the_one_that_it_has_in_the_patched_file(
+    script: Path, line: int | None, moved: int | None
+) -> None:
+    """A line is added before the last one, and the third one is another."""
+    script.write_text("a\nb\nc\nd\n", encoding="utf-8")
+    made = session(script, PARALLEL)
+    loops = [make_loop(file=f"{script.parent}/../{script.parent.name}/train.py", line=line)]
+    made = made.but(script=made.script.but(loop=line), loops=loops)
+    contents = {str(script): b"a\nb\nx\ny\nd\n"}
+    assert patched_analysis.loop_line(made, contents) == moved
+    assert patched_analysis.loop_line(made, {}) == line
+
+
+@pytest.mark.parametrize("broken", ["report", "directory"])
+def test_what_keeps_the_patched_script_from_being_analysed_is_said(
+    script: Path, broken: str
+) -> None:
+    made = with_patches(session(script, PARALLEL), LATER)
+    if broken == "directory":
+        gone = made.script.but(directory=str(script.parent / "gone"), path="train", module=True)
+        made = made.but(script=gone)
+    else:
+        (script.parent / "again").write_text("A file is in the way.", encoding="utf-8")
+    result = fix(save_session(made, script.parent), "--again", "--apply")
+    assert isinstance(result.exception, PipediagError)
+    assert script.read_bytes() == TEXT.encode()
 
 
 def analysed_again(

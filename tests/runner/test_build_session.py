@@ -20,6 +20,7 @@ from pipediag.runner.build_session import (
     Recorded,
     _in_each_round,
     diagnose,
+    record,
     with_second_run,
     with_trials,
 )
@@ -392,6 +393,15 @@ def recorded(output: OutputDirectory) -> Recorded:
     request = AnalysisRequest("train.py", source=False)
     run = EndedRun(request, SETTINGS, output, child, UNSAMPLED, None, time.time())
     return Recorded(run, with_trials(session(), {}, NOT_WAITED), session(), None)
+
+
+def test_options_that_another_analysis_needs_are_kept(output: OutputDirectory) -> None:
+    child = ChildResult("raised", 1, "It failed at once.", 0, 1)
+    request = AnalysisRequest("train.py", source=False, timeout_s=60.0)
+    settings = replace(SETTINGS, capture_directory=str(output.capture), loop=9, steps=40)
+    found = record(EndedRun(request, settings, output, child, UNSAMPLED, None, time.time())).session
+    assert (found.script.loop, found.script.steps, found.script.timeout_s) == (9, 40, 60.0)
+    assert found == load_session(output.path)
 
 
 def test_what_the_second_run_showed_stands_in_the_session_of_the_first(
