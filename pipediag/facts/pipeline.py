@@ -72,16 +72,31 @@ def downstream(session: Session, op: Operation) -> list[Operation]:
 def goes_by_order(session: Session, op: Operation) -> Operation | None:
     """Return the first operation behind this one that would make other data of its elements in
     another order: other pairs, other windows, or a choice of other ones. None where none would."""
-    found = next((one for one in downstream(session, op) if _by_order(session, one)), None)
+    behind = downstream(session, op)
+    found = next((one for one in behind if _by_order(session, op, one)), None)
     outer = session.operation(op.inside_function_of)
     return goes_by_order(session, outer) if found is None and outer is not None else found
 
 
-def _by_order(session: Session, op: Operation) -> bool:
-    count, above = op.parameters.get("count"), session.operation(next(iter(op.parent_ids), None))
-    if op.kind == "take" and isinstance(count, int):
+def _by_order(session: Session, op: Operation, behind: Operation) -> bool:
+    count = behind.parameters.get("count")
+    if behind.kind in BATCHING:
+        return _makes_sequences(session, op, behind)
+    if behind.kind == "take" and isinstance(count, int):
+        above = session.operation(next(iter(behind.parent_ids), None))
         return takes_a_part(count, above.cardinality if above is not None else None)
-    return op.kind in _BY_ORDER and not (op.kind == "skip" and count == 0)
+    return behind.kind in _BY_ORDER and not (behind.kind == "skip" and count == 0)
+
+
+def _makes_sequences(session: Session, op: Operation, batch: Operation) -> bool:
+    """Return True if a batch makes examples of what follows one another behind the operation, as of
+    a text's characters: examples that another one batches."""
+    takes_apart = ("unbatch", "flat_map", "interleave")
+    ends = (one for one in downstream(session, batch) if one.kind in (*BATCHING, *takes_apart))
+    above = {one.id for one in upstream(session, batch)}
+    mixed = any(one.kind == "shuffle" and one.id in above for one in downstream(session, op))
+    end = next(ends, None)
+    return end is not None and end.kind in BATCHING and not mixed
 
 
 def takes_a_part(count: int, held: float | None) -> bool:

@@ -210,6 +210,34 @@ def test_a_take_or_skip_that_leaves_nothing_out_goes_by_no_order(kind: str, coun
     assert only(SEQUENTIAL_FILES, session).edit is not None
 
 
+def sequences(*kinds: str) -> Session:
+    """Operations behind the first batch, one after the other, before which a shuffle may stand."""
+    session = flat(outer())
+    ends = {one.id: one for one in session.ops}
+    last, ops = ends.pop("batch").parent_ids, [*ends.values()]
+    for kind in kinds:
+        ops.append(make_operation(f"{kind}{len(ops)}", kind, parent_ids=last))
+        last = [ops[-1].id]
+    return session.but(pipeline=session.pipeline.but(ops=ops))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kept"),
+    [
+        (("batch", "map", "shuffle", "batch"), True),
+        (("batch", "padded_batch"), True),
+        (("shuffle", "batch", "batch"), False),
+        (("batch", "map", "unbatch", "batch"), False),
+        (("batch",), False),
+    ],
+)
+def test_elements_of_which_a_batch_makes_sequences_stay_in_order(
+    kinds: tuple[str, ...], kept: bool
+) -> None:
+    findings = run(SERIAL_FLAT_MAP, sequences(*kinds))
+    assert all((one.edit is None) is kept for one in findings)
+
+
 DEFAULTS = "optimization.apply_default_optimizations"
 OFF = {"options": {DEFAULTS: False, "deterministic": False}}
 DEBUG = {"environment": make_environment(tf_data_debug_mode=True)}
