@@ -166,7 +166,7 @@ def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str
         raise NotPatchableError("The call that parses a row was not found.")
     called_at = {place for row in rows for place in row.calls}
     changes: dict[str, list[Change]] = defaultdict(list)
-    padded = not PADDING.isdisjoint(function.graph_ops)
+    padded = function.padded_features > 0 or not PADDING.isdisjoint(function.graph_ops)
     for row in rows:
         if not row.calls:
             raise NotPatchableError(f"A library's function makes its `{row.op}`.")

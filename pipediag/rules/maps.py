@@ -73,10 +73,13 @@ BATCH_FORMS = {
 """Operations on single rows that have a form for batches, and how that is written."""
 REWRITTEN = frozenset(ROW_FUNCTIONS)
 """Operations whose calls a trial, and the patch, write in the form for batches."""
-_NOT_VECTORIZED = frozenset(_STRINGS | LOOKUP | PYTHON_OPERATIONS)
-"""Operations that `tf.vectorized_map` calls row by row. Measured: with two hashes of strings and a
-`parse_example`, 20,000 rows take 0.96 s so, 0.06 s in the form for batches, and 0.84 s in a map of
-single rows."""
+_DENSE = "SparseToDense"
+_KNOWN = BROADCASTS | REWRITTEN | {_DENSE}
+"""Operations of functions that take batches as they are or rewritten."""
+_NOT_VECTORIZED = frozenset(_STRINGS | LOOKUP | PYTHON_OPERATIONS | {_DENSE})
+"""Operations that `tf.vectorized_map` calls row by row, or refuses. Measured: with two hashes of
+strings and a `parse_example`, 20,000 rows take 0.96 s so, 0.06 s in the form for batches, and
+0.84 s in a map of single rows."""
 
 ELEMENT_TIME = Threshold("time per element", 200.0, "µs", "measured: a call costs 20 to 40 µs")
 OPERATION_US = 10.0
@@ -105,7 +108,7 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
     if (batch is None and not apart) or not _of_its_element_alone(op):
         return
     weight, edit = weigh(session, op), _edit(session, op, batch, apart)
-    known = BROADCASTS | BATCH_FORMS.keys() | REWRITTEN
+    known = _KNOWN | BATCH_FORMS.keys()
     unsure = [] if _vectorized(op) else sorted(_graph_ops(op) - known)
     uncounted_ms = uncounted_wait_ms(session)
     finding = partial(
@@ -179,8 +182,12 @@ def _written(op: Operation) -> str:
 def _vectorized(op: Operation) -> bool:
     """Return True if the function takes a batch by `tf.vectorized_map` alone, and well."""
     ops = _graph_ops(op)
-    broadcasts = ops <= BROADCASTS and not (op.function and op.function.returns_constant)
-    return not broadcasts and ops.isdisjoint(_NOT_VECTORIZED) and not _needs_rewriting(op)
+    function = op.function
+    broadcasts = ops <= BROADCASTS and not (function and function.returns_constant)
+    # It parses all rows at once, so that they get one length.
+    if broadcasts or (function and function.padded_features):
+        return False
+    return ops.isdisjoint(_NOT_VECTORIZED) and not _needs_rewriting(op)
 
 
 def _of_its_element_alone(op: Operation) -> bool:
@@ -271,9 +278,9 @@ def _takes_batches(op: Operation) -> bool:
     if op.kind not in ("map", "filter") or function is None or function.returns_constant:
         return False
     # Rows that were made dense get the length of the longest: they have to be cut to one.
-    cut = function.graph_ops.get("StridedSlice", 0) >= function.graph_ops.get("SparseToDense", 0)
-    known = BROADCASTS | REWRITTEN | {"SparseToDense"}
-    return cut and _of_its_element_alone(op) and _graph_ops(op) <= known
+    padded = function.graph_ops.get(_DENSE, 0) + function.padded_features
+    cut = function.graph_ops.get("StridedSlice", 0) >= padded
+    return cut and _of_its_element_alone(op) and _graph_ops(op) <= _KNOWN
 
 
 def _rows_at_once(session: Session) -> int | None:
@@ -303,8 +310,7 @@ def _moved_together(session: Session, op: Operation) -> list[Operation]:
     keep all from moving."""
     maps = _up_to_the_batch(session, op)
     alike = all(
-        _of_its_element_alone(m) and (_graph_ops(m) <= BROADCASTS | REWRITTEN or _vectorized(m))
-        for m in maps
+        _of_its_element_alone(m) and (_graph_ops(m) <= _KNOWN or _vectorized(m)) for m in maps
     )
     return maps if len(maps) == 1 or alike else []
 

@@ -382,7 +382,13 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
     ("rows", "kept"),
     [("[:9]", True), ("[-9:]", False), ("[1:]", False), ("[:-1]", False), ("[::2]", False)],
 )
-def test_rows_with_padding_are_cut_from_their_start_alone(rows: str, kept: bool) -> None:
+@pytest.mark.parametrize(
+    "padding",
+    [{"graph_ops": {"SparseToDense": 1, "StridedSlice": 1}}, {"padded_features": 1}],
+)
+def test_rows_with_padding_are_cut_from_their_start_alone(
+    rows: str, kept: bool, padding: dict[str, Any]
+) -> None:
     text = HEAD + (
         f"def parse(row):\n    return tf.sparse.to_dense(row){rows}\n\n"
         "ds = read(files).map(parse).batch(3)\n"
@@ -392,7 +398,7 @@ def test_rows_with_padding_are_cut_from_their_start_alone(rows: str, kept: bool)
         file=SCRIPT,
         line=line_of(text, "def parse"),
         row_operations=[row],
-        graph_ops={"SparseToDense": 1, "StridedSlice": 1},
+        **padding,
     )
     calls = [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
     change = Replace("map", IN_BATCHES, {"elements": 64})

@@ -56,6 +56,11 @@ def looking_up(**more: int) -> RecordedFunction:
     return make_function(stateful=True, graph_ops=graph_ops)
 
 
+def varying(**more: int) -> RecordedFunction:
+    """A function that parses one feature whose length varies."""
+    return make_function(graph_ops={"ParseExampleV2": 1, **more}, padded_features=1)
+
+
 def rows(*ops: Operation, **overrides: Any) -> Session:
     return session_of(source(), *ops, batch(256), **overrides)
 
@@ -135,6 +140,16 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "and cut": (
             rows(cheap({"SparseToDense": 1, "StridedSlice": 1}), filtered()),
             ("fail", APART),
+        ),
+        "lengths that vary": (rows(cheap(function=varying()), filtered()), "pass"),
+        "and their cut": (
+            rows(cheap(function=varying(StridedSlice=1)), filtered()),
+            ("fail", APART),
+        ),
+        "lengths that vary, and no filter": (rows(cheap(function=varying())), ("fail", MOVED)),
+        "dense, and no filter": (
+            rows(cheap({"ParseExampleV2": 1, "SparseToDense": 1})),
+            ("fail", MOVED),
         ),
         "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),

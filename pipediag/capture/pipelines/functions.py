@@ -306,6 +306,7 @@ def describe_function(dataset: Any) -> RecordedFunction | None:
         constant_bytes=constant_bytes(operations),
         returns_constant=any(map(_is_constant, graph.outputs)),
         one_hot_widths=sorted(_one_hot_widths(operations)),
+        padded_features=sum(map(_padded_features, operations)),
         row_operations=row_operations(graph),
     )
 
@@ -375,6 +376,12 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
 def _one_hot_widths(operations: Iterable[Any]) -> set[int]:
     shapes = [one.outputs[0].shape for one in operations if one.type == "OneHot"]
     return {width for one in shapes if one.rank and (width := one.as_list()[-1]) is not None}
+
+
+def _padded_features(operation: Any) -> int:
+    """Return how many dense features an operation parses whose length the examples give."""
+    shapes = operation.get_attr("dense_shapes") if operation.type == PARSING else []
+    return sum(any(one.size < 0 for one in shape.dim) for shape in shapes)
 
 
 _CONSTANT = "Const"

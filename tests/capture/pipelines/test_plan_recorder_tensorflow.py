@@ -48,6 +48,9 @@ SCRIPT = """
     by_lambda = source.map(lambda x: tf.random.uniform([]) + tf.cast(x, tf.float32))  # random map
     both = tf.data.Dataset.zip(mapped, by_lambda)  # zip
     hot = source.map(lambda x: tf.one_hot([x, x], 7))  # one-hot map
+    ids = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+    features = {"ids": ids, "label": tf.io.FixedLenFeature([2], tf.int64, [0, 0])}
+    varying = source.map(lambda x: tf.io.parse_single_example("", features))  # varying map
 
     files = tf.data.Dataset.list_files("shards/*.tfrecord", shuffle=False)  # list files
     read = files.interleave(tf.data.TFRecordDataset, cycle_length=2)  # interleave
@@ -195,6 +198,8 @@ def test_functions(plan: Captured) -> None:
     assert plan.operation("batch").function is None
     assert pure.one_hot_widths == []
     assert plan.operation("one-hot map").function.one_hot_widths == [7]
+    assert pure.padded_features == 0
+    assert plan.operation("varying map").function.padded_features == 1
 
 
 def test_datasets_made_inside_functions(plan: Captured) -> None:
