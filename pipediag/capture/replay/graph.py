@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -148,9 +148,9 @@ def draws_random(operation: RecordedOperation) -> bool:
     return operation.kind in DRAWING_KINDS or tensorflow_names.draws_random(names)
 
 
-def reorders(operation: RecordedOperation) -> bool:
-    """Return True if two passes may see its elements in another order."""
-    parameters = operation.parameters
+def reorders(operation: RecordedOperation, changed: Mapping[str, Scalar] | None = None) -> bool:
+    """Return True if two passes may see its elements in another order; `changed` are parameters."""
+    parameters = {**operation.parameters, **(changed or {})}
     if operation.kind == "shuffle":
         return parameters.get("reshuffle_each_iteration") is not False
     if operation.kind == "list_files":
@@ -160,7 +160,9 @@ def reorders(operation: RecordedOperation) -> bool:
 
 def is_random(node: Node) -> bool:
     """Return True if two passes over this node differ though they agree up to here."""
-    return any(draws_random(operation) or reorders(operation) for operation in node.operations)
+    return any(map(draws_random, node.operations)) or any(
+        reorders(one, node.parameters if one is node.operation else None) for one in node.operations
+    )
 
 
 Parameters = dict[str, dict[str, Scalar]]

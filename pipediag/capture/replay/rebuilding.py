@@ -233,6 +233,18 @@ _FEWEST_ELEMENTS = 32
 """Fewest elements of a check: a filter may drop most of them."""
 
 
+_IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
+    "shuffle": {"reshuffle_each_iteration": False},
+    "list_files": {"shuffle": False},
+}
+
+
+def _keep_order(node: Node) -> None:
+    """Have an operation hand on its elements in one order, in every pass."""
+    if node.operation is not None and reorders(node.operation):
+        node.parameters.update(_IN_ONE_ORDER.get(node.operation.kind, {"deterministic": True}))
+
+
 class _Parts(NamedTuple):
     before: Any
     after: Any
@@ -261,6 +273,8 @@ def _changed_parts(dataset: Any, changes: Sequence[Change]) -> _Parts:
         if _kind(node) == "shuffle":
             # Both forms hand on the elements in one order, to be compared by value.
             node.make = lambda inputs: inputs[0]
+        else:
+            _keep_order(node)
         if _batch_size(node) > _ROWS_OF_A_CHECK:
             node.parameters["batch_size"] = _ROWS_OF_A_CHECK
     # Half a batch at the end shows what happens to a remainder.
@@ -371,10 +385,6 @@ def verify(dataset: Any, changes: Sequence[Change], check: Check) -> int | None:
 _PASSES_S = 1.0
 """Time for which each of two passes that are compared is read."""
 _MOST_IN_PASSES = 5_000
-_IN_ONE_ORDER: dict[str, dict[str, Scalar]] = {
-    "shuffle": {"reshuffle_each_iteration": False},
-    "list_files": {"shuffle": False},
-}
 
 
 def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
@@ -387,9 +397,7 @@ def _same_in_two_passes(dataset: Any, changes: Sequence[Change]) -> int:
     if any(one.kind == "shuffle" for node in behind for one in node.operations):
         # Both passes are in one order, which a cache keeps: what is behind it mixes its elements.
         for node in above:
-            if node.operation is not None and reorders(node.operation):
-                order = _IN_ONE_ORDER.get(node.operation.kind, {"deterministic": True})
-                node.parameters.update(order)
+            _keep_order(node)
     part = built(graph, graph.node(place))
     first, second = (first_elements(part, _MOST_IN_PASSES, _PASSES_S) for _ in range(2))
     difference = _count_difference(first, second)
