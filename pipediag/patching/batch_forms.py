@@ -72,6 +72,7 @@ def in_batches(
     workspace: Workspace,
     source: Source,
     call: cst.Call,
+    op_id: str,
     function: RecordedFunction,
     given: Mapping[str, Scalar],
 ) -> dict[str, list[Change]]:
@@ -84,6 +85,9 @@ def in_batches(
     changes = rows_rewritten(workspace, function)
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
+    if any(changes.values()) and _is_chosen_around(source, call):
+        # Another pipeline may have other operations there, which are not rewritten.
+        workspace.only_call(op_id, suits="moved")
     others = _other_calls(workspace, source, call, function) if any(changes.values()) else []
     if called(call) == "filter":
         changes[source.path] += _filtering_rows(source, call)
@@ -98,6 +102,20 @@ def in_batches(
     first, last = given.get("first", True), given.get("last", True)
     changes[source.path] += _around(source, call, before if first else "", after if last else "")
     return changes
+
+
+def _is_chosen_around(source: Source, call: cst.Call) -> bool:
+    """Return True if the function that a map or filter is given is, or reads, what the function or
+    the loop around the call gives a value."""
+    given = needed_argument(call, "predicate" if called(call) == "filter" else "map_func")
+    own = {one.name.value for one in source.all(cst.Param, given)}
+    names: set[str] = set()
+    for around in source.ancestors(call):
+        if isinstance(around, cst.FunctionDef | cst.For):
+            names |= source.bound(around)
+        if isinstance(around, cst.FunctionDef):
+            names |= {one.name.value for one in source.all(cst.Param, around.params)}
+    return any(source.references(name, given) for name in names - own)
 
 
 def _filtering_rows(source: Source, call: cst.Call) -> list[Change]:

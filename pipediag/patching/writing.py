@@ -412,7 +412,8 @@ def _take_batches(workspace: Workspace, change: edits.Replace) -> None:
     function = workspace.operation(change.op_id).function
     if function is None:
         raise NotPatchableError("Its function was not recorded.")
-    for path, changes in in_batches(workspace, source, call, function, change.parameters).items():
+    given = change.op_id, function, change.parameters
+    for path, changes in in_batches(workspace, source, call, *given).items():
         workspace.change(workspace.source(path), changes)
 
 

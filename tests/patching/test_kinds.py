@@ -408,6 +408,37 @@ def test_rows_with_padding_are_cut_from_their_start_alone(
         assert "padded" in refused(text, calls, change)
 
 
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [
+        ("parse", True),
+        ("lambda row: parse(row)", True),
+        ("lambda row: parse(row, training)", False),
+        ("partial(parse, training=training)", False),
+    ],
+)
+def test_rows_of_a_function_that_another_pipeline_may_have_otherwise_are_left(
+    function: str, kept: bool
+) -> None:
+    text = HEAD + (
+        "def parse(row, training=False):\n    row = tf.stack([row, row])\n"
+        "    return row if training else tf.expand_dims(row, 0)\n\n\n"
+        f"def make(x, training):\n    ds = read(x)\n    ds = ds.map({function})\n"
+        "    return ds.filter(lambda row: row > 0).batch(3)\n\n\n"
+        "model.fit(make(a, True), validation_data=make(b, False))\n"
+    )
+    inside = [(SCRIPT, line_of(text, "ds.map("))] if "lambda" in function else []
+    row = RowOperation("Pack", [*inside, (SCRIPT, line_of(text, "tf.stack"))], 0, None)
+    line = line_of(text, "ds.map(" if inside else "def parse")
+    function_of = make_function(file=SCRIPT, line=line, row_operations=[row])
+    calls = [op(text, "map", "ds.map(", function=function_of), op(text, "batch", ".batch(")]
+    change = Replace("map", IN_BATCHES, {"elements": 64})
+    if kept:
+        assert "tf.stack([row, row], axis=1)" in patched(text, calls, change)
+    else:
+        assert "2 places" in refused(text, calls, change)
+
+
 @pytest.mark.parametrize("ran", [True, False])
 def test_another_filter_of_the_predicate_takes_batches_too_if_it_ran(ran: bool) -> None:
     text = HEAD + (
