@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 
 import libcst as cst
 
@@ -64,6 +65,7 @@ def for_batches(
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
     if any(changes.values()):
+        _refuse_used_beside(workspace, function)
         changes[source.path] += _others_moved(workspace, source, call, function)
     return changes
 
@@ -88,7 +90,10 @@ def in_batches(
     if any(changes.values()) and _is_chosen_around(source, call):
         # Another pipeline may have other operations there, which are not rewritten.
         workspace.only_call(op_id, suits="moved")
-    others = _other_calls(workspace, source, call, function) if any(changes.values()) else []
+    others: list[tuple[Source, cst.Call]] = []
+    if any(changes.values()):
+        _refuse_used_beside(workspace, function)
+        others = _other_calls(workspace, source, call, function)
     if called(call) == "filter":
         changes[source.path] += _filtering_rows(source, call)
     for where, other in others:
@@ -434,6 +439,20 @@ def _refuse_shared(
         for use in uses_in(each, source, function):
             if not any(_is_at(each, use, line) for line in lines):
                 raise _is_shared(function.name.value)
+
+
+def _refuse_used_beside(workspace: Workspace, function: RecordedFunction) -> None:
+    """Raise if a script or a test that is no part of the program uses one of a map's functions."""
+    places = {place for row in function.row_operations for place in row.calls}
+    if function.file is not None and function.line is not None:
+        places.add((function.file, function.line))
+    around = ((path, _function_around(workspace.source(path), line)) for path, line in places)
+    for path, found in dict.fromkeys(around):
+        source = workspace.source(path)
+        for each in workspace.importing(source) if found is not None else ():
+            if found is not None and uses_in(each, source, found):
+                file, name = Path(each.path).name, found.name.value
+                raise NotPatchableError(f"{file} uses `{name}`, too, and gives it single rows.")
 
 
 def _function_around(source: Source, line: int) -> cst.FunctionDef | None:

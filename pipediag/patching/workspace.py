@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import warnings
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class Workspace:
         self._read = read
         self._sources: dict[str, Source] = {}
         self._reasons: dict[str, str] = {}
+        self._importing: dict[str, list[Source]] = {}
         self.makers: Callers = {}
         """Functions that make more pipelines, which get the changes, too, and who calls them."""
         self.hoists: dict[tuple[str, int], None] = {}
@@ -155,8 +157,7 @@ class Workspace:
     def _program(self) -> dict[str, Source]:
         """Files of the program, by their real paths: those that are known, and what they import."""
         session, keras = self.session, self.session.keras
-        main, folder = session.script.main_file, session.script.directory
-        roots = tuple(filter(None, (main and main.parent, folder and Path(folder))))
+        main, roots = session.script.main_file, self._roots
         named: list[Path | str | None] = [main, keras.compile_file if keras is not None else None]
         named += [*(loop.file for loop in session.loops), *(op.file for op in every(session))]
         waiting = [str(one) for one in named if one is not None]
@@ -170,6 +171,32 @@ class Workspace:
                     waiting += _imported_by(path, source.data, roots)
                     found[real] = source
         return {real: source for real, source in found.items() if source is not None}
+
+    @cached_property
+    def _roots(self) -> tuple[Path, ...]:
+        """Folders in which the script finds modules of its own."""
+        main, folder = self.session.script.main_file, self.session.script.directory
+        return (*([main.parent] if main else []), *([Path(folder)] if folder else []))
+
+    def importing(self, source: Source) -> list[Source]:
+        """Return files that import a file, and are no part of the program: other scripts, and
+        tests, beside the file or below the script's folders."""
+        real = os.path.realpath(source.path)
+        if real not in self._importing:
+            around = [Path(real).parent, *(one.resolve() for one in self._roots)]
+            folders = dict.fromkeys(one for one in around if one in Path(real).parents)
+            paths = dict.fromkeys(path for one in folders for path in _python_files(one))
+            others = [path for path in paths if path not in self._program and path != real]
+            found = self._importing[real] = list[Source]()
+            for path in others:
+                # Not there, or no Python.
+                with suppress(NotPatchableError, SyntaxError, ValueError):
+                    each = Source.of(path, current_file(path))
+                    named = each.has(Path(real).stem) or Path(real).stem == "__init__"
+                    imported = _imported_by(path, each.data, self._roots) if named else ()
+                    if real in map(os.path.realpath, imported):
+                        found.append(each)
+        return self._importing[real]
 
     def _own(self, path: str) -> Source:
         """Return a file of the program's own, as it was measured."""
@@ -209,6 +236,27 @@ class Workspace:
 
     def contents(self) -> dict[str, bytes]:
         return {path: source.content for path, source in self._sources.items()}
+
+
+_MOST_ENTRIES = 1_000
+"""Entries of folders that are looked at: data may lie there, too."""
+
+
+def _python_files(folder: Path) -> list[str]:
+    """Return the Python files in a folder and those below, the nearest first; but for those of
+    hidden folders and of environments."""
+    found, waiting, left = list[str](), deque([folder]), _MOST_ENTRIES
+    while waiting and left > 0:
+        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
+            for entry in islice(entries, left):
+                left -= 1
+                if entry.name.startswith(".") or entry.name in _INSTALLED:
+                    continue
+                if entry.name.endswith(".py"):
+                    found.append(entry.path)
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ import pytest
 
 from pipediag.patching.making import make_patch
 from pipediag.patching.source import NotPatchableError
+from pipediag.patching.workspace import current_file
 from pipediag.session.edits import (
     AUTOTUNE,
     IN_BATCHES,
@@ -437,6 +438,42 @@ def test_rows_of_a_function_that_another_pipeline_may_have_otherwise_are_left(
         assert "tf.stack([row, row], axis=1)" in patched(text, calls, change)
     else:
         assert "2 places" in refused(text, calls, change)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "kept"),
+    [
+        ("predict.py", "from data import parse\nx = parse(line)\n", False),
+        ("tests/test_data.py", "import data\nassert data.parse(line) == 3\n", False),
+        ("predict.py", "from data import make\nx = make(line)\n", True),
+        ("other.py", "from another import parse\nx = parse(line)\n", True),
+        (".venv/predict.py", "from data import parse\nx = parse(line)\n", True),
+    ],
+)
+def test_a_function_that_a_script_beside_calls_for_rows_stays(
+    tmp_path: Path, path: str, text: str, kept: bool
+) -> None:
+    data = HEAD + (
+        "def parse(row):\n    return tf.stack([row, row])\n\n\n"
+        "def make(x):\n    return read(x).map(parse).batch(3)\n"
+    )
+    files = {
+        "train.py": "from data import make\n\nmodel.fit(make(x))\n",
+        "data.py": data,
+        path: text,
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    at = str(tmp_path / "data.py")
+    row = RowOperation("Pack", [(at, line_of(data, "tf.stack"))], 0, None)
+    function = make_function(file=at, line=line_of(data, "def parse"), row_operations=[row])
+    calls = [op(data, "map", ".map(", function=function, file=at)]
+    calls.append(op(data, "batch", ".batch(", file=at))
+    session = session_of(files["train.py"], *calls)
+    session = session.but(script=session.script.but(directory=str(tmp_path), path="train.py"))
+    edit = Edit("e", "an edit", (Move("map", "batch"),))
+    assert (make_patch(session, [edit], current_file)[0].diff is not None) == kept
 
 
 @pytest.mark.parametrize("ran", [True, False])
