@@ -178,11 +178,15 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a dataset's method.")
     # The link of the chain with the blanks before its dot, as far as the tree has them.
-    blanks = source.module.code_for_node(call.func.dot).encode()
-    link = Span(source.span(call.func.attr).start - len(blanks), source.span(call).end)
-    text = Span(source.data.find(b".", link.start), link.end)
+    code, dot = source.module.code_for_node, call.func.dot
+    link = Span(source.span(call.func.attr).start - len(code(dot).encode()), source.span(call).end)
+    text = Span(link.start + len(code(dot.whitespace_before).encode()), link.end)
     if source.data[link.start : text.start].strip(b" \t\r\n\\"):
-        raise NotPatchableError("There is a comment within the chain.")
+        if alone:
+            raise NotPatchableError("There is a comment within the chain.")
+        # It stays where it is.
+        line_end = source.data[: source.line_start(text.start)].removesuffix(b"\n")
+        link = Span(len(line_end.removesuffix(b"\r")), link.end)
     gone = whole_lines(source, alone[0]) if alone else link
     return [Change(gone), _appended(source, after, text)]
 

@@ -62,6 +62,18 @@ model.compile(
 model.fit(ds)
 """
 )
+COMMENTED = (
+    HEAD
+    + """ds = (
+    tf.data.Dataset.range(9)  # e.g. 9 rows
+    # of numbers
+    .map(f)
+    .shuffle(9)
+    .batch(3)
+)
+model.fit(ds)
+"""
+)
 ONE_LINE = (
     HEAD
     + """ds = tf.data.Dataset.range(9).shuffle(9).map(f).batch(3)
@@ -132,6 +144,12 @@ TABLE: dict[str, tuple[str, tuple[Change, ...], str, str]] = {
         (CACHE, BEHIND),
         SHUFFLE + MAP,
         f"{MAP}ds = ds.cache()\n{SHUFFLE}",
+    ),
+    "a map behind comments": (
+        COMMENTED,
+        (Move("map", "batch"),),
+        "  # e.g. 9 rows\n    # of numbers\n    .map(f)\n    .shuffle(9)\n    .batch(3)\n",
+        "  # e.g. 9 rows\n    # of numbers\n    .shuffle(9)\n    .batch(3)\n    .map(f)\n",
     ),
     "options behind the last line": (
         REBOUND,

@@ -227,7 +227,7 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         "Other code reads `ds`",
     ),
     "a comment in the chain": (
-        "ds = (\n    src.take(9)  # of them\n    .shuffle(9)  # all\n    .map(f)\n)\n",
+        "ds = src\nds = (\n    ds  # of them\n    .shuffle(9)\n)\nout = ds.take(9).map(f)\n",
         BEHIND,
         "comment",
     ),
