@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -48,6 +48,7 @@ from pipediag.vocabulary import Scalar
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
 _SHAPES = frozenset({"set_shape", "ensure_shape"})
+_GIVEN = {"map": "map_func", "filter": "predicate"}
 _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
@@ -112,7 +113,7 @@ def in_batches(
 def _is_chosen_around(source: Source, call: cst.Call) -> bool:
     """Return True if the function that a map or filter is given is, or reads, what the function or
     the loop around the call gives a value."""
-    given = needed_argument(call, "predicate" if called(call) == "filter" else "map_func")
+    given = _function_given(call)
     own = {one.name.value for one in source.all(cst.Param, given)}
     names: set[str] = set()
     for around in source.ancestors(call):
@@ -437,8 +438,15 @@ def _refuse_shared(
     for each in _read_by(workspace, source.path, *(path for path, _ in called_at)):
         lines = [line for path, line in called_at if path == each.path]
         for use in uses_in(each, source, function):
-            if not any(_is_at(each, use, line) for line in lines):
+            if not any(_is_at(each, use, line) for line in lines) and not _given_to(each, use):
                 raise _is_shared(function.name.value)
+
+
+def _given_to(source: Source, use: cst.CSTNode) -> cst.Call | None:
+    """Return the map or filter that is given a function, or a lambda or partial that reads it."""
+    given = (source.parent(one) for one in source.ancestors(use) if isinstance(one, cst.Arg))
+    found = (one for one in given if isinstance(one, cst.Call) and called(one) in _GIVEN)
+    return next(found, None)
 
 
 def _refuse_used_beside(workspace: Workspace, function: RecordedFunction) -> None:
@@ -492,29 +500,50 @@ def _other_calls(
 ) -> list[tuple[Source, cst.Call]]:
     """Return the other maps, or filters, of a function, with their files; raise if other code calls
     it."""
-    given = needed_argument(call, "predicate" if called(call) == "filter" else "map_func")
-    if isinstance(given, cst.Lambda) or function.file is None:
-        return []
-    where, own = workspace.source(function.file), source.span(call)
-    defined_there = [
-        each
-        for each in where.all(cst.FunctionDef)
-        if function.line in {where.line(one) for one in (each, *each.decorators)}
-    ]
-    if not defined_there:
-        raise NotPatchableError("Its function has no definition that other code could share.")
-    found: list[tuple[Source, cst.Call]] = []
-    for definition in defined_there:
+    given, own = _function_given(call), source.span(call)
+    found: dict[Place, tuple[Source, cst.Call]] = {}
+    for where, definition, lines in _definitions(workspace, given, function):
         for each in _read_by(workspace, where.path, source.path):
             for use in uses_in(each, where, definition):
                 if each.path == source.path and own.start <= source.span(use).start < own.end:
                     continue
-                argument_of = each.parent(use)
-                other = each.parent(argument_of) if isinstance(argument_of, cst.Arg) else None
-                if not isinstance(other, cst.Call) or called(other) != called(call):
+                if any(_is_at(each, use, line) for path, line in lines if path == each.path):
+                    continue
+                other = _given_to(each, use)
+                if other is None or called(other) != called(call):
                     raise _is_shared(definition.name.value)
-                found.append((each, other))
-    return found
+                its = _function_given(other)
+                alike = source.code(given) == each.code(its) and not _is_chosen_around(each, other)
+                if its is not use and not alike:
+                    raise _is_shared(definition.name.value)
+                found[each.path, each.span(other).start] = (each, other)
+    return list(found.values())
+
+
+def _function_given(call: cst.Call) -> cst.BaseExpression:
+    return needed_argument(call, _GIVEN.get(called(call) or "", "map_func"))
+
+
+def _definitions(
+    workspace: Workspace, given: cst.BaseExpression, function: RecordedFunction
+) -> Iterator[tuple[Source, cst.FunctionDef, Collection[Place]]]:
+    """Yield the definitions of a map's function and of those that it calls, with the lines at which
+    these are known to be called."""
+    if function.file is not None and not isinstance(given, cst.Lambda):
+        where = workspace.source(function.file)
+        own = [
+            each
+            for each in where.all(cst.FunctionDef)
+            if function.line in {where.line(one) for one in (each, *each.decorators)}
+        ]
+        if not own:
+            raise NotPatchableError("Its function has no definition that other code could share.")
+        yield from ((where, each, ()) for each in own)
+    places = {place for row in function.row_operations for place in row.calls}
+    for path, line in {place for row in function.row_operations for place in row.calls[1:]}:
+        called_there = _function_around(workspace.source(path), line)
+        if called_there is not None:
+            yield workspace.source(path), called_there, places
 
 
 _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")

@@ -494,6 +494,45 @@ def test_a_function_that_a_script_beside_calls_for_rows_stays(
     assert (make_patch(session, [edit], current_file)[0].diff is not None) == kept
 
 
+@pytest.mark.parametrize(
+    ("own", "other", "kept"),
+    [
+        ("lambda r: row(r, 2)", "lambda r: row(r, 2)", True),
+        ("partial(row, size=2)", "partial(row, size=2)", True),
+        ("lambda r: row(r, 2)", "lambda r: row(r, 3)", False),
+        ("partial(row, size=2)", "partial(row, size=3)", False),
+        ("whole", "lambda r: row(r, 2)", False),
+        ("lambda r: row(r, 2)", "whole", False),
+    ],
+)
+def test_another_map_of_a_lambda_or_partial_of_the_function_moves_too(
+    own: str, other: str, kept: bool
+) -> None:
+    whole = "def whole(r):\n    return row(r, 2)\n\n\n" if "whole" in (own, other) else ""
+    text = HEAD + (
+        "def row(r, size):\n    return tf.stack([r] * size)\n\n\n"
+        f"{whole}train = read(files).map({own}).shuffle(9).batch(8)\n"
+        f"valid = read(others).map({other}).batch(4)\nmodel.fit(train)\n"
+    )
+    kind = own.split(" ", maxsplit=1)[0].split("(", maxsplit=1)[0]
+    begins = {"lambda": "read(files)", "whole": "def whole", "partial": "def row"}[kind]
+    through = {"lambda": ["read(files)"], "whole": ["return row"], "partial": []}[kind]
+    places = [(SCRIPT, line_of(text, one)) for one in (*through, "tf.stack")]
+    row = RowOperation("Pack", places, 0, None)
+    function = make_function(file=SCRIPT, line=line_of(text, begins), row_operations=[row])
+    given = {"map": {"function": function}}
+    ops = [
+        op(text, one, "read(files)", **given.get(one, {})) for one in ("map", "shuffle", "batch")
+    ]
+    change = Move("map", "batch")
+    if kept:
+        after = patched(text, ops, change)
+        assert f".shuffle(9).batch(8).map({own})\n" in after
+        assert f"read(others).batch(4).map({other})\n" in after
+    else:
+        assert "more than one place" in refused(text, ops, change)
+
+
 @pytest.mark.parametrize("ran", [True, False])
 def test_another_filter_of_the_predicate_takes_batches_too_if_it_ran(ran: bool) -> None:
     text = HEAD + (
