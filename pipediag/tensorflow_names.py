@@ -63,6 +63,7 @@ ROW_FUNCTIONS = {
     "Pack": "stack",
     PARSING: "parse_single_example",
     "Reshape": "reshape",
+    "Squeeze": "squeeze",
     "StridedSlice": "_slice_helper",
 }
 """Operations that are made otherwise for a batch than for a row, and the functions that make them.

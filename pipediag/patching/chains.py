@@ -56,6 +56,7 @@ POSITIONS: Mapping[str, Sequence[str]] = {
         "concat": "values axis name",
         "expand_dims": "input axis name",
         "argmax": "input axis output_type name",
+        "squeeze": "input axis name",
         "reshape": "tensor shape name",
         **dict.fromkeys(REDUCING.values(), "input_tensor axis keepdims name"),
         "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly "

@@ -108,6 +108,10 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
     {
         "cast": (rows(cheap()), ("fail", MOVED)),
         "lookup": (rows(cheap(function=looking_up(SelectV2=2))), ("fail", MOVED)),
+        "lookup of a layer": (
+            rows(cheap(function=looking_up(ExpandDims=1, Squeeze=1)), filtered()),
+            ("fail", APART),
+        ),
         "parses": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", VECTORIZED)),
         "parses strings": (rows(cheap({"ParseExampleV2": 1, **HASHES})), ("fail", MOVED)),
         "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),

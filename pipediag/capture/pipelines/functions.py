@@ -430,6 +430,10 @@ def row_operations(graph: Any) -> list[RowOperation]:
             needed = operand is not None
         elif kind == "Pack":
             needed = operation.get_attr("axis") >= 0 and any(map(_depends_on_element, values))
+        elif kind == "Squeeze":
+            axes = operation.get_attr("squeeze_dims")
+            all_negative = bool(axes) and max(axes) < 0
+            needed = not all_negative and _depends_on_element(values[0])
         elif kind in _AXES:
             needed = _counts_from_the_front(values[-1]) and any(
                 map(_depends_on_element, values[:-1])

@@ -29,6 +29,8 @@ FUNCTIONS = {
     "table": "tf.reduce_sum(tf.stack([EDGES * a, b + EDGES]))",
     "concat": "tf.concat([tf.stack([a, b]), tf.stack([c, a])], 0)",
     "expand": "tf.expand_dims(b, 0)",
+    "squeeze": "tf.squeeze(tf.expand_dims(b, 0), axis=0)",
+    "squeeze the last": "tf.squeeze(tf.expand_dims(b, -1), -1)",
     "reshape": "tf.reshape(c, [1])",
     "slice": "tf.stack([a, b, c])[:2]",
     "slices": "EDGES * (tf.expand_dims(c, 0)[:1] + tf.reshape(tf.stack([a, b]), [2])[1:])",
