@@ -199,7 +199,24 @@ def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str
         found = workspace.source(row.calls[-1][0])
         new = _rewritten(found, row, padded=padded)
         changes[found.path] += [each for each in new if each not in changes[found.path]]
+    if PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
+        _shaped(workspace, function, changes)
     return changes
+
+
+def _shaped(
+    workspace: Workspace, function: RecordedFunction, changes: dict[str, list[Change]]
+) -> None:
+    """Add the changes that put a dimension for the rows before shapes that functions set."""
+    own = 1 if function.name.endswith("<lambda>") else 0  # its line may be in a factory
+    places = {place for row in function.row_operations for place in row.calls[own:]}
+    for path, line in sorted(places):
+        source = workspace.source(path)
+        around = _function_around(source, line)
+        for call in source.all(cst.Call, around) if around is not None else ():
+            if called(call) in _SHAPES:
+                change = _of_batch(source, needed_argument(call, "shape"), "None")
+                changes[path] += [change] if change not in changes[path] else []
 
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:

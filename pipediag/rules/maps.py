@@ -74,7 +74,7 @@ BATCH_FORMS = {
 REWRITTEN = frozenset(ROW_FUNCTIONS)
 """Operations whose calls a trial, and the patch, write in the form for batches."""
 _DENSE = "SparseToDense"
-_KNOWN = BROADCASTS | REWRITTEN | {_DENSE}
+_KNOWN = BROADCASTS | REWRITTEN | {_DENSE, "EnsureShape"}
 """Operations of functions that take batches as they are or rewritten."""
 _NOT_VECTORIZED = frozenset(_STRINGS | LOOKUP | PYTHON_OPERATIONS | {_DENSE})
 """Operations that `tf.vectorized_map` calls row by row, or refuses. Measured: with two hashes of

@@ -411,6 +411,25 @@ def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "written"),
+    [
+        ("e.set_shape([64])", "e.set_shape([None, 64])"),
+        ("e = tf.ensure_shape(e, (64,))", "e = tf.ensure_shape(e, (None, 64))"),
+        ("e.set_shape(SHAPE)", "e.set_shape([None, *SHAPE])"),
+        ("e.set_shape(of(e))", None),
+    ],
+)
+def test_a_shape_of_a_parsed_row_gets_a_dimension_for_the_batch(
+    shape: str, written: str | None
+) -> None:
+    text = PARSED.replace("    return e\n", f"    {shape}\n    return e\n")
+    if written is None:
+        refused(text, parsing(text), *BATCH_FIRST)
+    else:
+        assert f"    {written}\n" in patched(text, parsing(text), *BATCH_FIRST)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         PARSED + "first = row(next(records))\n",

@@ -126,6 +126,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
+        "of a shape": (rows(cheap({"EnsureShape": 1, **HASHES})), ("fail", MOVED)),
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
         "filter that reduces": (rows(cheap(), filtered({"All": 1})), ("fail", APART)),
