@@ -103,7 +103,8 @@ PER_ELEMENT_MAP = pipeline_rule(
 
 @PER_ELEMENT_MAP.found_at("map")
 def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]:
-    batch = following_batch(session, op)
+    outer = session.operation(op.inside_function_of)
+    batch = following_batch(session, op) or _batch_outside(session, op, outer)
     apart = _taken_apart(session, op)
     if (batch is None and not apart) or not _of_its_element_alone(op):
         return
@@ -123,7 +124,10 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         },
     )
     if batch is not None and not apart:
-        advice = f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per batch"
+        out = f" out of the function of {call_name(outer)}, and" if outer is not None else ""
+        advice = (
+            f"Move {call_name(op)}{out} after {call_name(batch)}, so that it runs once per batch"
+        )
         advice += f"{_written(op)}."
     else:
         rows, end = _rows_at_once(session), call_name(apart[-1]) if len(apart) > 1 else "it"
@@ -156,6 +160,13 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
+
+
+def _batch_outside(session: Session, op: Operation, outer: Operation | None) -> Operation | None:
+    """Return the batch behind an operation whose function ends with the map of single elements."""
+    followed = any(op.id in one.parent_ids for one in session.ops)
+    batched = any(one.kind in BATCHING for one in upstream(session, op))
+    return following_batch(session, outer) if outer and not followed and not batched else None
 
 
 def _fills_fast(session: Session, op: Operation) -> bool:
@@ -337,6 +348,8 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     carrier = _carrier(session, op)
     if carrier is not None:
         return f"It is tried together with the {place_name(carrier)}."
+    if op.inside_function_of is not None:
+        return "It is called in the function of another operation."
     if _needs_rewriting(op):
         return "The function has to be rewritten for whole batches, with other operations."
     return "Operations between it and the batch need its single elements."
