@@ -286,10 +286,14 @@ def block_of(source: Source, statement: Statement) -> list[cst.CSTNode]:
 
 
 def assigned(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
-    """Return name and value of `name = value`; None for any other statement."""
+    """Return name and value of `name = value`, annotated or not; None for any other statement."""
     match statement:
         case cst.SimpleStatementLine(
             body=[cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value)]
+        ):
+            return name, value
+        case cst.SimpleStatementLine(
+            body=[cst.AnnAssign(target=cst.Name(value=name), value=cst.BaseExpression() as value)]
         ):
             return name, value
     return None

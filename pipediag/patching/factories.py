@@ -31,6 +31,7 @@ every epoch. A filter's function must call nothing, as it might draw random numb
 ANY_ORDER = _ORDERED | {"cache", "repeat", "shuffle"}
 """Operations that a caller may choose next to an operation that moves: they look at no element."""
 
+_Assignment = cst.Assign | cst.AnnAssign
 Call = tuple[Source, cst.CSTNode]
 """A file, and the name that is called in it."""
 
@@ -108,12 +109,12 @@ class Factory:
             before = len(self._differing)
             for node in self._inside:
                 match node:
-                    case cst.Assign() if self._depends(node.value):
+                    case cst.Assign() | cst.AnnAssign() if node.value and self._depends(node.value):
                         self._differing |= _targets(self._source, node)
                     case cst.For() if self._depends(node.iter):
                         self._differing |= self._source.names_in(node.target)
                     case cst.If() if self._depends(node.test):
-                        for each in self._source.all(cst.Assign, node):
+                        for each in _assignments(self._source, node):
                             if not self._rebinds(each):
                                 self._differing |= _targets(self._source, each)
                         defined = self._source.all(cst.FunctionDef, node)
@@ -178,7 +179,7 @@ class Factory:
             and not (generates and isinstance(arg.value, cst.Lambda))
         )
 
-    def _rebinds(self, node: cst.Assign) -> bool:
+    def _rebinds(self, node: _Assignment) -> bool:
         root = _root(node.value)
         return root in self._datasets and _targets(self._source, node) == {root}
 
@@ -188,7 +189,7 @@ class Factory:
         for node in self._inside:
             if isinstance(node, cst.For) and not given.isdisjoint(self._source.names_in(node.iter)):
                 given |= self._source.names_in(node.target)
-            if isinstance(node, cst.Assign):
+            if isinstance(node, cst.Assign | cst.AnnAssign) and node.value:
                 value = _innermost(node.value)
                 while isinstance(value, cst.Attribute | cst.Subscript):
                     value = value.value
@@ -335,8 +336,13 @@ def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) 
     return value.value if isinstance(value, cst.Name) else None
 
 
-def _targets(source: Source, node: cst.Assign) -> set[str]:
-    return set().union(*(source.names_in(each.target) for each in node.targets))
+def _assignments(source: Source, node: cst.CSTNode) -> list[_Assignment]:
+    return [*source.all(cst.Assign, node), *source.all(cst.AnnAssign, node)]
+
+
+def _targets(source: Source, node: _Assignment) -> set[str]:
+    targets = node.targets if isinstance(node, cst.Assign) else [node]
+    return set().union(*(source.names_in(each.target) for each in targets))
 
 
 def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
@@ -345,6 +351,6 @@ def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
     return value
 
 
-def _root(value: cst.BaseExpression) -> str | None:
-    found = _innermost(value) if called(value) in _OPERATIONS else None
+def _root(value: cst.BaseExpression | None) -> str | None:
+    found = _innermost(value) if value and called(value) in _OPERATIONS else None
     return found.value if isinstance(found, cst.Name) else None

@@ -174,6 +174,7 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
         ("if training:\n    return read(x)\nreturn read(x).map(parse).batch(8)", BATCH_FIRST),
         ("return x.map(parse).batch(8)", CACHE),
         ("fn = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
+        ("fn: object = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
         ("ds = read(x)\nfor f in training:\n    ds = ds.map(f)\nreturn ds.batch(8)", CACHE),
         ("return read(x).map(lambda e: parse(e, training)).batch(8)", BATCH_FIRST),
         ("def load(e):\n    return parse(e, training)\nreturn read(x).map(load).batch(8)", CACHE),

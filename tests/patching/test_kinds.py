@@ -145,6 +145,12 @@ TABLE: dict[str, tuple[str, tuple[Change, ...], str, str]] = {
         SHUFFLE + MAP,
         f"{MAP}ds = ds.cache()\n{SHUFFLE}",
     ),
+    "a map of an annotated name": (
+        REBOUND.replace("ds = ds.map", "ds: tf.data.Dataset = ds.map"),
+        (Move("map", "batch"),),
+        "ds: tf.data.Dataset = ds.map(f)  # costs much\nds = ds.batch(3)\n",
+        "ds = ds.batch(3)\nds: tf.data.Dataset = ds.map(f)  # costs much\n",
+    ),
     "a map behind comments": (
         COMMENTED,
         (Move("map", "batch"),),
