@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 
 import libcst as cst
 
@@ -23,6 +22,16 @@ from pipediag.patching.chains import (
     with_arguments,
 )
 from pipediag.patching.python_calls import ROWS, defined
+from pipediag.patching.shared_functions import (
+    function_around,
+    is_at,
+    is_chosen_around,
+    is_shared,
+    other_calls,
+    places_within,
+    refuse_shared,
+    refuse_used_beside,
+)
 from pipediag.patching.sites import uses_in
 from pipediag.patching.source import (
     Change,
@@ -48,7 +57,6 @@ from pipediag.vocabulary import Scalar
 _NUMPY = frozenset({"numpy_function", "py_func"})
 _PYTHON = _NUMPY | {"py_function"}
 _SHAPES = frozenset({"set_shape", "ensure_shape"})
-_GIVEN = {"map": "map_func", "filter": "predicate"}
 _DEPTH = 4
 """Functions that call one another, from that of the map to the one that parses."""
 
@@ -66,7 +74,7 @@ def for_batches(
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
     if any(changes.values()):
-        _refuse_used_beside(workspace, function)
+        refuse_used_beside(workspace, function)
         changes[source.path] += _others_moved(workspace, source, call, function)
     return changes
 
@@ -88,19 +96,19 @@ def in_batches(
     changes = rows_rewritten(workspace, function)
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
-    if any(changes.values()) and _is_chosen_around(source, call):
+    if any(changes.values()) and is_chosen_around(source, call):
         # Another pipeline may have other operations there, which are not rewritten.
         workspace.only_call(op_id, suits="moved")
     others: list[tuple[Source, cst.Call]] = []
     if any(changes.values()):
-        _refuse_used_beside(workspace, function)
-        others = _other_calls(workspace, source, call, function)
+        refuse_used_beside(workspace, function)
+        others = other_calls(workspace, source, call, function)
     if called(call) == "filter":
         changes[source.path] += _filtering_rows(source, call)
     for where, other in others:
         if where.span(name_of(other)).start not in where.anchors.values():
             # It did not run, and may be no dataset's: `pool.map(parse, rows)`.
-            raise _is_shared(function.name.rpartition(".")[2])
+            raise is_shared(function.name.rpartition(".")[2])
         if called(other) == "filter":
             added = (one for one in _filtering_rows(where, other) if one not in changes[where.path])
             changes[where.path] += added
@@ -108,20 +116,6 @@ def in_batches(
     first, last = given.get("first", True), given.get("last", True)
     changes[source.path] += _around(source, call, before if first else "", after if last else "")
     return changes
-
-
-def _is_chosen_around(source: Source, call: cst.Call) -> bool:
-    """Return True if the function that a map or filter is given is, or reads, what the function or
-    the loop around the call gives a value."""
-    given = _function_given(call)
-    own = {one.name.value for one in source.all(cst.Param, given)}
-    names: set[str] = set()
-    for around in source.ancestors(call):
-        if isinstance(around, cst.FunctionDef | cst.For):
-            names |= source.bound(around)
-        if isinstance(around, cst.FunctionDef):
-            names |= {one.name.value for one in source.all(cst.Param, around.params)}
-    return any(source.references(name, given) for name in names - own)
 
 
 def _filtering_rows(source: Source, call: cst.Call) -> list[Change]:
@@ -195,7 +189,7 @@ def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str
         if not row.calls:
             raise NotPatchableError(f"A library's function makes its `{row.op}`.")
         for caller, place in pairwise(row.calls):
-            _refuse_shared(workspace, caller, place, called_at)
+            refuse_shared(workspace, caller, place, called_at)
         found = workspace.source(row.calls[-1][0])
         new = _rewritten(found, row, padded=padded)
         changes[found.path] += [each for each in new if each not in changes[found.path]]
@@ -208,11 +202,9 @@ def _shaped(
     workspace: Workspace, function: RecordedFunction, changes: dict[str, list[Change]]
 ) -> None:
     """Add the changes that put a dimension for the rows before shapes that functions set."""
-    own = 1 if function.name.endswith("<lambda>") else 0  # its line may be in a factory
-    places = {place for row in function.row_operations for place in row.calls[own:]}
-    for path, line in sorted(places):
+    for path, line in places_within(function):
         source = workspace.source(path)
-        around = _function_around(source, line)
+        around = function_around(source, line)
         for call in source.all(cst.Call, around) if around is not None else ():
             if called(call) in _SHAPES:
                 change = _of_batch(source, needed_argument(call, "shape"), "None")
@@ -259,9 +251,9 @@ def _rewritten(source: Source, row: RowOperation, *, padded: bool) -> list[Chang
         written += [each for each in two if _operator(each) in both]
     if row.op == "StridedSlice":
         written += [each for each in source.all(cst.Subscript) if _slices(each)]
-    found = [each for each in written if _is_at(source, each, line)]
+    found = [each for each in written if is_at(source, each, line)]
     if row.op == PARSING and not found:
-        found = [each for each in source.calls_of("parse_example") if _is_at(source, each, line)]
+        found = [each for each in source.calls_of("parse_example") if is_at(source, each, line)]
     if not found or (len(found) > 1 and (operator or len(found) != row.count)):
         raise NotPatchableError(f"What makes its `{row.op}` was not found at line {line}.")
     return [change for each in found for change in _for_batch(source, each, row, padded)]
@@ -279,12 +271,6 @@ def _operator(node: cst.CSTNode) -> str | None:
 def _slices(node: cst.Subscript) -> bool:
     """Return True for `x[:9]`, and not for `x["name"]` or `x[0]`, which may index no tensor."""
     return any(isinstance(each.slice, cst.Slice) for each in node.slice)
-
-
-def _is_at(source: Source, node: cst.CSTNode, line: int) -> bool:
-    """Return True if a line is one of the node's statement: AutoGraph knows no better."""
-    first, last = source.lines(source.around(node, cst.SimpleStatementLine) or node)
-    return first <= line <= last
 
 
 def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation, padded: bool) -> list[Change]:
@@ -431,70 +417,8 @@ def _found(
         found += _found(source, node.func, node, names, depth - 1, shared)
     inner = found and not shared and depth < _DEPTH
     if inner and isinstance(body, cst.FunctionDef) and len(uses_in(source, source, body)) > 1:
-        raise _is_shared(body.name.value)  # other code hands it single rows
+        raise is_shared(body.name.value)  # other code hands it single rows
     return found
-
-
-Place = tuple[str, int]
-
-
-def _refuse_shared(
-    workspace: Workspace, caller: Place, place: Place, called_at: Collection[Place]
-) -> None:
-    """Raise if the function around a line is called, for single rows, from other lines.
-
-    The line that calls it may be in the function itself: AutoGraph makes a loop's body another one.
-    """
-    source = workspace.source(place[0])
-    function = _function_around(source, place[1])
-    if function is None:
-        return
-    loops = [one for one in source.all(cst.For, function) if source.line(one) == caller[1]]
-    if caller[0] == place[0] and any(_is_within(source, one, place[1]) for one in loops):
-        return
-    for each in _read_by(workspace, source.path, *(path for path, _ in called_at)):
-        lines = [line for path, line in called_at if path == each.path]
-        for use in uses_in(each, source, function):
-            if not any(_is_at(each, use, line) for line in lines) and not _given_to(each, use):
-                raise _is_shared(function.name.value)
-
-
-def _given_to(source: Source, use: cst.CSTNode) -> cst.Call | None:
-    """Return the map or filter that is given a function, or a lambda or partial that reads it."""
-    given = (source.parent(one) for one in source.ancestors(use) if isinstance(one, cst.Arg))
-    found = (one for one in given if isinstance(one, cst.Call) and called(one) in _GIVEN)
-    return next(found, None)
-
-
-def _refuse_used_beside(workspace: Workspace, function: RecordedFunction) -> None:
-    """Raise if a script or a test that is no part of the program uses one of a map's functions."""
-    places = {place for row in function.row_operations for place in row.calls}
-    if function.file is not None and function.line is not None:
-        places.add((function.file, function.line))
-    around = ((path, _function_around(workspace.source(path), line)) for path, line in places)
-    for path, found in dict.fromkeys(around):
-        source = workspace.source(path)
-        for each in workspace.importing(source) if found is not None else ():
-            if found is not None and uses_in(each, source, found):
-                file, name = Path(each.path).name, found.name.value
-                raise NotPatchableError(f"{file} uses `{name}`, too, and gives it single rows.")
-
-
-def _function_around(source: Source, line: int) -> cst.FunctionDef | None:
-    functions = [each for each in source.all(cst.FunctionDef) if _is_within(source, each, line)]
-    return max(functions, key=lambda each: source.span(each).start, default=None)
-
-
-def _is_within(source: Source, node: cst.CSTNode, line: int) -> bool:
-    first, last = source.lines(node)
-    return first <= line <= last
-
-
-def _read_by(workspace: Workspace, *paths: str) -> list[Source]:
-    """Return these files, and the others that the program is known to have."""
-    found = {path: workspace.source(path) for path in paths}
-    others = (one for one in workspace.other_files(paths[0]) if one.path not in found)
-    return [*found.values(), *others]
 
 
 def _others_moved(
@@ -504,63 +428,12 @@ def _others_moved(
     changes: list[Change] = []
     own = _batch_behind(source, call, padded=True)
     padded = own is not None and called(own) == "padded_batch"
-    for where, other in _other_calls(workspace, source, call, function):
+    for where, other in other_calls(workspace, source, call, function):
         batch = _batch_behind(where, other, padded=padded) if where is source else None
         if batch is None:
-            raise _is_shared(function.name.rpartition(".")[2])
+            raise is_shared(function.name.rpartition(".")[2])
         changes += moved(where, other, batch)
     return changes
-
-
-def _other_calls(
-    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
-) -> list[tuple[Source, cst.Call]]:
-    """Return the other maps, or filters, of a function, with their files; raise if other code calls
-    it."""
-    given, own = _function_given(call), source.span(call)
-    found: dict[Place, tuple[Source, cst.Call]] = {}
-    for where, definition, lines in _definitions(workspace, given, function):
-        for each in _read_by(workspace, where.path, source.path):
-            for use in uses_in(each, where, definition):
-                if each.path == source.path and own.start <= source.span(use).start < own.end:
-                    continue
-                if any(_is_at(each, use, line) for path, line in lines if path == each.path):
-                    continue
-                other = _given_to(each, use)
-                if other is None or called(other) != called(call):
-                    raise _is_shared(definition.name.value)
-                its = _function_given(other)
-                alike = source.code(given) == each.code(its) and not _is_chosen_around(each, other)
-                if its is not use and not alike:
-                    raise _is_shared(definition.name.value)
-                found[each.path, each.span(other).start] = (each, other)
-    return list(found.values())
-
-
-def _function_given(call: cst.Call) -> cst.BaseExpression:
-    return needed_argument(call, _GIVEN.get(called(call) or "", "map_func"))
-
-
-def _definitions(
-    workspace: Workspace, given: cst.BaseExpression, function: RecordedFunction
-) -> Iterator[tuple[Source, cst.FunctionDef, Collection[Place]]]:
-    """Yield the definitions of a map's function and of those that it calls, with the lines at which
-    these are known to be called."""
-    if function.file is not None and not isinstance(given, cst.Lambda):
-        where = workspace.source(function.file)
-        own = [
-            each
-            for each in where.all(cst.FunctionDef)
-            if function.line in {where.line(one) for one in (each, *each.decorators)}
-        ]
-        if not own:
-            raise NotPatchableError("Its function has no definition that other code could share.")
-        yield from ((where, each, ()) for each in own)
-    places = {place for row in function.row_operations for place in row.calls}
-    for path, line in {place for row in function.row_operations for place in row.calls[1:]}:
-        called_there = _function_around(workspace.source(path), line)
-        if called_there is not None:
-            yield workspace.source(path), called_there, places
 
 
 _KEEP_ROWS = ("prefetch", "repeat", "shuffle", "with_options")
@@ -608,9 +481,3 @@ def _class_of(source: Source, given: cst.BaseExpression, at: cst.CSTNode) -> cst
         return None
     classes = [one for one in source.all(cst.ClassDef) if one.name.value == called(given)]
     return classes[0] if len(classes) == 1 else None
-
-
-def _is_shared(name: str) -> NotPatchableError:
-    return NotPatchableError(
-        f"`{name}` is used in more than one place, and only one of them would get batches."
-    )

@@ -474,12 +474,13 @@ def test_rows_of_a_function_that_another_pipeline_may_have_otherwise_are_left(
         (".venv/predict.py", "from data import parse\nx = parse(line)\n", True),
     ],
 )
+@pytest.mark.parametrize("mapped", ["parse", "lambda row: parse(row)"])
 def test_a_function_that_a_script_beside_calls_for_rows_stays(
-    tmp_path: Path, path: str, text: str, kept: bool
+    tmp_path: Path, path: str, text: str, kept: bool, mapped: str
 ) -> None:
     data = HEAD + (
         "def parse(row):\n    return tf.stack([row, row])\n\n\n"
-        "def make(x):\n    return read(x).map(parse).batch(3)\n"
+        f"def make(x):\n    return read(x).map({mapped}).batch(3)\n"
     )
     files = {
         "train.py": "from data import make\n\nmodel.fit(make(x))\n",
@@ -490,8 +491,11 @@ def test_a_function_that_a_script_beside_calls_for_rows_stays(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
     at = str(tmp_path / "data.py")
-    row = RowOperation("Pack", [(at, line_of(data, "tf.stack"))], 0, None)
-    function = make_function(file=at, line=line_of(data, "def parse"), row_operations=[row])
+    name, begins = ("parse", "def parse") if mapped == "parse" else ("<lambda>", ".map(")
+    through = [(at, line_of(data, ".map("))] if name == "<lambda>" else []
+    row = RowOperation("Pack", [*through, (at, line_of(data, "tf.stack"))], 0, None)
+    line = line_of(data, begins)
+    function = make_function(name=name, file=at, line=line, row_operations=[row])
     calls = [op(data, "map", ".map(", function=function, file=at)]
     calls.append(op(data, "batch", ".batch(", file=at))
     session = session_of(files["train.py"], *calls)
