@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import gc
 import inspect
+import linecache
 import os
 import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from dis import get_instructions
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 KERAS = frozenset({"keras", "tf_keras"})
@@ -277,6 +280,36 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     if ours and isinstance(shown, dict) and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         shown.clear()
     return found
+
+
+def function_of(frame: FrameType) -> Callable[..., Any]:
+    """Return the function that a frame runs, with its object if it is a method of its class."""
+    code, values = frame.f_code, locals_of(frame)
+    # Names that it closes over may have no value yet.
+    cells = (CellType(*(values[name],) if name in values else ()) for name in code.co_freevars)
+    function = FunctionType(code, frame.f_globals, code.co_name, None, tuple(cells))
+    owner = values.get(code.co_varnames[0]) if code.co_argcount else None
+    method = inspect.getattr_static(type(owner), code.co_name, None)
+    is_method = getattr(unwrap(method), "__code__", None) is code
+    return MethodType(function, owner) if is_method else function
+
+
+@lru_cache(maxsize=64)
+def parsed(file: str) -> ast.Module | None:
+    """Return the syntax tree of a file; None where there is no source, or none of Python's."""
+    source = "".join(linecache.getlines(file))
+    try:
+        return ast.parse(source) if source else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def is_in_a_loop(code: CodeType, at: int) -> bool:
+    """Return True if code jumps back over an instruction."""
+    return any(
+        "JUMP" in one.opname and isinstance(one.argval, int) and one.argval <= at < one.offset
+        for one in get_instructions(code)
+    )
 
 
 def unwrap(function: Any) -> Any:

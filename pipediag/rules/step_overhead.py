@@ -401,7 +401,10 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
     else:
         advice = "Move the body of the loop into a function with `@tf.function`."
         at = f"{PurePath(step.file).name}:{step.line}" if step is not None else ""
-        if isinstance(step, EagerStep):
+        if isinstance(step, EagerStep) and step.lacking is not None:
+            advice = f"Change `{step.function}` ({at}) so that `@tf.function` can be put on it."
+            untried = f"It can't be as it is. {step.lacking}"
+        elif isinstance(step, EagerStep):
             label = f"@tf.function on `{step.function}`"
             change = CompileFunction(step.file, step.line, step.function)
             advice = f"Put `@tf.function` on `{step.function}` ({at})."

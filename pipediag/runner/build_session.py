@@ -264,7 +264,7 @@ def _tried(finding: Finding, outcome: TrialOutcome) -> Finding:
         condition = finding.condition if mixes_less else None
         return tried.but(condition=condition, advice=advice)
     reason = trial.reason or ""
-    if reason.startswith((PASSES_DIFFER, RESULTS_DIFFER[3])):
+    if reason.startswith((PASSES_DIFFER, RESULTS_DIFFER[2])):
         tried = tried.but(status="informative", severity="info")
     # The elements before a cache are those of the script's own pipeline.
     fails = reason.startswith(FAILS) and check != "repeats"

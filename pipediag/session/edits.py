@@ -203,7 +203,6 @@ PASSES_DIFFER = "Two passes over the data differ"
 RESULTS_DIFFER = (
     "The batches differ",
     "The elements differ",
-    "Its Python would run only while it is traced",
     "The model's outputs differ",
 )
 """Begin the reasons why other edits were not tried that would change what the script computes."""

@@ -263,6 +263,8 @@ class EagerStep:
     file: str
     line: int
     """Line at which its definition begins, with decorators."""
+    lacking: str | None = None
+    """Reason why a `tf.function` of it would not do the same, as a sentence."""
 
 
 @dataclass

@@ -158,6 +158,10 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
             custom(eager_step=EagerStep("step", "train.py", 20)),
             ("fail", (CompileFunction("train.py", 20, "step"),)),
         ),
+        "a step that draws": (
+            custom(eager_step=EagerStep("step", "train.py", 20, "It draws from `rng`.")),
+            ("fail", None),
+        ),
         "a step in the loop": (
             custom(graph_step=GraphStep("train.py", 20, ["rate"])),
             ("fail", (ExtractStep("train.py", 20, ("rate",)),)),

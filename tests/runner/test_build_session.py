@@ -236,7 +236,7 @@ def test_elements_that_are_the_same_do_not_show_that_all_of_them_fit_in_memory()
         (trial("confirmed", 2.0), None, "same up to order or rounding"),
         (trial("refuted", 1.0), None, "same up to order or rounding"),
         (
-            Trial(state="not_tried", reason=f"{RESULTS_DIFFER[3]} by up to 0.1."),
+            Trial(state="not_tried", reason=f"{RESULTS_DIFFER[2]} by up to 0.1."),
             "if so",
             "not safe here",
         ),

@@ -27,13 +27,14 @@ from pipediag.capture.callsites import (
     is_users,
     locals_of,
     package_of,
+    parsed,
     wraps_its_data,
 )
 from pipediag.capture.loops.loop import Consumer, Loop, MadeBy
-from pipediag.capture.loops.syntax import around, calls_in, in_body, lines_of, parsed
+from pipediag.capture.loops.syntax import around, calls_in, in_body, lines_of
 from pipediag.capture.loops.taken import most_of_line
-from pipediag.capture.pipelines.functions import UNKNOWN, value_of
 from pipediag.capture.pipelines.plan_recorder import PlanRecorder
+from pipediag.capture.pipelines.values import UNKNOWN, value_of
 from pipediag.capture.process import let_pass
 from pipediag.capture.recorder import Recorder
 from pipediag.capture.runtime import Runtime, Trainer, TrainersPhase

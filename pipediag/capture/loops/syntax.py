@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
 from collections.abc import Container, Iterable, Iterator
-from functools import lru_cache
 from types import ModuleType
 
-from pipediag.capture.callsites import is_users, package_of
-
-
-@lru_cache(maxsize=64)
-def parsed(file: str) -> ast.Module | None:
-    """Return the syntax tree of a file; None where there is no source, or none of Python's."""
-    source = "".join(linecache.getlines(file))
-    try:
-        return ast.parse(source) if source else None
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+from pipediag.capture.callsites import is_users, package_of, parsed
 
 
 def around(tree: ast.AST, line: int) -> Iterator[ast.AST]:

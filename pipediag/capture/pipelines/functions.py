@@ -8,7 +8,7 @@ import dis
 import inspect
 import io
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import dedent
@@ -16,6 +16,14 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleTy
 from typing import Any
 
 from pipediag.capture.callsites import is_users, source_location, unwrap
+from pipediag.capture.pipelines.values import (
+    CHANGING,
+    CONTAINERS,
+    UNKNOWN,
+    closure_of,
+    set_again,
+    value_of,
+)
 from pipediag.session.recording import RecordedFunction, RowOperation
 from pipediag.tensorflow_names import (
     BROADCASTING,
@@ -28,7 +36,6 @@ from pipediag.tensorflow_names import (
 _NAMES = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _BETWEEN = frozenset({"EXTENDED_ARG", "PUSH_NULL"})
-UNKNOWN: Any = object()
 
 
 def module_functions(function: Callable[..., Any]) -> list[str]:
@@ -43,18 +50,6 @@ def module_functions(function: Callable[..., Any]) -> list[str]:
         return []
     known = {**vars(builtins), **getattr(function, "__globals__", {}), **closure_of(function)}
     return sorted(set(_functions_named_in(code, known)))
-
-
-def closure_of(function: Any) -> dict[str, Any]:
-    """Return the names that a function closes over, with their values."""
-    bound: dict[str, Any] = {}
-    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
-    for name, cell in zip(code.co_freevars if code else (), cells or (), strict=False):
-        try:
-            bound[name] = cell.cell_contents
-        except ValueError:  # not assigned yet
-            bound[name] = None
-    return bound
 
 
 def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[str]:
@@ -78,12 +73,6 @@ def _functions_named_in(code: CodeType, known: Mapping[str, Any]) -> Iterator[st
             yield from _functions_named_in(constant, known)
 
 
-_CONTAINERS = (list, dict, set, bytearray, deque)
-_CHANGING = frozenset(
-    "add append appendleft clear difference_update discard extend extendleft insert "
-    "intersection_update pop popitem popleft remove reverse rotate setdefault sort "
-    "symmetric_difference_update update".split()
-)
 _WRITING = frozenset("write writelines writerow writerows".split())
 _FILES = frozenset(
     "makedirs mkdir rename rmtree savez to_csv to_parquet tofile unlink write_bytes "
@@ -126,8 +115,36 @@ on, call Python or wait for other processes."""
 _BY_CHANCE = ("numpy.random.", "random.", "secrets.", "time.")
 
 
+_ON_HOST = ("print", "next", "input")
+
+
 def changes_of(function: Callable[..., Any]) -> str | None:
     """Return what a function, or what it calls of the script's, changes, draws or prints."""
+    for one in _followed(function):
+        changed = side_effect(one)
+        if changed is not None:
+            return changed
+        named = module_functions(getattr(one, "__func__", one))
+        by_chance = [name for name in named if name in _ON_HOST or name.startswith(_BY_CHANCE)]
+        if by_chance:
+            return f"it calls `{by_chance[0]}`"
+        drawn = random_state_of(one, only_read=True)
+        if drawn is not None:
+            return drawn
+    return None
+
+
+def why_not_traced(function: Callable[..., Any]) -> str | None:
+    """Return why a trace of a function would not do what each of its calls does, if so."""
+    changed = changes_of(function)
+    if changed is not None:
+        return f"Its Python would run only while it is traced, and {changed}."
+    kept = next(filter(None, map(set_again, _followed(function))), None)
+    return f"It reads {kept}, which other code sets, and a trace would keep." if kept else None
+
+
+def _followed(function: Callable[..., Any]) -> Iterator[Any]:
+    """Yield a function, and those of the script's that it calls, as methods of their objects."""
     waiting: list[Any] = [function]
     seen: set[int] = set()
     while waiting:
@@ -139,21 +156,8 @@ def changes_of(function: Callable[..., Any]) -> str | None:
         if one is not function and not is_users(code.co_filename):
             continue
         seen.add(id(code))
-        changed = side_effect(one)
-        if changed is not None:
-            return changed
-        named = module_functions(plain)
-        by_chance = [name for name in named if name == "print" or name.startswith(_BY_CHANCE)]
-        if by_chance:
-            return f"it calls `{by_chance[0]}`"
+        yield one
         waiting += _called_by(plain, getattr(one, "__self__", None))
-    return None
-
-
-def why_not_traced(function: Callable[..., Any]) -> str | None:
-    """Return why a trace of a function would not do what each of its calls does, if so."""
-    changed = changes_of(function)
-    return f"Its Python would run only while it is traced, and {changed}." if changed else None
 
 
 def why_not_twice(graph: Any, *others: str) -> str | None:
@@ -192,8 +196,9 @@ def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:
             value = value_of(node.func, names)
             if isinstance(value, FunctionType):
                 # A method of its class is found as a function.
-                of_owner = ast.unparse(node.func) == f"{me}.{value.__name__}"
-                yield MethodType(value, owner) if of_owner else value
+                of = value_of(node.func.value, names) if hasattr(node.func, "value") else UNKNOWN
+                is_method = getattr(type(of), value.__name__, None) is value
+                yield MethodType(value, of) if is_method else value
             elif value is not UNKNOWN:
                 layers = getattr(value, "_flatten_layers", None)
                 for one in layers() if callable(layers) else [value]:
@@ -243,18 +248,7 @@ class _Outside:
         value = value_of(node, self._values)
         if method in _WRITING:
             return isinstance(value, io.IOBase) or hasattr(value, "writerow")
-        return method in _CHANGING and isinstance(value, _CONTAINERS)
-
-
-def value_of(written: ast.expr, names: Mapping[str, Any]) -> Any:
-    """Return the value of a name, or of an attribute that an object keeps; `UNKNOWN` for other
-    code, of which nothing is run."""
-    match written:
-        case ast.Name(id=name):
-            return names.get(name, UNKNOWN)
-        case ast.Attribute(value=owner, attr=name):
-            return inspect.getattr_static(value_of(owner, names), name, UNKNOWN)
-    return UNKNOWN
+        return method in CHANGING and isinstance(value, CONTAINERS)
 
 
 def _bound_names(definition: ast.FunctionDef | ast.Lambda) -> Iterator[str]:
@@ -320,10 +314,11 @@ def users_side_effect(function: Callable[..., Any]) -> str | None:
 _GENERATORS = frozenset({"Generator", "RandomState", "Random"})
 
 
-def random_state_of(function: Any) -> str | None:
+def random_state_of(function: Any, *, only_read: bool = False) -> str | None:
     """Return which generator of random numbers it draws from, as in "it draws from `rng`".
 
     Only one that the script made counts: copies of a process seed NumPy's and Python's own anew.
+    `only_read` leaves out attributes of its object that its own code does not name.
     """
     given: dict[str, Any] = {}
     one = function
@@ -336,9 +331,14 @@ def random_state_of(function: Any) -> str | None:
     used = getattr(getattr(plain, "__code__", None), "co_names", ())
     everywhere = getattr(plain, "__globals__", {})
     known = {name: everywhere[name] for name in used if name in everywhere}
-    known |= closure_of(plain) | getattr(owner, "__dict__", {}) | given
+    of_owner = getattr(owner, "__dict__", {})
+    if only_read:
+        of_owner = {name: of_owner[name] for name in used if name in of_owner}
+    known |= closure_of(plain) | of_owner | given
     for name, value in known.items():
-        if type(value).__name__ in _GENERATORS and "random" in type(value).__module__:
+        # A generator of TensorFlow's keeps its state in a variable.
+        of_python = type(value).__module__.startswith(("numpy.random", "random"))
+        if type(value).__name__ in _GENERATORS and of_python:
             return f"it draws from `{name}`"
     return None
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_keras_class, is_users, unwrap
 from pipediag.capture.loops.syntax import other_files, reordered_in_loops
-from pipediag.capture.pipelines.functions import closure_of
+from pipediag.capture.pipelines.values import closure_of
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
 from pipediag.capture.replay.changes import apply

@@ -9,11 +9,10 @@ import dataclasses
 import gc
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any
 
 from pipediag.capture.callsites import frames, name_of, place_of
-from pipediag.capture.pipelines.functions import side_effect
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.replay.elements import difference_of, first_elements
@@ -89,10 +88,6 @@ def _compiled(
 def _traced(function: FunctionType, failed: Callable[[BaseException], None]) -> Callable[..., Any]:
     from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
-    owner = _owner(function)
-    changed = side_effect(function if owner is None else MethodType(function, owner))
-    if changed is not None:
-        raise NotReplayableError(f"{RESULTS_DIFFER[2]}, and {changed}.")
     own = FunctionType(
         function.__code__,
         function.__globals__,
@@ -142,17 +137,6 @@ def _relaxed(change: CompileFunction) -> list[Attribute]:
     if not found:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
     return found
-
-
-def _owner(function: FunctionType) -> object | None:
-    """Return an object of the class that has the function as a method; None where none has."""
-    everything = gc.get_objects()
-    classes = tuple(
-        each
-        for each in everything
-        if isinstance(each, type) and vars(each).get(function.__name__) is function
-    )
-    return next((each for each in everything if issubclass(type(each), classes)), None)
 
 
 def _calling(call: Callable[..., Any], function: FunctionType) -> CodeType:

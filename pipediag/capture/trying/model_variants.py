@@ -103,10 +103,10 @@ class ModelVariants:
                 outputs = [[one.numpy() for one in each] for each in tensors]
                 for before, after in zip(*outputs, strict=True):
                     if before.shape != after.shape:
-                        raise NotReplayableError(f"{RESULTS_DIFFER[3]}: they have another shape.")
+                        raise NotReplayableError(f"{RESULTS_DIFFER[2]}: they have another shape.")
                     most = np.max(np.abs(before - after), initial=0.0)
                     if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
-                        raise NotReplayableError(f"{RESULTS_DIFFER[3]} by up to {most:.2g}.")
+                        raise NotReplayableError(f"{RESULTS_DIFFER[2]} by up to {most:.2g}.")
 
     def _predicted(self, batch: Any) -> Any:
         features = batch[0] if isinstance(batch, tuple) else batch

@@ -29,6 +29,7 @@ from pipediag.capture.watching.updates import (
     learn_role,
     settle_role,
 )
+from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 
 _JOINED = (
@@ -179,7 +180,10 @@ class StepClock:
         last = self._threads.here.last
         if last is not None and not last.loop.knows_eager_step:
             last.loop.knows_eager_step = True
-            last.loop.record.eager_step = eager_step(last.loop.record)
+            self._with.recorder.attempt("naming an eager step", self._name_step, last.loop.record)
+
+    def _name_step(self, record: RecordedLoop) -> None:
+        record.eager_step = eager_step(record)
 
     def interrupted_by_us(self, began_ns: int, ended_ns: int) -> None:
         """Note time of ours within the running step, whose duration then does not count."""

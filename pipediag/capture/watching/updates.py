@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipediag.capture.callsites import frames, is_users, name_of
+from pipediag.capture.callsites import frames, function_of, is_users, name_of
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
+from pipediag.capture.pipelines.functions import why_not_traced
 from pipediag.capture.process import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import EagerStep, RecordedLoop
@@ -204,5 +205,6 @@ def eager_step(loop: RecordedLoop) -> EagerStep | None:
         if code.co_filename == loop.file and loop.line in lines:
             return None
         if "GradientTape" in code.co_names:
-            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno)
+            lacking = why_not_traced(function_of(frame))
+            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno, lacking)
     return None

@@ -14,16 +14,20 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS, getattr_static
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import CallSite, call_site, frames, is_users, locals_of, unwrap
+from pipediag.capture.callsites import (
+    CallSite,
+    call_site,
+    frames,
+    is_in_a_loop,
+    is_users,
+    locals_of,
+    parsed,
+    unwrap,
+)
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Stage
-from pipediag.capture.loops.syntax import parsed
-from pipediag.capture.pipelines.functions import (
-    of_any_rows,
-    value_of,
-    why_not_traced,
-    why_not_twice,
-)
+from pipediag.capture.pipelines.functions import of_any_rows, why_not_traced, why_not_twice
+from pipediag.capture.pipelines.values import value_of
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.watching.step_clock import StepClock
@@ -48,8 +52,6 @@ _CHANGE = (
 )  # fmt: skip
 """Begins of names of operations that change what the script has, or draw other numbers."""
 _OF_METRICS = ("update_state", "result")
-_OF_PYTHON = (bool, int, float, str)
-_WHILE_MADE = ("__init__", "build")
 _ARGUMENTS = ("x", "batch_size", "verbose", "steps", "callbacks")
 _RELATIVE, _ABSOLUTE = 1e-4, 1e-5
 """Tolerances of results: batches of other sizes are added up in another order."""
@@ -186,7 +188,7 @@ class PairedCalls:
         code = frame.f_code
         site = call_site(frames(frame.f_back))
         first = self._first_layers.setdefault(code, here) == here
-        if not first or any(_is_in_a_loop(*one) for one in here) or site is None:
+        if not first or any(is_in_a_loop(*one) for one in here) or site is None:
             return True
         values, taken = locals_of(frame), code.co_argcount + code.co_kwonlyargcount
         names = code.co_varnames[1:taken]
@@ -225,7 +227,8 @@ class PairedCalls:
             if compiled is None:
                 compiled = sys.modules["tensorflow"].function(_call, reduce_retracing=True)
                 began_ns = time.monotonic_ns()
-                lacking = _why_untraced(model, method) if of_metric is None else None
+                python = getattr(model, method or "call")
+                lacking = why_not_traced(python) if of_metric is None else None
                 if lacking is None:
                     graph = _traced(compiled, model, method, args, kwargs)
                     lacking = why_not_twice(graph, *_CHANGE) if of_metric is None else None
@@ -396,15 +399,6 @@ def _unlike_a_test(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return None
 
 
-def _why_untraced(model: Any, method: str | None) -> str | None:
-    """Return why a trace of a call would not do the same, if its Python shows so."""
-    called = getattr(model, method or "call")
-    changing = _set_elsewhere(model, called)
-    if changing is not None:
-        return f"It reads `self.{changing}`, which other code sets, and a trace would keep."
-    return why_not_traced(called)
-
-
 def _traced(
     compiled: Any, model: Any, method: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
@@ -412,22 +406,6 @@ def _traced(
     specs, named = of_any_rows((args, kwargs))
     with random_state_kept():
         return compiled.get_concrete_function(model, method, *specs, **named).graph
-
-
-def _set_elsewhere(model: Any, called: Callable[..., Any]) -> str | None:
-    """Return an attribute with a value of Python that the method reads and other code of its file
-    sets, but while a model is made."""
-    code = getattr(unwrap(called), "__code__", None)
-    if code is None or (tree := parsed(code.co_filename)) is None:
-        return None
-    read = (name for name in code.co_names if isinstance(vars(model).get(name), _OF_PYTHON))
-    made = [one for one in ast.walk(tree) if getattr(one, "name", None) in _WHILE_MADE]
-    within = {id(node) for one in made for node in ast.walk(one)}
-    attributes = (one for one in ast.walk(tree) if isinstance(one, ast.Attribute))
-    set_there = {
-        one.attr for one in attributes if isinstance(one.ctx, ast.Store) and id(one) not in within
-    }
-    return next((name for name in read if name in set_there), None)
 
 
 def _outermost_method(model_class: type) -> tuple[FrameType, Any, _Place] | None:
@@ -457,14 +435,6 @@ def _sets(code: CodeType, names: Collection[str], before: int) -> bool:
     """Return True if code may have set one of these variables before an instruction."""
     return any(
         one.opname.startswith("STORE_") and one.argval in names and one.offset < before
-        for one in get_instructions(code)
-    )
-
-
-def _is_in_a_loop(code: CodeType, at: int) -> bool:
-    """Return True if code jumps back over an instruction."""
-    return any(
-        "JUMP" in one.opname and isinstance(one.argval, int) and one.argval <= at < one.offset
         for one in get_instructions(code)
     )
 

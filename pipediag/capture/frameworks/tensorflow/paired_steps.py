@@ -22,12 +22,8 @@ from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import rounds_around
 from pipediag.capture.loops.syntax import other_files
-from pipediag.capture.pipelines.functions import (
-    operations_of,
-    value_of,
-    why_not_traced,
-    why_not_twice,
-)
+from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
+from pipediag.capture.pipelines.values import value_of
 from pipediag.capture.process import let_pass
 from pipediag.capture.replay import first_line
 from pipediag.capture.watching.step_clock import StepClock

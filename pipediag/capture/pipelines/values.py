@@ -1,0 +1,238 @@
+"""Values that code of the script names, and which of them it sets again: a trace would keep them.
+
+The source is read as a syntax tree, next to the lines that run now. Nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from pipediag.capture.callsites import frames, is_users, parsed, unwrap
+from pipediag.step_source import called_name
+
+UNKNOWN: Any = object()
+CONTAINERS = (list, dict, set, bytearray, deque)
+CHANGING = frozenset(
+    "add append appendleft clear difference_update discard extend extendleft insert "
+    "intersection_update pop popitem popleft remove reverse rotate setdefault sort "
+    "symmetric_difference_update update".split()
+)
+"""Methods that change a container."""
+_OF_PYTHON = (bool, int, float, str)
+_WHILE_MADE = ("__init__", "build")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Scope = (
+    _Function | ast.Lambda | ast.ClassDef | ast.Module | ast.ListComp | ast.SetComp | ast.DictComp
+    | ast.GeneratorExp
+)  # fmt: skip
+_Loop = ast.For | ast.AsyncFor | ast.While
+
+
+def value_of(written: ast.AST, names: Mapping[str, Any]) -> Any:
+    """Return the value of a name, or of an attribute that an object keeps; `UNKNOWN` for other
+    code, of which nothing is run."""
+    match written:
+        case ast.Name(id=name):
+            return names.get(name, UNKNOWN)
+        case ast.Attribute(value=owner, attr=name):
+            return inspect.getattr_static(value_of(owner, names), name, UNKNOWN)
+    return UNKNOWN
+
+
+def closure_of(function: Any) -> dict[str, Any]:
+    """Return the names that a function closes over, with their values."""
+    bound: dict[str, Any] = {}
+    code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+    for name, cell in zip(code.co_freevars if code else (), cells or (), strict=False):
+        try:
+            bound[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            bound[name] = None
+    return bound
+
+
+def set_again(function: Callable[..., Any]) -> str | None:
+    """Return a name or an attribute that a function reads, and that other code of its file may set
+    or change behind the line that runs now, as in "`self.weight`"; None where none shows."""
+    plain = unwrap(function)
+    code: CodeType | None = getattr(plain, "__code__", None)
+    source = _source(code.co_filename) if code is not None else None
+    definition = source.definition(code) if source is not None and code is not None else None
+    if code is None or source is None or definition is None:
+        return None
+    names = {**plain.__globals__, **closure_of(plain)}
+    owner, me = getattr(function, "__self__", None), None
+    if owner is not None and code.co_argcount:
+        me = code.co_varnames[0]
+        names[me] = owner
+    now = _Now(definition)
+    for node in ast.walk(definition):
+        root: Any = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+            continue
+        home = source.home(root)
+        is_own = definition in (home, *source.around(home))
+        known = not is_own or root.id == me
+        if known and source.sets_again(node, value_of(node, names), now):
+            return f"`{ast.unparse(node)}`"
+    return None
+
+
+_Place = tuple[str, str, int]
+"""A function, by its file, its name and the line at which it begins; of a module 0."""
+
+
+def _place(code: CodeType) -> _Place:
+    is_module = code.co_name == "<module>"
+    return code.co_filename, code.co_name, 0 if is_module else code.co_firstlineno
+
+
+class _Now:
+    """The lines that run now, and the definition of a function that would be traced."""
+
+    def __init__(self, definition: ast.AST | None) -> None:
+        codes = [(one.f_code, one.f_lineno) for one in frames() if is_users(one.f_code.co_filename)]
+        self.definition = definition
+        self.lines = {_place(code): line for code, line in reversed(codes)}
+        self.called = {code.co_name for code, _ in codes} | {getattr(definition, "name", "")}
+
+
+@lru_cache(maxsize=16)
+def _source(path: str) -> _Source | None:
+    tree = parsed(path)
+    return _Source(path, tree) if tree is not None else None
+
+
+class _Source:
+    """A file's code, by what it sets."""
+
+    def __init__(self, path: str, tree: ast.Module) -> None:
+        self._path, self._tree = path, tree
+        nodes = list(ast.walk(tree))
+        self._above = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+        self.calls = [node for node in nodes if isinstance(node, ast.Call)]
+        self._definitions = {
+            self._place(node): node for node in nodes if isinstance(node, _Function)
+        }
+        self._bound: set[tuple[ast.AST, str]] = set()
+        self._declared: dict[tuple[ast.AST, str], type[ast.stmt]] = {}
+        """Names that a function declares as global or nonlocal."""
+        self._set: dict[str, list[ast.expr]] = defaultdict(list)
+        """Names and attributes that are set, by their last names."""
+        self._changed: dict[str, list[ast.expr]] = defaultdict(list)
+        """Those whose contents are changed."""
+        for node in nodes:
+            self._note(node)
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                self._set[name].append(node)
+                self._bound.add((self._scope(node), name))
+            case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
+                self._set[name].append(node)
+            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
+                self._bound.add((self._scope(node), name))
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                self._bound.add((self._scope(node), name))
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                self._declared |= {(self._scope(node), name): type(node) for name in names}
+            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
+                self._changed[_last_name(value)].append(value)
+            case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in CHANGING:
+                self._changed[_last_name(value)].append(value)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around one, the innermost first."""
+        while node in self._above:
+            node = self._above[node]
+            yield node
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        return next(one for one in self.around(node) if isinstance(one, _Scope))
+
+    def _place(self, node: ast.AST) -> _Place:
+        if not isinstance(node, _Function):
+            return self._path, "<module>", 0
+        first = min(one.lineno for one in (node, *node.decorator_list))
+        return self._path, node.name, first
+
+    def definition(self, code: CodeType) -> ast.AST | None:
+        return self._definitions.get(_place(code))
+
+    def home(self, node: ast.Name) -> ast.AST:
+        """Return the function, class or module whose variable a name is."""
+        scopes = (one for one in self.around(node) if isinstance(one, _Scope))
+        for depth, scope in enumerate(scopes):
+            declared = self._declared.get((scope, node.id))
+            if declared is ast.Global:
+                break
+            seen = not depth or not isinstance(scope, ast.ClassDef)
+            if declared is None and seen and (scope, node.id) in self._bound:
+                return scope
+        return self._tree
+
+    def sets_again(self, node: ast.AST, value: Any, now: _Now) -> bool:
+        """Return True if the name or attribute, which has that value now, may get another one, or a
+        container other contents."""
+        match node:
+            case ast.Name(id=name):
+                home = self.home(node)
+                alike = [one for one in self._set[name] if self._is_of(one, home)]
+                if any(self._comes(one, now, self._function(one) is not home) for one in alike):
+                    return True
+                changed = [one for one in self._changed[name] if self._is_of(one, home)]
+            case ast.Attribute(attr=name):
+                written, is_value = ast.unparse(node), _is_value(value)
+                for one in self._set[name]:
+                    other = is_value or ast.unparse(one) == written
+                    if isinstance(one, ast.Attribute) and other and self._comes(one, now, is_value):
+                        return True
+                changed = [one for one in self._changed[name] if isinstance(one, ast.Attribute)]
+            case _:
+                return False
+        holds = isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
+        return holds and any(self._comes(one, now, True) for one in changed)
+
+    def _is_of(self, node: ast.AST, home: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and self.home(node) is home
+
+    def _function(self, node: ast.AST) -> ast.AST:
+        return next(one for one in self.around(node) if isinstance(one, _Function | ast.Module))
+
+    def _comes(self, node: ast.AST, now: _Now, unknown: bool) -> bool:
+        """Return True if code may run behind the line that runs now, before the function that would
+        be traced is called again. `unknown` is the answer for functions that do not run now."""
+        around, own = list(self.around(node)), self._function(node)
+        if now.definition in around or getattr(own, "name", None) in _WHILE_MADE:
+            return False
+        line = now.lines.get(self._place(own))
+        if line is None:
+            return unknown and own is not self._tree
+        # A loop that makes the function anew makes another trace.
+        made_in = [] if now.definition is None else list(self.around(now.definition))
+        loops = (one for one in around[: around.index(own)] if isinstance(one, _Loop))
+        if any(one.lineno <= line <= (one.end_lineno or 0) for one in loops if one not in made_in):
+            return True
+        at = getattr(node, "lineno", 0)
+        later = (one for one in self.calls if at > line and one.lineno > at)
+        return any(called_name(one) in now.called and self._function(one) is own for one in later)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_value(value: Any) -> bool:
+    """Return True for a value of Python, an array and a tensor, and not for a variable."""
+    kind = type(value)
+    is_array = hasattr(kind, "dtype") and hasattr(kind, "shape") and not hasattr(kind, "assign")
+    return isinstance(value, _OF_PYTHON) or is_array

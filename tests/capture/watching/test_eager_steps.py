@@ -1,0 +1,174 @@
+"""Functions of a script that make a step eagerly, and whether a trace of them would do the same."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from contextlib import nullcontext
+from pathlib import Path
+from textwrap import dedent
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pipediag.capture.watching.updates import eager_step
+from pipediag.session.recorded_loops import EagerStep
+from tests.capture.instruments import training_loop
+
+
+def steps_of(source: str, tmp_path: Path, *, from_python: bool = False) -> list[EagerStep | None]:
+    """Return what is found at each call of `apply` in a script, whose loop is at the line that is
+    marked so."""
+    script, source = tmp_path / "train.py", dedent(source)
+    script.write_text(source, encoding="utf-8")
+    line = next(n for n, one in enumerate(source.splitlines(), 1) if one.endswith("# loop"))
+    record = training_loop(file=str(script), line=line, from_python=from_python).record
+    found = list[EagerStep | None]()
+    names = {
+        "np": np,
+        "random": random,
+        "deque": deque,
+        "tf": SimpleNamespace(GradientTape=nullcontext),
+        "Model": type("Model", (), {}),
+        "data": [np.zeros(2)] * 2,
+        "apply": lambda *_: found.append(eager_step(record)),
+        "__name__": "__main__",
+    }
+    exec(compile(source, str(script), "exec"), names)
+    return found
+
+
+IN_A_CLASS = """
+    class Trainer:
+        def __init__(self):
+            self.weight, self.rng, self.model = 0.0, np.random.default_rng(1), None
+            self.noise, self.rows = np.zeros(2), deque()
+            self.prepare()
+
+        def prepare(self):
+            self.model = Model()
+
+        def penalty(self, x):
+            return x {helper}
+
+        def train_step(self, x):
+            with tf.GradientTape():
+                loss = self.penalty(x) {step}
+            apply(loss)
+            return loss
+
+        def fit(self):
+            order = self.rng.permutation(2)
+            for epoch in range(2):
+                {epoch}
+                for x in data:  # loop
+                    self.train_step(x)
+
+    Trainer().fit()
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "helper", "epoch", "why"),
+    [
+        ("", "", "self.weight = epoch / 2", None),
+        ("+ self.weight", "", "pass", None),
+        ("+ (self.model is None)", "", "pass", None),
+        ("+ self.weight", "", "self.weight = epoch / 2", "`self.weight`"),
+        ("", "* self.weight", "self.weight = epoch / 2", "`self.weight`"),
+        ("", "+ len(self.rows)", "self.rows.append(epoch)", "`self.rows`"),
+        ("+ (self.model is None)", "", "self.model = Model()", "`self.model`"),
+        ("+ self.rng.normal()", "", "pass", "`rng`"),
+        ("", "+ np.random.normal()", "pass", "`numpy.random.normal`"),
+        ("+ random.random()", "", "pass", "`random.random`"),
+        ("+ bool(print(x))", "", "pass", "`print`"),
+        ("+ next(iter(x))", "", "pass", "`next`"),
+    ],
+)
+def test_a_method_that_a_trace_would_change(
+    step: str, helper: str, epoch: str, why: str | None, tmp_path: Path
+) -> None:
+    source = IN_A_CLASS.format(step=step, helper=helper, epoch=epoch)
+    found = steps_of(source, tmp_path)[0]
+    assert found is not None
+    assert found.function == "Trainer.train_step"
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
+IN_A_MODULE = """
+    rng, settings, weight = np.random.default_rng(1), {{"weight": 0.0}}, 0.0
+    model = Model()
+    rate = weight
+    rate = 0.1
+    noise = rng.normal(size=2)
+
+    def decay():
+        global rate
+        rate = rate / 2
+
+    def train_step(x):
+        with tf.GradientTape():
+            loss = x {step}
+        apply(loss)
+        return loss
+
+    def fold():
+        for x in data:  # loop
+            loss = train_step(x)
+
+    for weight_of_fold in range(2):
+        {fold}
+        fold()
+    loss, noise = 0.0, 1.0
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "fold", "behind", "why"),
+    [
+        ("+ weight + settings['weight'] + noise", "pass", "pass", None),
+        ("+ (model is None)", "pass", "model = Model(); model.name = 1", None),
+        ("+ (model is None)", "model = Model()", "pass", "`model`"),
+        ("+ (model is None)", "pass", "model = Model()\n    fold()", "`model`"),
+        ("+ weight", "weight = weight_of_fold / 2", "pass", "`weight`"),
+        ("+ settings['weight']", "settings['weight'] = 1.0", "pass", "`settings`"),
+        ("+ rate", "pass", "pass", "`rate`"),
+        ("+ rng.normal()", "pass", "pass", "`rng`"),
+        ("+ sum(weight for weight in x)", "weight = weight_of_fold / 2", "pass", None),
+    ],
+)
+def test_a_function_that_a_trace_would_change(
+    step: str, fold: str, behind: str, why: str | None, tmp_path: Path
+) -> None:
+    source = IN_A_MODULE.format(step=step, fold=fold, behind=behind)
+    found = steps_of(source, tmp_path)[0]
+    assert found is not None
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
+@pytest.mark.parametrize(("inside", "why"), [("beta = epoch / 2", "`beta`"), ("pass", None)])
+def test_a_function_that_closes_over_what_is_set_again(
+    inside: str, why: str | None, tmp_path: Path
+) -> None:
+    source = f"""
+        def main(fold):
+            beta, model = 0.0, Model()
+
+            def train_step(x):
+                with tf.GradientTape():
+                    loss = x * beta + (model is None)
+                apply(loss)
+
+            for epoch in range(2):
+                {inside}
+                for x in data:  # loop
+                    train_step(x)
+
+        for fold in range(2):
+            main(fold)
+    """
+    found = steps_of(source, tmp_path)[0]
+    assert found is not None
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
