@@ -10,10 +10,10 @@ import inspect
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import frames, is_users, parsed, unwrap
+from pipediag.capture.callsites import frames, is_users, locals_of, parsed, unwrap
 from pipediag.step_source import called_name
 
 UNKNOWN: Any = object()
@@ -84,6 +84,70 @@ def set_again(function: Callable[..., Any]) -> str | None:
         if known and source.sets_again(node, value_of(node, names), now):
             return f"`{ast.unparse(node)}`"
     return None
+
+
+def other_argument(frame: FrameType) -> str | None:
+    """Return an argument of the function that a frame runs, if it is no tensor and may be another
+    one in other calls, as in "`rate`"; None where none shows."""
+    code, values = frame.f_code, locals_of(frame)
+    source = _source(code.co_filename)
+    now = _Now(source.definition(code) if source is not None else None)
+    others = (one for one in _parameters(code) if not _is_tensor(values.get(one)))
+    return next((f"`{one}`" for one in others if _differs(frame, one, now)), None)
+
+
+def _parameters(code: CodeType) -> tuple[str, ...]:
+    """Return the names of a function's parameters, without a method's own object."""
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names[names[:1] in (("self",), ("cls",)) :]
+
+
+def _is_tensor(value: Any) -> bool:
+    """Return True for tensors, also in containers: one trace serves all of a shape."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return all(map(_is_tensor, value))
+    kind = type(value)  # an object of the script's may answer with anything
+    is_array = hasattr(kind, "dtype") and hasattr(kind, "shape")
+    return value is None or is_array or hasattr(kind, "_type_spec")
+
+
+def _differs(frame: FrameType, name: str, now: _Now) -> bool:
+    """Return True if calls of the function that a frame runs may give a parameter other values."""
+    outer = frames(frame.f_back) if frame.f_back is not None else ()
+    caller = next((one for one in outer if is_users(one.f_code.co_filename)), None)
+    source = _source(caller.f_code.co_filename) if caller is not None else None
+    if caller is None or source is None:
+        return False
+    calls = [one for one in source.calls if called_name(one) == frame.f_code.co_name]
+    calls.sort(key=lambda one: not one.lineno <= caller.f_lineno <= (one.end_lineno or 0))
+    given = [_given(call, frame.f_code, name) for call in calls]
+    written = [one for one in given if one is not None]
+    if not given or given[0] is None or all(isinstance(one, ast.Constant) for one in written):
+        return False
+    if len({ast.unparse(one) for one in written}) > 1:
+        return True
+    definition, parameters = source.definition(caller.f_code), _parameters(caller.f_code)
+    for node in ast.walk(given[0]):
+        if source.sets_again(node, UNKNOWN, now):
+            return True
+        if not isinstance(node, ast.Name) or source.home(node) is not definition:
+            continue
+        if node.id in parameters and _differs(caller, node.id, now):
+            return True
+    return False
+
+
+def _given(call: ast.Call, code: CodeType, name: str) -> ast.expr | None:
+    """Return what a call gives a parameter; None for its default, and where that is not known."""
+    position = _parameters(code).index(name)
+    by_position = code.co_varnames.index(name) < code.co_argcount
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return None
+    if by_position and position < len(call.args):
+        return call.args[position]
+    return next((one.value for one in call.keywords if one.arg == name), None)
 
 
 _Place = tuple[str, str, int]

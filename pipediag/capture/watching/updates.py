@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 from pipediag.capture.callsites import frames, function_of, is_users, name_of
@@ -17,6 +18,7 @@ from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.pipelines.functions import why_not_traced
+from pipediag.capture.pipelines.values import other_argument
 from pipediag.capture.process import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import EagerStep, RecordedLoop
@@ -205,6 +207,12 @@ def eager_step(loop: RecordedLoop) -> EagerStep | None:
         if code.co_filename == loop.file and loop.line in lines:
             return None
         if "GradientTape" in code.co_names:
-            lacking = why_not_traced(function_of(frame))
+            lacking = why_not_traced(function_of(frame)) or _why_traced_again(frame)
             return EagerStep(name_of(code), code.co_filename, code.co_firstlineno, lacking)
     return None
+
+
+def _why_traced_again(frame: FrameType) -> str | None:
+    other = other_argument(frame)
+    what = "is no tensor, and another one in later calls: each would be traced anew"
+    return f"{other} {what}." if other is not None else None

@@ -172,3 +172,49 @@ def test_a_function_that_closes_over_what_is_set_again(
     found = steps_of(source, tmp_path)[0]
     assert found is not None
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
+CALLED_WITH = """
+    class Trainer:
+        def train_step(self, x, model, rate=0.1, training=True):
+            with tf.GradientTape():
+                loss = x * rate
+            apply(loss)
+            return loss
+
+    trainer, model, other, epoch = Trainer(), Model(), Model(), 0
+
+    def fit(model, rate, data):
+        for x in data:  # loop
+            {call}
+
+    for epoch in range(2):
+        rate = 0.1 / (1 + epoch)
+        {outer}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "outer", "why"),
+    [
+        ("trainer.train_step(x, model, rate)", "fit(model, 0.1, data)", None),
+        ("trainer.train_step(x, model, training=True)", "fit(model, rate, data)", None),
+        ("trainer.train_step(x, [x], rate=0.2)", "fit(model, rate, data)", None),
+        ("trainer.train_step(x, None, np.float32(rate))", "fit(model, rate, data)", None),
+        ("trainer.train_step(x, model, rate)", "fit(model, rate, data)", "`rate`"),
+        ("trainer.train_step(x, model, 2 * epoch)", "fit(model, rate, data)", "`rate`"),
+        (
+            "trainer.train_step(x, model); trainer.train_step(x, other)",
+            "fit(model, rate, data)",
+            "`model`",
+        ),
+        ("trainer.train_step(x, model)", "model = Model(); fit(model, rate, data)", "`model`"),
+        ("trainer.train_step(x, model)", "fit(model, 0, data); fit(other, 0, data)", "`model`"),
+    ],
+)
+def test_a_function_that_each_other_argument_would_trace(
+    call: str, outer: str, why: str | None, tmp_path: Path
+) -> None:
+    found = steps_of(CALLED_WITH.format(call=call, outer=outer), tmp_path)[0]
+    assert found is not None
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
