@@ -81,6 +81,8 @@ def _compiled(
     ]
     if not found:
         raise NotReplayableError(f"The function `{change.function}` was not found.")
+    # One that asks for its batch itself would do so in a graph, where no step is seen to begin.
+    refuse_running([(function, "__code__", None) for function in found])
     for function in found:
         yield function, "__code__", _calling(_traced(function, failed), function)
 
